@@ -1,0 +1,3 @@
+"""Joins by time or order."""
+
+__version__ = "0.1.0"

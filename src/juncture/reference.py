@@ -1,0 +1,208 @@
+"""The definition of every join, by brute force: slow, short and obviously right.
+
+Every algorithm on every engine has to give these rows. Nothing here is shared with the engines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal, localcontext
+from functools import cmp_to_key
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import DataError
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import TIME_UNITS, Domain, OutputColumn, plain_type
+
+__all__ = ["asof"]
+
+
+def asof(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return an as-of join's rows by comparing every left row with every right row.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The tables.
+
+    Returns
+    -------
+    pyarrow.Table
+        Left rows in their order, best match first; then, for ``right`` and ``full``, the right rows that were not
+        taken, in their order.
+
+    Raises
+    ------
+    DataError
+        If ``ties="error"`` and a tie has to be decided.
+
+    Notes
+    -----
+    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    """
+    pairs: list[tuple[int | None, int | None]] = []
+    taken: set[int] = set()
+    how = join.spec.how
+    for row, matches in enumerate(_matches(join, left, right)):
+        taken.update(matches)
+        if how == "semi":
+            pairs += [(row, None)] if matches else []
+        elif how == "anti" or not matches:
+            pairs += [(row, None)] if not matches and how in ("anti", "left", "full") else []
+        else:
+            pairs += [(row, match) for match in matches]
+    if how in ("right", "full"):
+        pairs += [(None, row) for row in range(right.num_rows) if row not in taken]
+    return _assemble(join.output, join.output_schema, left, right, pairs)
+
+
+def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows that it matches, best first."""
+    spec = join.spec
+    left_on = _on_values(left[join.left_on], join.domain)
+    right_on = _on_values(right[join.right_on], join.domain)
+    left_keys = _keys(left, join.left_by)
+    right_keys = _keys(right, join.right_by)
+    tie_values = list(zip(*(right[name].to_pylist() for name in join.tie_columns), strict=True))
+    compare = _tie_order(tie_values or [()] * right.num_rows)
+
+    def rank(a: tuple[Any, Any, int], b: tuple[Any, Any, int]) -> int:
+        return _sign(a[:2], b[:2]) or compare(b[2], a[2])
+
+    for row, (on, key, limit) in enumerate(zip(left_on, left_keys, _limits(join, left), strict=True)):
+        if on is None or key is None or limit is None:
+            yield []
+            continue
+        near: list[tuple[Any, Any, int]] = []
+        for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True)):
+            if other_on is None or other_key != key:
+                continue
+            if (spec.direction == "backward" and other_on > on) or (spec.direction == "forward" and other_on < on):
+                continue
+            if other_on == on and not spec.allow_exact_matches:
+                continue
+            distance = 0 if other_on == on else abs(on - other_on)
+            if distance <= limit:
+                near.append((distance, other_on, other))
+        near.sort(key=cmp_to_key(rank))
+        best, rest = near[: spec.matches], near[spec.matches :]
+        if spec.ties == "error" and rest and rest[0][1] == best[-1][1]:
+            raise DataError(f"Right rows tie for left row {row}, and ties='error'.")
+        yield [other for _, _, other in best]
+
+
+def _on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
+    """Return the values in steps of the domain; None where they never match."""
+    data_type = plain_type(column.type)
+    column = column.cast(data_type)
+    if domain.kind == "float":
+        return [None if v is None or math.isnan(v) else float(v) for v in column.to_pylist()]
+    if domain.kind == "decimal":
+        with localcontext(prec=100):
+            return [None if v is None else int(v.scaleb(domain.scale)) for v in column.to_pylist()]
+    if domain.kind == "date":
+        column = column.cast(pa.date32()).cast(pa.int32())
+    if domain.kind == "timestamp":
+        factor = 1_000 ** (TIME_UNITS.index(domain.unit) - TIME_UNITS.index(data_type.unit))
+        return [None if v is None else v * factor for v in column.cast(pa.int64()).to_pylist()]
+    return list(column.to_pylist())
+
+
+def _limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:
+    """Return the greatest distance for each left row; None where nothing matches."""
+    tolerance = join.tolerance
+    if tolerance is None or tolerance.column is None:
+        constant = math.inf if tolerance is None else tolerance.constant
+        return [constant] * left.num_rows
+    column = left[tolerance.column].cast(plain_type(left.schema.field(tolerance.column).type))
+    if pat.is_duration(column.type):
+        unit_ns = 1_000 ** (3 - TIME_UNITS.index(column.type.unit))
+        values = [
+            None if v is None else v * unit_ns // join.domain.step_ns for v in column.cast(pa.int64()).to_pylist()
+        ]
+    elif join.domain.kind == "decimal":
+        with localcontext(prec=100):
+            scaled = [None if v is None else Decimal(v).scaleb(join.domain.scale) for v in column.to_pylist()]
+            values = [None if v is None else math.floor(v) for v in scaled]
+    else:
+        values = column.to_pylist()
+    return [None if v is None or not v >= 0 else v for v in values]
+
+
+def _keys(table: pa.Table, names: tuple[str, ...]) -> list[tuple[Any, ...] | None]:
+    """Return the ``by`` values of each row; None where one of them is null."""
+    columns = []
+    for name in names:
+        column = table[name].cast(plain_type(table.schema.field(name).type))
+        if pat.is_timestamp(column.type):
+            factor = 1_000 ** (3 - TIME_UNITS.index(column.type.unit))
+            columns.append([None if v is None else v * factor for v in column.cast(pa.int64()).to_pylist()])
+        else:
+            columns.append([_comparable(v) for v in column.to_pylist()])
+    rows = zip(*columns, strict=True) if columns else ((),) * table.num_rows
+    return [None if None in row else row for row in rows]
+
+
+def _comparable(value: Any) -> Any:
+    """Make NaN equal to itself, within nested values too."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, list):
+        return tuple(map(_comparable, value))
+    if isinstance(value, dict):
+        return tuple(map(_comparable, value.values()))
+    return value
+
+
+def _tie_order(rows: list[tuple[Any, ...]]) -> Callable[[int, int], int]:
+    """Return a comparison of right rows by their tie columns: nulls lowest, NaN highest."""
+
+    def compare(a: Any, b: Any) -> int:
+        if a is None or b is None:
+            return (a is not None) - (b is not None)
+        if isinstance(a, float) and (math.isnan(a) or math.isnan(b)):
+            return math.isnan(a) - math.isnan(b)
+        if isinstance(a, dict):
+            return compare(list(a.values()), list(b.values()))
+        if isinstance(a, list | tuple):
+            for one, other in zip(a, b, strict=False):
+                if sign := compare(one, other):
+                    return sign
+            return _sign(len(a), len(b))
+        return _sign(a, b)
+
+    return lambda a, b: compare(rows[a], rows[b]) or _sign(a, b)
+
+
+def _sign(a: Any, b: Any) -> int:
+    return int(a > b) - int(a < b)
+
+
+def _assemble(
+    output: tuple[OutputColumn, ...],
+    schema: pa.Schema,
+    left: pa.Table,
+    right: pa.Table,
+    pairs: list[tuple[int | None, int | None]],
+) -> pa.Table:
+    left_rows = pa.array([pair[0] for pair in pairs], pa.int64())
+    right_rows = pa.array([pair[1] for pair in pairs], pa.int64())
+    arrays = []
+    for column, field in zip(output, schema, strict=True):
+        table, rows = (left, left_rows) if column.side == "left" else (right, right_rows)
+        values = table[column.source].take(rows)
+        if column.filled_from is not None:
+            fills = right[column.filled_from].take(right_rows).to_pylist()
+            filled = [
+                fill if a is None else value
+                for (a, _), value, fill in zip(pairs, values.to_pylist(), fills, strict=True)
+            ]
+            values = pa.chunked_array([pa.array(filled, field.type)])
+        arrays.append(values)
+    return pa.table(arrays, schema=schema)

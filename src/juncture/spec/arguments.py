@@ -1,0 +1,91 @@
+"""Arguments that every kind of join shares, brought into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from juncture.errors import SpecError, did_you_mean
+
+__all__ = ["check_choice", "check_name", "pair_names"]
+
+
+def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices.
+
+    Raises
+    ------
+    SpecError
+        With the choices and the closest one.
+    """
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        hint = f" {did_you_mean(value, choices)}" if isinstance(value, str) else ""
+        raise SpecError(f"{argument}={value!r} is not known. Expected one of {known}.{hint}")
+
+
+def check_name(argument: str, name: object) -> None:
+    """Refuse what cannot be the name of a column.
+
+    Raises
+    ------
+    SpecError
+        If it is not a string.
+    """
+    if not isinstance(name, str):
+        raise SpecError(
+            f"{argument} holds {name!r} ({type(name).__name__}), which is not a column name. Expected a string."
+        )
+
+
+def pair_names(
+    argument: str,
+    both: str | Sequence[str] | None,
+    left: str | Sequence[str] | None,
+    right: str | Sequence[str] | None,
+) -> list[tuple[str, str]]:
+    """Return pairs of a left and a right column from ``x=`` or from ``left_x=`` and ``right_x=``.
+
+    Raises
+    ------
+    SpecError
+        If both forms are given, one of the sides is missing, or their numbers differ.
+
+    Examples
+    --------
+    >>> pair_names("by", ["a", "b"], None, None)
+    [('a', 'a'), ('b', 'b')]
+    >>> pair_names("by", None, "id", "buyer_id")
+    [('id', 'buyer_id')]
+    """
+    if both is not None:
+        if left is not None or right is not None:
+            raise SpecError(f"Pass either {argument}= or left_{argument}= and right_{argument}=, not both.")
+        left = right = both
+    if (left is None) != (right is None):
+        given, missing = ("left", "right") if right is None else ("right", "left")
+        raise SpecError(f"{given}_{argument}= needs {missing}_{argument}= beside it.")
+    lefts = _names(f"left_{argument}" if both is None else argument, left)
+    rights = _names(f"right_{argument}" if both is None else argument, right)
+    if len(lefts) != len(rights):
+        raise SpecError(
+            f"left_{argument}= names {len(lefts)} columns and right_{argument}= names {len(rights)}. "
+            "They are paired in order, so there have to be as many."
+        )
+    return list(zip(lefts, rights, strict=True))
+
+
+def _names(argument: str, value: str | Sequence[str] | None) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Sequence):
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is not a column name or a list of them. "
+            "Expected a string, or a sequence of strings."
+        )
+    for name in value:
+        check_name(argument, name)
+    if len(set(value)) != len(value):
+        raise SpecError(f"{argument}={list(value)!r} names a column twice.")
+    return list(value)

@@ -1,0 +1,360 @@
+"""As-of joins: for each left row, the right row that was in force at its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from decimal import Decimal, localcontext
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.spec.arguments import check_choice, check_name, pair_names
+from juncture.spec.duration import duration_ns, format_duration, is_duration
+from juncture.spec.schema import (
+    Domain,
+    How,
+    OutputColumn,
+    check_columns,
+    check_keys,
+    common_domain,
+    output_columns,
+    plain_type,
+)
+
+__all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
+
+Direction = Literal["backward", "forward", "nearest"]
+Ties = Literal["greatest", "error"]
+
+_DIGITS = 400
+"""Enough for any float or decimal to be scaled exactly."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a match may be, in the join's domain.
+
+    Exactly one of the two is set.
+
+    Attributes
+    ----------
+    constant
+        The greatest distance that matches: whole steps of the domain, or a float for floats.
+    column
+        The left column that holds it, row by row. A null or negative one matches nothing.
+    """
+
+    constant: int | float | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True)
+class ResolvedAsof:
+    """An as-of spec that has been checked against two schemas: all that an engine needs to know.
+
+    Attributes
+    ----------
+    spec
+        The spec itself.
+    left_schema, right_schema
+        The schemas of the inputs.
+    left_on, right_on, left_by, right_by
+        The columns by role.
+    domain
+        The values in which the ``on`` columns are compared.
+    tolerance
+        The tolerance in that domain, or None.
+    tie_columns
+        The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, nulls
+        lowest, NaN highest.
+    output
+        The output columns, in order.
+    """
+
+    spec: Asof
+    left_schema: pa.Schema
+    right_schema: pa.Schema
+    left_on: str
+    right_on: str
+    left_by: tuple[str, ...]
+    right_by: tuple[str, ...]
+    domain: Domain
+    tolerance: Tolerance | None
+    tie_columns: tuple[str, ...]
+    output: tuple[OutputColumn, ...]
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the output, with the types of the inputs."""
+        schemas = {"left": self.left_schema, "right": self.right_schema}
+        return pa.schema([(c.name, schemas[c.side].field(c.source).type) for c in self.output])
+
+    @property
+    def right_payload(self) -> tuple[str, ...]:
+        """The right columns that the output shows, by their names in the right table."""
+        fills = {c.filled_from for c in self.output if c.filled_from}
+        shown = {c.source for c in self.output if c.side == "right"}
+        return tuple(name for name in self.right_schema.names if name in fills | shown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asof:
+    """What an as-of join means, without a word about where or how it runs.
+
+    Each left row is matched with the right row of equal ``by`` whose ``on`` is closest on the wanted side.
+
+    Parameters
+    ----------
+    on
+        The column of both tables that orders them: an integer, float, decimal, date or timestamp. Or
+        ``left_on`` and ``right_on`` where the names differ.
+    by
+        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
+    direction
+        - ``"backward"``: the greatest right ``on`` that is not greater than the left's;
+        - ``"forward"``: the least right ``on`` that is not less;
+        - ``"nearest"``: the one at the least distance, the earlier of two at the same.
+    tolerance
+        The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as
+        ``"5m"``, or the name of a left column that holds one per row. A left column of that name goes first.
+    allow_exact_matches
+        Whether an equal ``on`` matches.
+    how
+        ``"left"`` keeps every left row, ``"inner"`` the matched ones; ``"right"`` and ``"full"`` keep the right rows
+        that no left row took; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+    matches
+        The most right rows for one left row, best first.
+    order_by
+        Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right
+        columns decide after them, so that a tie has one answer on every engine.
+    ties
+        ``"greatest"``, or ``"error"`` to refuse data in which a tie has to be decided.
+    coalesce
+        Whether the right ``on`` column is left out where ``on`` names both.
+    suffix
+        Added to the name of a right column that the left table has too.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense for any tables.
+
+    Examples
+    --------
+    >>> spec = Asof(on="ts", by="robot_id", tolerance="50ms")
+    >>> spec.direction, spec.how
+    ('backward', 'left')
+    >>> Asof.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    on: str | None = None
+    left_on: str | None = None
+    right_on: str | None = None
+    by: str | Sequence[str] | None = None
+    left_by: str | Sequence[str] | None = None
+    right_by: str | Sequence[str] | None = None
+    direction: Direction = "backward"
+    tolerance: int | float | Decimal | timedelta | str | None = None
+    allow_exact_matches: bool = True
+    how: How = "left"
+    matches: int = 1
+    order_by: str | Sequence[str] = ()
+    ties: Ties = "greatest"
+    coalesce: bool = True
+    suffix: str = "_right"
+
+    def __post_init__(self) -> None:
+        self.on_pair()
+        self.by_pairs()
+        check_choice("direction", self.direction, get_args(Direction))
+        check_choice("how", self.how, get_args(How))
+        check_choice("ties", self.ties, get_args(Ties))
+        for flag in ("allow_exact_matches", "coalesce"):
+            if not isinstance(getattr(self, flag), bool):
+                raise SpecError(f"{flag}={getattr(self, flag)!r} is not a truth value. Expected True or False.")
+        if isinstance(self.matches, bool) or not isinstance(self.matches, int) or self.matches < 1:
+            raise SpecError(f"matches={self.matches!r} is not a count of rows. Expected an integer of at least 1.")
+        if not isinstance(self.suffix, str):
+            raise SpecError(f"suffix={self.suffix!r} is not a string.")
+        for name in self.order_columns():
+            check_name("order_by", name)
+        _check_tolerance(self.tolerance)
+        for name in ("by", "left_by", "right_by", "order_by"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str | tuple):
+                object.__setattr__(self, name, tuple(value))
+
+    def on_pair(self) -> tuple[str, str]:
+        """Return the left and the right ``on`` column."""
+        pairs = pair_names("on", self.on, self.left_on, self.right_on)
+        if len(pairs) != 1:
+            raise SpecError(
+                'An as-of join needs exactly one column to order by: pass on="…", or both left_on="…" and '
+                f'right_on="…". Got {len(pairs)}.'
+            )
+        return pairs[0]
+
+    def by_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of left and right ``by`` columns."""
+        return pair_names("by", self.by, self.left_by, self.right_by)
+
+    def order_columns(self) -> tuple[str, ...]:
+        """Return the right columns that decide ties first."""
+        return (self.order_by,) if isinstance(self.order_by, str) else tuple(self.order_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        if isinstance(self.tolerance, timedelta):
+            values["tolerance"] = format_duration(duration_ns(self.tolerance, argument="tolerance"))
+        elif isinstance(self.tolerance, Decimal):
+            values["tolerance"] = {"decimal": str(self.tolerance)}
+        return {"kind": "asof"} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Asof:
+        """Return the spec that `to_dict` described.
+
+        Raises
+        ------
+        SpecError
+            If the kind is another, or an argument is unknown.
+        """
+        arguments = {key: value for key, value in values.items() if key != "kind"}
+        if values.get("kind", "asof") != "asof":
+            raise SpecError(f"kind={values['kind']!r} is not an as-of join. Expected 'asof'.")
+        known = {f.name for f in fields(cls)}
+        for name in arguments:
+            if name not in known:
+                raise SpecError(f"An as-of spec has no argument {name!r}. {did_you_mean(name, known)}")
+        if isinstance(arguments.get("tolerance"), Mapping):
+            arguments["tolerance"] = Decimal(arguments["tolerance"]["decimal"])
+        return cls(**arguments)
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
+        """Check the spec against two schemas, and work out all that follows from them.
+
+        Parameters
+        ----------
+        left, right
+            The Arrow schemas of the inputs.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or repeated, types do not compare, or an output name is taken.
+        """
+        left_on, right_on = self.on_pair()
+        left_by = tuple(pair[0] for pair in self.by_pairs())
+        right_by = tuple(pair[1] for pair in self.by_pairs())
+        order_by = self.order_columns()
+        shared = self.on is not None
+        check_columns(left, [left_on], argument="on" if shared else "left_on", side="left")
+        check_columns(right, [right_on], argument="on" if shared else "right_on", side="right")
+        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
+        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        check_columns(right, order_by, argument="order_by", side="right")
+        domain = common_domain(left.field(left_on), right.field(right_on))
+        check_keys(left, right, left_by, right_by)
+        equal = list(zip(left_by, right_by, strict=True))
+        if shared and self.coalesce:
+            equal.append((left_on, right_on))
+        fixed = {right_on, *right_by}
+        rest = [name for name in right.names if name not in fixed and name not in order_by]
+        return ResolvedAsof(
+            spec=self,
+            left_schema=left,
+            right_schema=right,
+            left_on=left_on,
+            right_on=right_on,
+            left_by=left_by,
+            right_by=right_by,
+            domain=domain,
+            tolerance=_resolve_tolerance(self.tolerance, domain, left),
+            tie_columns=(*(name for name in order_by if name not in fixed), *rest),
+            output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
+        )
+
+
+def _check_tolerance(tolerance: object) -> None:
+    """Refuse a tolerance that no domain could take."""
+    if tolerance is None or (isinstance(tolerance, str) and not is_duration(tolerance)):
+        return
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Decimal | timedelta | str):
+        raise SpecError(
+            f"tolerance={tolerance!r} ({type(tolerance).__name__}) is not a distance. Expected a number, a timedelta, "
+            'a duration such as "5m", or the name of a left column.'
+        )
+    if isinstance(tolerance, str | timedelta):
+        negative = duration_ns(tolerance, argument="tolerance") < 0
+    else:
+        if math.isnan(tolerance):
+            raise SpecError("tolerance=nan is not a distance: nothing would ever match.")
+        negative = tolerance < 0
+    if negative:
+        raise SpecError(
+            f"tolerance={tolerance!r} is negative. A tolerance is a distance, so zero or more; which side to look at "
+            "is what direction= says."
+        )
+
+
+def _resolve_tolerance(
+    tolerance: int | float | Decimal | timedelta | str | None, domain: Domain, left: pa.Schema
+) -> Tolerance | None:
+    """Express a tolerance in steps of the domain, rounded down: distances are whole steps."""
+    if tolerance is None:
+        return None
+    if isinstance(tolerance, str) and tolerance in left.names:
+        _check_tolerance_column(left.field(tolerance), domain)
+        return Tolerance(column=tolerance)
+    if isinstance(tolerance, str) and not is_duration(tolerance):
+        raise SpecError(
+            f'tolerance={tolerance!r} is neither a duration (such as "5m") nor a column of the left table. '
+            f"{did_you_mean(tolerance, left.names)}"
+        )
+    if domain.is_time:
+        if not isinstance(tolerance, str | timedelta):
+            raise SpecError(
+                f"tolerance={tolerance!r} has no unit, and the on columns are {domain.kind}s. "
+                'Pass a duration such as "5m", or a timedelta.'
+            )
+        return Tolerance(constant=duration_ns(tolerance, argument="tolerance") // domain.step_ns)
+    if isinstance(tolerance, str | timedelta):
+        raise SpecError(
+            f"tolerance={tolerance!r} is a duration, and the on columns are of kind {domain.kind}. Pass a number."
+        )
+    if math.isinf(tolerance):
+        return None
+    if domain.kind == "float":
+        return Tolerance(constant=float(tolerance))
+    with localcontext(prec=_DIGITS):
+        return Tolerance(constant=math.floor(Decimal(tolerance).scaleb(domain.scale)))
+
+
+def _check_tolerance_column(field: pa.Field, domain: Domain) -> None:
+    data_type = plain_type(field.type)
+    fits = {
+        "integer": pat.is_integer(data_type),
+        "float": pat.is_integer(data_type) or pat.is_floating(data_type),
+        "decimal": pat.is_integer(data_type) or pat.is_decimal(data_type),
+        "date": pat.is_duration(data_type),
+        "timestamp": pat.is_duration(data_type),
+    }[domain.kind]
+    if not fits:
+        wanted = {
+            "integer": "an integer",
+            "float": "an integer or float",
+            "decimal": "an integer or decimal",
+            "date": "a duration",
+            "timestamp": "a duration",
+        }[domain.kind]
+        raise SchemaError(
+            f"tolerance names the left column {field.name!r} of type {field.type}, but distances of {domain.kind} "
+            f"values need {wanted} column. Cast it first."
+        )

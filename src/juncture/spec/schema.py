@@ -1,0 +1,282 @@
+"""What a spec needs to know of two schemas: columns that exist, types that compare, names of the output.
+
+Schemas are Arrow schemas, whatever engine runs the join: Arrow's types are the project's own type system.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError, did_you_mean
+
+__all__ = [
+    "TIME_UNITS",
+    "Domain",
+    "How",
+    "OutputColumn",
+    "Side",
+    "check_columns",
+    "check_keys",
+    "common_domain",
+    "output_columns",
+    "plain_type",
+]
+
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+Side = Literal["left", "right"]
+
+TIME_UNITS = ("s", "ms", "us", "ns")
+"""Units of Arrow timestamps and durations, each a thousand times finer than the one before."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values in which two ``on`` columns are compared.
+
+    Every domain but ``float`` counts whole *steps*, so that comparisons and distances are exact: an integer is its
+    own step, a decimal counts units of its last digit, a date counts days, a timestamp counts its unit.
+
+    Attributes
+    ----------
+    kind
+        What the values are.
+    scale
+        Of decimals, the digits after the point: the larger of the two sides'.
+    unit
+        Of timestamps, the finer of the two sides' units; of dates ``"d"``.
+    """
+
+    kind: Literal["integer", "float", "decimal", "date", "timestamp"]
+    scale: int = 0
+    unit: str = ""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether distances are durations."""
+        return self.kind in ("date", "timestamp")
+
+    @property
+    def step_ns(self) -> int:
+        """Nanoseconds in one step of a date or timestamp."""
+        if self.kind == "date":
+            return 86_400_000_000_000
+        return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One column of a join's output.
+
+    Attributes
+    ----------
+    name
+        Its name in the output.
+    side
+        The table that it comes from.
+    source
+        Its name there.
+    filled_from
+        The right column that fills it where a right row found no left row (``how="right"`` and ``"full"``).
+    """
+
+    name: str
+    side: Side
+    source: str
+    filled_from: str | None = None
+
+
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of the values, whatever their encoding.
+
+    Examples
+    --------
+    >>> plain_type(pa.dictionary(pa.int32(), pa.string()))
+    DataType(string)
+    """
+    while pat.is_dictionary(data_type) or pat.is_run_end_encoded(data_type):
+        data_type = data_type.value_type
+    return data_type
+
+
+def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
+    """Refuse a schema with repeated names, and names that are not in it.
+
+    Raises
+    ------
+    SchemaError
+        If a column occurs twice in the schema, or a named one is missing.
+    """
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    if repeated:
+        raise SchemaError(
+            f"The {side} table has more than one column named {repeated[0]!r}. "
+            "Columns are found by name, so each needs its own: rename or drop one of them first."
+        )
+    for name in names:
+        if name not in schema.names:
+            raise SchemaError(
+                f"{argument} names the column {name!r}, which the {side} table does not have. "
+                f"{did_you_mean(name, schema.names)}"
+            )
+
+
+def common_domain(left: pa.Field, right: pa.Field) -> Domain:
+    """Return the domain in which two ``on`` columns are compared exactly.
+
+    Raises
+    ------
+    SchemaError
+        If either has no usable order, or the two are of different kinds.
+
+    Examples
+    --------
+    >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
+    Domain(kind='timestamp', scale=0, unit='us')
+    """
+    ours, theirs = _domain(left, "left"), _domain(right, "right")
+    if ours.kind != theirs.kind:
+        raise SchemaError(
+            f"The on columns are of different kinds: left {left.name!r} is {left.type} ({ours.kind}), "
+            f"right {right.name!r} is {right.type} ({theirs.kind}). Cast one of them to the type of the other first."
+        )
+    if ours.kind == "timestamp":
+        zones = [plain_type(field.type).tz for field in (left, right)]
+        if (zones[0] is None) != (zones[1] is None):
+            raise SchemaError(
+                f"One on column has a time zone and the other has none: left {left.name!r} is {left.type}, "
+                f"right {right.name!r} is {right.type}. Give the unzoned one its zone (or drop the other's) first: "
+                "which instants it means cannot be guessed."
+            )
+        return Domain("timestamp", unit=max(ours.unit, theirs.unit, key=TIME_UNITS.index))
+    return Domain(ours.kind, scale=max(ours.scale, theirs.scale), unit=ours.unit)
+
+
+def _domain(field: pa.Field, side: Side) -> Domain:
+    data_type = plain_type(field.type)
+    if pat.is_integer(data_type):
+        return Domain("integer")
+    if pat.is_floating(data_type):
+        return Domain("float")
+    if pat.is_decimal(data_type):
+        return Domain("decimal", scale=data_type.scale)
+    if pat.is_date(data_type):
+        return Domain("date", unit="d")
+    if pat.is_timestamp(data_type):
+        return Domain("timestamp", unit=data_type.unit)
+    raise SchemaError(
+        f"The {side} on column {field.name!r} is of type {field.type}, which cannot be joined by order. "
+        "Expected an integer, float, decimal, date or timestamp: cast it first."
+    )
+
+
+def check_keys(left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_by: Sequence[str]) -> None:
+    """Refuse pairs of ``by`` columns whose values cannot be equal by their types.
+
+    Raises
+    ------
+    SchemaError
+        If the two columns of a pair are of different kinds, or a type has no equality.
+    """
+    for left_name, right_name in zip(left_by, right_by, strict=True):
+        ours, theirs = left.field(left_name), right.field(right_name)
+        kinds = _key_kind(ours.type), _key_kind(theirs.type)
+        for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
+            if "map" in kind:
+                raise SchemaError(
+                    f"The {side} by column {field.name!r} is of type {field.type}: maps cannot be compared for "
+                    "equality. Join by its entries, sorted, or by a string made of them."
+                )
+        if kinds[0] != kinds[1]:
+            raise SchemaError(
+                f"The by columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
+                f"{theirs.type}. Cast one of them to the type of the other first."
+            )
+
+
+def _key_kind(data_type: pa.DataType) -> str:
+    """Name the class of types among which values are compared exactly, whatever their width or encoding."""
+    data_type = plain_type(data_type)
+    if pat.is_integer(data_type):
+        return "integer"
+    if pat.is_floating(data_type):
+        return "float"
+    if pat.is_decimal(data_type):
+        return "decimal"
+    if pat.is_date(data_type):
+        return "date"
+    if pat.is_timestamp(data_type):
+        return "timestamp" if data_type.tz is None else "timestamp with time zone"
+    if pat.is_string(data_type) or pat.is_large_string(data_type) or pat.is_string_view(data_type):
+        return "string"
+    if pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_binary_view(data_type):
+        return "binary"
+    if pat.is_fixed_size_binary(data_type):
+        return "binary"
+    if pat.is_time(data_type):
+        return "time"
+    if pat.is_map(data_type):
+        return "map"
+    if pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
+        return f"list<{_key_kind(data_type.value_type)}>"
+    if pat.is_struct(data_type):
+        fields = (data_type.field(i) for i in range(data_type.num_fields))
+        return f"struct<{', '.join(_key_kind(field.type) for field in fields)}>"
+    return str(data_type)
+
+
+def output_columns(
+    left: pa.Schema,
+    right: pa.Schema,
+    *,
+    how: How,
+    equal: Sequence[tuple[str, str]],
+    suffix: str,
+) -> tuple[OutputColumn, ...]:
+    """Return the columns of a join's output: the left ones, then the right ones that do not repeat a left one.
+
+    Parameters
+    ----------
+    how
+        ``semi`` and ``anti`` return the left columns only.
+    equal
+        Pairs of a left and a right column that agree in every match: the right one is left out, and fills the left
+        one where a right row stays unmatched.
+    suffix
+        Added to a right name that is taken.
+
+    Raises
+    ------
+    SchemaError
+        If a name is taken even with the suffix, or a column would have to hold two types.
+    """
+    fills = dict(equal) if how in ("right", "full") else {}
+    for left_name, right_name in fills.items():
+        ours, theirs = left.field(left_name).type, right.field(right_name).type
+        if plain_type(ours) != plain_type(theirs):
+            raise SchemaError(
+                f"how={how!r} keeps right rows without a match, whose {right_name!r} ({theirs}) has to stand in the "
+                f"left column {left_name!r} ({ours}). Types are never changed silently: cast one of them first."
+            )
+    columns = [OutputColumn(name, "left", name, fills.get(name)) for name in left.names]
+    if how in ("semi", "anti"):
+        return tuple(columns)
+    taken = set(left.names)
+    dropped = {right_name for _, right_name in equal}
+    for name in right.names:
+        if name in dropped:
+            continue
+        output = name if name not in taken else name + suffix
+        if output in taken:
+            raise SchemaError(
+                f"The right column {name!r} would be named {output!r}, which is taken too. "
+                f"Pass another suffix= than {suffix!r}, or rename the column."
+            )
+        taken.add(output)
+        columns.append(OutputColumn(output, "right", name))
+    return tuple(columns)
