@@ -1,0 +1,1 @@
+"""How a join is done: statistics in, an algorithm and its reasons out. Nothing here touches data."""
