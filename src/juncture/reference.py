@@ -12,6 +12,7 @@ from functools import cmp_to_key
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.errors import DataError
@@ -69,11 +70,16 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     right_on = _on_values(right[join.right_on], join.domain)
     left_keys = _keys(left, join.left_by)
     right_keys = _keys(right, join.right_by)
-    tie_values = list(zip(*(right[name].to_pylist() for name in join.tie_columns), strict=True))
+    tie_values = list(zip(*(_values(right[name]) for name in join.tie_columns), strict=True))
     compare = _tie_order(tie_values or [()] * right.num_rows)
 
     def rank(a: tuple[Any, Any, int], b: tuple[Any, Any, int]) -> int:
-        return _sign(a[:2], b[:2]) or compare(b[2], a[2])
+        # Distances between floats are rounded: only nearest goes by them, the other directions by the values.
+        if spec.direction == "backward":
+            sign = _sign(b[1], a[1])
+        else:
+            sign = _sign(a[1], b[1]) if spec.direction == "forward" else _sign(a[:2], b[:2])
+        return sign or compare(b[2], a[2])
 
     for row, (on, key, limit) in enumerate(zip(left_on, left_keys, _limits(join, left), strict=True)):
         if on is None or key is None or limit is None:
@@ -97,21 +103,30 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
         yield [other for _, _, other in best]
 
 
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values as Python's, but times as whole nanoseconds: Python's own round them and end in 9999."""
+    column = _plain(column)
+    data_type = column.type
+    if not (pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type)):
+        return list(column.to_pylist())
+    unit_ns = 1_000 ** (3 - TIME_UNITS.index(data_type.unit))
+    units = column.cast(pa.int32() if pat.is_time32(data_type) else pa.int64())
+    return [None if v is None else v * unit_ns for v in units.to_pylist()]
+
+
 def _on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
     """Return the values in steps of the domain; None where they never match."""
-    data_type = plain_type(column.type)
-    column = column.cast(data_type)
+    if domain.kind == "date":
+        column = _plain(column).cast(pa.date32()).cast(pa.int32())
+    values = _values(column)
     if domain.kind == "float":
-        return [None if v is None or math.isnan(v) else float(v) for v in column.to_pylist()]
+        return [None if v is None or math.isnan(v) else v for v in values]
     if domain.kind == "decimal":
         with localcontext(prec=100):
-            return [None if v is None else int(v.scaleb(domain.scale)) for v in column.to_pylist()]
-    if domain.kind == "date":
-        column = column.cast(pa.date32()).cast(pa.int32())
+            return [None if v is None else int(v.scaleb(domain.scale)) for v in values]
     if domain.kind == "timestamp":
-        factor = 1_000 ** (TIME_UNITS.index(domain.unit) - TIME_UNITS.index(data_type.unit))
-        return [None if v is None else v * factor for v in column.cast(pa.int64()).to_pylist()]
-    return list(column.to_pylist())
+        return [None if v is None else v // domain.step_ns for v in values]
+    return values
 
 
 def _limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:
@@ -120,31 +135,21 @@ def _limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:
     if tolerance is None or tolerance.column is None:
         constant = math.inf if tolerance is None else tolerance.constant
         return [constant] * left.num_rows
-    column = left[tolerance.column].cast(plain_type(left.schema.field(tolerance.column).type))
-    if pat.is_duration(column.type):
-        unit_ns = 1_000 ** (3 - TIME_UNITS.index(column.type.unit))
-        values = [
-            None if v is None else v * unit_ns // join.domain.step_ns for v in column.cast(pa.int64()).to_pylist()
-        ]
+    values = _values(left[tolerance.column])
+    if join.domain.is_time:
+        values = [None if v is None else v // join.domain.step_ns for v in values]
     elif join.domain.kind == "decimal":
         with localcontext(prec=100):
-            scaled = [None if v is None else Decimal(v).scaleb(join.domain.scale) for v in column.to_pylist()]
+            scaled = [None if v is None else Decimal(v).scaleb(join.domain.scale) for v in values]
             values = [None if v is None else math.floor(v) for v in scaled]
-    else:
-        values = column.to_pylist()
+    elif join.domain.kind == "float":
+        values = [None if v is None else float(v) for v in values]
     return [None if v is None or not v >= 0 else v for v in values]
 
 
 def _keys(table: pa.Table, names: tuple[str, ...]) -> list[tuple[Any, ...] | None]:
     """Return the ``by`` values of each row; None where one of them is null."""
-    columns = []
-    for name in names:
-        column = table[name].cast(plain_type(table.schema.field(name).type))
-        if pat.is_timestamp(column.type):
-            factor = 1_000 ** (3 - TIME_UNITS.index(column.type.unit))
-            columns.append([None if v is None else v * factor for v in column.cast(pa.int64()).to_pylist()])
-        else:
-            columns.append([_comparable(v) for v in column.to_pylist()])
+    columns = [[_comparable(value) for value in _values(table[name])] for name in names]
     rows = zip(*columns, strict=True) if columns else ((),) * table.num_rows
     return [None if None in row else row for row in rows]
 
@@ -171,6 +176,7 @@ def _tie_order(rows: list[tuple[Any, ...]]) -> Callable[[int, int], int]:
         if isinstance(a, dict):
             return compare(list(a.values()), list(b.values()))
         if isinstance(a, list | tuple):
+            a, b = _entries(a), _entries(b)
             for one, other in zip(a, b, strict=False):
                 if sign := compare(one, other):
                     return sign
@@ -178,6 +184,13 @@ def _tie_order(rows: list[tuple[Any, ...]]) -> Callable[[int, int], int]:
         return _sign(a, b)
 
     return lambda a, b: compare(rows[a], rows[b]) or _sign(a, b)
+
+
+def _entries(values: Any) -> Any:
+    """Return a map's entries by key: Arrow gives maps, and only maps, as lists of tuples."""
+    if isinstance(values, list) and values and type(values[0]) is tuple:
+        return sorted(values, key=lambda entry: entry[0])
+    return values
 
 
 def _sign(a: Any, b: Any) -> int:
@@ -193,16 +206,21 @@ def _assemble(
 ) -> pa.Table:
     left_rows = pa.array([pair[0] for pair in pairs], pa.int64())
     right_rows = pa.array([pair[1] for pair in pairs], pa.int64())
+    either_rows = pa.array([ours if ours is not None else left.num_rows + theirs for ours, theirs in pairs], pa.int64())
     arrays = []
     for column, field in zip(output, schema, strict=True):
-        table, rows = (left, left_rows) if column.side == "left" else (right, right_rows)
-        values = table[column.source].take(rows)
-        if column.filled_from is not None:
-            fills = right[column.filled_from].take(right_rows).to_pylist()
-            filled = [
-                fill if a is None else value
-                for (a, _), value, fill in zip(pairs, values.to_pylist(), fills, strict=True)
-            ]
-            values = pa.chunked_array([pa.array(filled, field.type)])
-        arrays.append(values)
+        if column.filled_from is None:
+            table, rows = (left, left_rows) if column.side == "left" else (right, right_rows)
+            arrays.append(table[column.source].take(rows))
+        else:
+            both = [*_plain(left[column.source]).chunks, *_plain(right[column.filled_from]).chunks]
+            stacked = pa.chunked_array(both, plain_type(field.type))
+            arrays.append(stacked.take(either_rows).cast(field.type))
     return pa.table(arrays, schema=schema)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the same values without an encoding."""
+    if pat.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
+    return column.cast(plain_type(column.type))

@@ -32,7 +32,7 @@ Direction = Literal["backward", "forward", "nearest"]
 Ties = Literal["greatest", "error"]
 
 _DIGITS = 400
-"""Enough for any float or decimal to be scaled exactly."""
+"""Enough for any float or decimal to be scaled exactly. No two values are as far apart as a number of so many."""
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def _check_tolerance(tolerance: object) -> None:
     if isinstance(tolerance, str | timedelta):
         negative = duration_ns(tolerance, argument="tolerance") < 0
     else:
-        if math.isnan(tolerance):
+        if Decimal(tolerance).is_nan():
             raise SpecError("tolerance=nan is not a distance: nothing would ever match.")
         negative = tolerance < 0
     if negative:
@@ -329,12 +329,14 @@ def _resolve_tolerance(
         raise SpecError(
             f"tolerance={tolerance!r} is a duration, and the on columns are of kind {domain.kind}. Pass a number."
         )
-    if math.isinf(tolerance):
+    # A float counts as what it is written as: 0.3 is three tenths, not the binary fraction just below.
+    exact = Decimal(str(float(tolerance)) if isinstance(tolerance, float) else tolerance)
+    if exact.is_infinite() or exact.adjusted() >= _DIGITS:
         return None
     if domain.kind == "float":
-        return Tolerance(constant=float(tolerance))
+        return Tolerance(constant=float(exact))
     with localcontext(prec=_DIGITS):
-        return Tolerance(constant=math.floor(Decimal(tolerance).scaleb(domain.scale)))
+        return Tolerance(constant=math.floor(exact.scaleb(domain.scale)))
 
 
 def _check_tolerance_column(field: pa.Field, domain: Domain) -> None:
