@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from juncture.errors import SpecError
+from juncture.spec.arguments import check_choice, check_name, pair_names
+
+
+@pytest.mark.parametrize(
+    ("both", "left", "right", "pairs"),
+    [
+        (None, None, None, []),
+        ("k", None, None, [("k", "k")]),
+        (["a", "b"], None, None, [("a", "a"), ("b", "b")]),
+        (("a",), None, None, [("a", "a")]),
+        (None, "id", "buyer_id", [("id", "buyer_id")]),
+        (None, ["a", "b"], ["c", "d"], [("a", "c"), ("b", "d")]),
+        ([], None, None, []),
+    ],
+)
+def test_pairs(both, left, right, pairs):
+    assert pair_names("by", both, left, right) == pairs
+
+
+@pytest.mark.parametrize(
+    ("both", "left", "right", "message"),
+    [
+        ("k", "k", None, "Pass either by= or left_by= and right_by=, not both."),
+        ("k", None, "k", "Pass either by= or left_by= and right_by=, not both."),
+        (None, "k", None, "left_by= needs right_by= beside it."),
+        (None, None, "k", "right_by= needs left_by= beside it."),
+        (
+            None,
+            ["a", "b"],
+            "c",
+            "left_by= names 2 columns and right_by= names 1. They are paired in order, so there have to be as many.",
+        ),
+        (
+            5,
+            None,
+            None,
+            "by=5 (int) is not a column name or a list of them. Expected a string, or a sequence of strings.",
+        ),
+        ({"k"}, None, None, "by={'k'} (set) is not a column name or a list of them."),
+        (["a", 5], None, None, "by holds 5 (int), which is not a column name. Expected a string."),
+        (["a", "a"], None, None, "by=['a', 'a'] names a column twice."),
+        (None, ["a", "b"], ["c", 1], "right_by holds 1 (int), which is not a column name. Expected a string."),
+        (None, "k", 5, "right_by=5 (int) is not a column name"),
+    ],
+)
+def test_pairs_that_make_no_sense(both, left, right, message):
+    with pytest.raises(SpecError) as error:
+        pair_names("by", both, left, right)
+    assert message in str(error.value)
+
+
+def test_choice():
+    check_choice("direction", "nearest", ["backward", "nearest"])
+    with pytest.raises(SpecError) as error:
+        check_choice("direction", "backwards", ["backward", "nearest"])
+    assert str(error.value) == (
+        "direction='backwards' is not known. Expected one of 'backward', 'nearest'. Did you mean 'backward'?"
+    )
+    with pytest.raises(SpecError, match="how=None is not known"):
+        check_choice("how", None, ["left"])
+
+
+def test_name():
+    check_name("order_by", "seq")
+    with pytest.raises(SpecError, match=r"order_by holds 3 \(int\), which is not a column name"):
+        check_name("order_by", 3)

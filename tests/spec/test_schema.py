@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.schema import Domain, check_columns, check_keys, common_domain, output_columns, plain_type
+
+
+def one(data_type: pa.DataType, name: str = "ts") -> pa.Field:
+    return pa.field(name, data_type)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "domain"),
+    [
+        (pa.int8(), pa.uint64(), Domain("integer")),
+        (pa.float32(), pa.float64(), Domain("float")),
+        (pa.float16(), pa.float64(), Domain("float")),
+        (pa.decimal128(10, 2), pa.decimal128(38, 5), Domain("decimal", scale=5)),
+        (pa.decimal256(60, 0), pa.decimal32(5, 1), Domain("decimal", scale=1)),
+        (pa.date32(), pa.date64(), Domain("date", unit="d")),
+        (pa.timestamp("s"), pa.timestamp("ns"), Domain("timestamp", unit="ns")),
+        (pa.timestamp("ms"), pa.timestamp("us"), Domain("timestamp", unit="us")),
+        (pa.timestamp("us", tz="UTC"), pa.timestamp("us", tz="Asia/Tokyo"), Domain("timestamp", unit="us")),
+        (pa.dictionary(pa.int8(), pa.int64()), pa.int32(), Domain("integer")),
+        (pa.run_end_encoded(pa.int32(), pa.date32()), pa.date32(), Domain("date", unit="d")),
+    ],
+)
+def test_types_that_compare(left, right, domain):
+    assert common_domain(one(left), one(right)) == domain
+    assert common_domain(one(right), one(left)) == domain
+
+
+@pytest.mark.parametrize(
+    ("domain", "step_ns"),
+    [
+        (Domain("date", unit="d"), 86_400 * 10**9),
+        (Domain("timestamp", unit="s"), 10**9),
+        (Domain("timestamp", unit="ms"), 10**6),
+        (Domain("timestamp", unit="us"), 1_000),
+        (Domain("timestamp", unit="ns"), 1),
+    ],
+)
+def test_steps_of_time(domain, step_ns):
+    assert domain.is_time
+    assert domain.step_ns == step_ns
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        (
+            pa.int64(),
+            pa.float64(),
+            ["left 'ts' is int64 (integer)", "right 'time' is double (float)", "Cast one of them"],
+        ),
+        (pa.int64(), pa.timestamp("us"), ["is int64 (integer)", "is timestamp[us] (timestamp)"]),
+        (pa.date32(), pa.timestamp("us"), ["is date32[day] (date)", "is timestamp[us] (timestamp)"]),
+        (pa.decimal128(5, 2), pa.int64(), ["is decimal128(5, 2) (decimal)", "is int64 (integer)"]),
+        (
+            pa.string(),
+            pa.int64(),
+            ["The left on column 'ts' is of type string", "Expected an integer, float", "cast it"],
+        ),
+        (pa.int64(), pa.bool_(), ["The right on column 'time' is of type bool"]),
+        (pa.time64("us"), pa.time64("us"), ["The left on column 'ts' is of type time64[us]"]),
+        (pa.duration("s"), pa.duration("s"), ["The left on column 'ts' is of type duration[s]"]),
+        (pa.null(), pa.int64(), ["The left on column 'ts' is of type null"]),
+        (pa.list_(pa.int64()), pa.int64(), ["The left on column 'ts' is of type list<"]),
+        (
+            pa.timestamp("us"),
+            pa.timestamp("us", tz="UTC"),
+            [
+                "One on column has a time zone and the other has none",
+                "left 'ts' is timestamp[us]",
+                "right 'time' is timestamp[us, tz=UTC]",
+                "Give the unzoned one its zone",
+            ],
+        ),
+        (pa.timestamp("ns", tz="Europe/Berlin"), pa.timestamp("s"), ["One on column has a time zone"]),
+    ],
+)
+def test_types_that_do_not_compare(left, right, said):
+    with pytest.raises(SchemaError) as error:
+        common_domain(one(left), one(right, "time"))
+    for part in said:
+        assert part in str(error.value)
+
+
+def test_plain_type_looks_through_encodings():
+    assert plain_type(pa.dictionary(pa.int8(), pa.string())) == pa.string()
+    assert plain_type(pa.run_end_encoded(pa.int32(), pa.dictionary(pa.int8(), pa.string()))) == pa.string()
+    assert plain_type(pa.list_(pa.int8())) == pa.list_(pa.int8())
+
+
+def test_missing_column():
+    schema = pa.schema([("ts", pa.int64()), ("robot_id", pa.string())])
+    check_columns(schema, ["ts", "robot_id"], argument="by", side="left")
+    with pytest.raises(SchemaError) as error:
+        check_columns(schema, ["robotid"], argument="by", side="left")
+    assert str(error.value) == (
+        "by names the column 'robotid', which the left table does not have. Did you mean 'robot_id'?"
+    )
+    with pytest.raises(SchemaError, match=r"right table does not have\. There are: 'ts', 'robot_id'\."):
+        check_columns(schema, ["zzz"], argument="right_on", side="right")
+    with pytest.raises(SchemaError, match=r"There are none\."):
+        check_columns(pa.schema([]), ["ts"], argument="on", side="left")
+
+
+def test_repeated_column_even_if_the_join_does_not_name_it():
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.int64()), ("v", pa.string())])
+    with pytest.raises(SchemaError) as error:
+        check_columns(schema, ["ts"], argument="on", side="right")
+    assert "The right table has more than one column named 'v'" in str(error.value)
+    assert "rename or drop one of them first" in str(error.value)
+
+
+def test_a_hint_ignores_case_and_stays_short():
+    assert did_you_mean("TS", ["ts", "value"]) == "Did you mean 'ts'?"
+    assert did_you_mean("zzz", [f"column_{i}" for i in range(20)]).endswith("'column_11', ….")
+
+
+SAME_KEYS = [
+    (pa.int8(), pa.uint64()),
+    (pa.float32(), pa.float64()),
+    (pa.decimal128(5, 2), pa.decimal256(50, 10)),
+    (pa.date32(), pa.date64()),
+    (pa.timestamp("s"), pa.timestamp("ns")),
+    (pa.timestamp("s", tz="UTC"), pa.timestamp("us", tz="Asia/Tokyo")),
+    (pa.string(), pa.large_string()),
+    (pa.string(), pa.string_view()),
+    (pa.string(), pa.dictionary(pa.int32(), pa.string())),
+    (pa.binary(), pa.binary(4)),
+    (pa.bool_(), pa.bool_()),
+    (pa.time32("s"), pa.time64("ns")),
+    (pa.list_(pa.int8()), pa.large_list(pa.int64())),
+    (pa.struct([("a", pa.int8()), ("b", pa.string())]), pa.struct([("a", pa.int64()), ("b", pa.large_string())])),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SAME_KEYS)
+def test_keys_that_can_be_equal(left, right):
+    check_keys(pa.schema([("k", left)]), pa.schema([("id", right)]), ["k"], ["id"])
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (pa.int64(), pa.string()),
+        (pa.int64(), pa.float64()),
+        (pa.int64(), pa.decimal128(10, 0)),
+        (pa.bool_(), pa.int8()),
+        (pa.string(), pa.binary()),
+        (pa.date32(), pa.timestamp("us")),
+        (pa.timestamp("us"), pa.timestamp("us", tz="UTC")),
+        (pa.list_(pa.int64()), pa.list_(pa.string())),
+        (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int64()), ("b", pa.int64())])),
+        (pa.null(), pa.string()),
+    ],
+)
+def test_keys_that_cannot_be_equal(left, right):
+    with pytest.raises(SchemaError) as error:
+        check_keys(pa.schema([("k", left)]), pa.schema([("id", right)]), ["k"], ["id"])
+    assert str(error.value) == (
+        f"The by columns cannot be equal: left 'k' is {left}, right 'id' is {right}. "
+        "Cast one of them to the type of the other first."
+    )
+
+
+def test_maps_are_no_keys():
+    data_type = pa.map_(pa.string(), pa.int64())
+    for nested in (data_type, pa.list_(data_type), pa.struct([("a", data_type)])):
+        with pytest.raises(SchemaError, match=r"'k' is of type .*: maps cannot be compared for equality"):
+            check_keys(pa.schema([("k", nested)]), pa.schema([("k", nested)]), ["k"], ["k"])
+
+
+def test_a_name_taken_by_a_renamed_column_is_taken():
+    left, right = pa.schema([("v", pa.int64())]), pa.schema([("v", pa.int64()), ("v_right", pa.int64())])
+    columns = output_columns(left, right, how="left", equal=[], suffix="_right")
+    assert [(column.name, column.source) for column in columns[1:]] == [("v_right", "v"), ("v_right_right", "v_right")]
+
+
+LEFT = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+RIGHT = pa.schema([("v", pa.float64()), ("k", pa.string()), ("ts", pa.int64()), ("w", pa.float64())])
+
+
+def names(how: str = "left", equal: list[tuple[str, str]] | None = None, suffix: str = "_right") -> list[str]:
+    equal = [("k", "k"), ("ts", "ts")] if equal is None else equal
+    return [column.name for column in output_columns(LEFT, RIGHT, how=how, equal=equal, suffix=suffix)]
+
+
+def test_output_is_the_left_columns_then_the_right_ones_that_say_something_new():
+    assert names() == ["ts", "k", "v", "v_right", "w"]
+    assert names(equal=[("k", "k")]) == ["ts", "k", "v", "v_right", "ts_right", "w"]
+    assert names(equal=[]) == ["ts", "k", "v", "v_right", "k_right", "ts_right", "w"]
+    assert names(suffix="_r") == ["ts", "k", "v", "v_r", "w"]
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_semi_and_anti_have_the_left_columns_only(how):
+    assert names(how) == ["ts", "k", "v"]
+
+
+@pytest.mark.parametrize(("how", "fills"), [("right", True), ("full", True), ("left", False), ("inner", False)])
+def test_unmatched_right_rows_fill_the_columns_that_agree(how, fills):
+    columns = output_columns(LEFT, RIGHT, how=how, equal=[("k", "k"), ("ts", "ts")], suffix="_right")
+    assert [column.filled_from for column in columns[:3]] == (["ts", "k", None] if fills else [None] * 3)
+
+
+def test_a_column_never_holds_two_types():
+    right = RIGHT.set(1, pa.field("k", pa.large_string()))
+    output_columns(LEFT, right, how="left", equal=[("k", "k")], suffix="_right")
+    with pytest.raises(SchemaError) as error:
+        output_columns(LEFT, right, how="full", equal=[("k", "k")], suffix="_right")
+    assert "how='full' keeps right rows without a match, whose 'k' (large_string)" in str(error.value)
+    assert "left column 'k' (string)" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "suffix"),
+    [
+        (["v", "v_right"], ["v"], "_right"),
+        (["v"], ["v_right", "v"], "_right"),
+        (["v"], ["v"], ""),
+    ],
+)
+def test_a_name_that_is_taken_with_its_suffix_too(left, right, suffix):
+    schemas = [pa.schema([(name, pa.int64()) for name in side]) for side in (left, right)]
+    with pytest.raises(SchemaError, match=r"which is taken too\. Pass another suffix= than "):
+        output_columns(*schemas, how="left", equal=[], suffix=suffix)
