@@ -1,0 +1,217 @@
+"""The public functions: a join in one call, or planned first and run later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+from juncture.errors import SpecError, did_you_mean
+from juncture.inputs import choose_engine
+from juncture.planner.choose import check_algorithm
+from juncture.planner.plan import Plan
+from juncture.planner.stats import Stats
+from juncture.spec.asof import Asof, Direction
+from juncture.spec.schema import How
+
+__all__ = ["join_asof", "plan"]
+
+
+def join_asof(
+    left: Any,
+    right: Any,
+    *,
+    on: str | None = None,
+    left_on: str | None = None,
+    right_on: str | None = None,
+    by: str | Sequence[str] | None = None,
+    left_by: str | Sequence[str] | None = None,
+    right_by: str | Sequence[str] | None = None,
+    direction: Direction = "backward",
+    tolerance: int | float | Decimal | timedelta | str | None = None,
+    allow_exact_matches: bool = True,
+    how: How = "left",
+    matches: int = 1,
+    order_by: str | Sequence[str] = (),
+    ties: Literal["greatest", "error"] = "greatest",
+    coalesce: bool = True,
+    suffix: str = "_right",
+    algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+    **unknown: Any,
+) -> Any:
+    """Match each left row with the right row that was in force at its time.
+
+    Like a lookup of the latest price before each trade, or the weather at each departure: among the right rows with
+    equal ``by``, the one whose ``on`` is closest on the wanted side. The inputs need not be sorted.
+
+    Parameters
+    ----------
+    left, right
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
+        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+    on
+        The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
+        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
+    by
+        Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Null equals nothing.
+    direction
+        - ``"backward"`` (the default): the greatest right ``on`` that is not greater than the left's;
+        - ``"forward"``: the least right ``on`` that is not less;
+        - ``"nearest"``: the one at the least distance, the earlier of two at the same.
+    tolerance
+        The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``,
+        or the name of a left column that holds one per row. None for no limit.
+    allow_exact_matches
+        Whether an equal ``on`` matches.
+    how
+        ``"left"`` (the default) keeps every left row, ``"inner"`` the matched ones; ``"right"`` and ``"full"`` keep
+        the right rows that no left row took; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+    matches
+        The most right rows for one left row, best first.
+    order_by
+        Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right columns
+        decide after them, so the answer is always the same.
+    ties
+        ``"greatest"`` (the default), or ``"error"`` to refuse data in which a tie has to be decided.
+    coalesce
+        Whether the right ``on`` column is left out where ``on`` names both.
+    suffix
+        Added to the name of a right column that the left table has too.
+    algorithm
+        ``"auto"`` (the default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark:
+        ``"broadcast"``, ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. The answer is the
+        same.
+    spark
+        A Spark session, to join paths on Spark: its tasks then read the files themselves.
+    lazy
+        Whether to forbid Spark jobs before the result is asked for.
+    stats
+        What is known of the inputs, so that nobody has to look.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
+        The left columns, then the right ones less ``by`` and, where ``on`` names both, ``on``. In-process the rows
+        keep the left order, and the type is the left table's (pyarrow for paths and streams); on Spark it is a
+        DataFrame without an order.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense.
+    SchemaError
+        If a column is missing, or types do not compare.
+    PlanError
+        If the inputs or the algorithm named cannot be joined this way.
+    DataError
+        If a file cannot be read, or a tie has to be decided under ``ties="error"``.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    In-process the left ``by`` and ``on`` columns are held in memory, sorted once, and the right is streamed past them:
+    time O((L + R) log L), memory O(L) and the matched right rows. On Spark see ``juncture.plan(…).explain()``. The
+    idea of the streamed probe is that of Daft's as-of join ("Scaling As-of Joins", seed 000).
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> frames = pa.table({"ts": [2, 5, 8], "robot_id": ["a", "a", "b"]})
+    >>> telemetry = pa.table({"ts": [1, 4, 8], "robot_id": ["a", "a", "b"], "angle": [10.0, 20.0, 30.0]})
+    >>> jn.join_asof(frames, telemetry, on="ts", by="robot_id").to_pydict()
+    {'ts': [2, 5, 8], 'robot_id': ['a', 'a', 'b'], 'angle': [10.0, 20.0, 30.0]}
+    """
+    _refuse_unknown("join_asof", unknown, join_asof.__kwdefaults__ or {})
+    spec = Asof(
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        direction=direction,
+        tolerance=tolerance,
+        allow_exact_matches=allow_exact_matches,
+        how=how,
+        matches=matches,
+        order_by=order_by,
+        ties=ties,
+        coalesce=coalesce,
+        suffix=suffix,
+    )
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
+
+
+def plan(
+    left: Any,
+    right: Any,
+    spec: Asof,
+    *,
+    algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan a join without running it.
+
+    Parameters
+    ----------
+    left, right, algorithm, spark, lazy, stats
+        As for `join_asof`.
+    spec
+        What the join means.
+
+    Returns
+    -------
+    Plan
+        ``explain()`` says what will run and why, ``execute()`` runs it.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError
+        As `join_asof` does. No row is read, but on Spark, unless ``lazy``, small jobs may run that count or sample the
+        inputs, or collect a small side; ``explain()`` names them.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> table = pa.table({"ts": [1, 2]})
+    >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
+    {'ts': [1, 2]}
+    """
+    if not isinstance(spec, Asof):
+        raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected juncture.Asof(…).")
+    engine = choose_engine(left, right, spark)
+    check_algorithm(algorithm, engine)
+    if engine == "spark":
+        from juncture.spark.plan import plan_asof as plan_on_spark
+
+        return plan_on_spark(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
+    from juncture.local.plan import plan_asof as plan_in_process
+
+    return plan_in_process(spec, left, right, algorithm=algorithm, stats=stats)
+
+
+def _refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:
+    """Answer arguments of other libraries, and slips of the keyboard.
+
+    Raises
+    ------
+    SpecError
+        If there is any.
+    """
+    for name, value in unknown.items():
+        if name == "strategy":
+            raise SpecError(
+                f"strategy={value!r} is what Polars and Daft call two things. Here direction= says which side to look "
+                "at ('backward', 'forward', 'nearest'), and algorithm= how the join is run ('auto')."
+            )
+        raise SpecError(f"{function}() has no argument {name}={value!r}. {did_you_mean(name, known)}")

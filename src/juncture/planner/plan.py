@@ -1,0 +1,79 @@
+"""A join that has been planned: it can be explained, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from juncture.planner.choose import Choice, Engine
+from juncture.planner.stats import Resources, Stats
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What will run, why, and on what knowledge.
+
+    Made by `juncture.plan`; not to be made by hand.
+
+    Attributes
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    engine
+        ``"local"`` (in-process) or ``"spark"``.
+    choice
+        The algorithm, the reason, and what else was weighed.
+    stats, resources
+        What the choice was made on.
+    jobs
+        The Spark jobs that ran while the plan was made, in words.
+    details
+        What else the engine has to say, as pairs of a heading and a text.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"ts": [2, 5], "price": [10.0, 11.0]})
+    >>> quotes = pa.table({"ts": [1, 4, 9], "bid": [9.5, 10.5, 12.0]})
+    >>> plan = jn.plan(trades, quotes, jn.Asof(on="ts"))
+    >>> plan.engine, plan.algorithm
+    ('local', 'probe')
+    >>> plan.execute().to_pydict()
+    {'ts': [2, 5], 'price': [10.0, 11.0], 'bid': [9.5, 10.5]}
+    """
+
+    join: ResolvedAsof
+    engine: Engine
+    choice: Choice
+    stats: Stats
+    resources: Resources
+    jobs: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    run: Callable[[], Any] = field(repr=False)
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm that will run."""
+        return self.choice.algorithm
+
+    def explain(self) -> str:
+        """Say in words and numbers what will run, why, and what else was weighed."""
+        from juncture.planner.explain import explain_text
+
+        return explain_text(self)
+
+    def execute(self) -> Any:
+        """Run the join.
+
+        Returns
+        -------
+        pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
+            In-process, the type of the left input, pyarrow where that was a path or a stream. On Spark a
+            DataFrame, whose rows are computed when an action asks for them.
+        """
+        return self.run()
