@@ -73,19 +73,20 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     tie_values = list(zip(*(_values(right[name]) for name in join.tie_columns), strict=True))
     compare = _tie_order(tie_values or [()] * right.num_rows)
 
-    def rank(a: tuple[Any, Any, int], b: tuple[Any, Any, int]) -> int:
-        # Distances between floats are rounded: only nearest goes by them, the other directions by the values.
-        if spec.direction == "backward":
-            sign = _sign(b[1], a[1])
-        else:
-            sign = _sign(a[1], b[1]) if spec.direction == "forward" else _sign(a[:2], b[:2])
-        return sign or compare(b[2], a[2])
+    def closeness(on: Any, other_on: Any, distance: Any) -> tuple[Any, ...]:
+        # Distances between floats are rounded, so only the two sides are told apart by them; within a side the
+        # values themselves decide.
+        side = (other_on > on, other_on if other_on > on else -other_on)
+        return (distance, *side) if spec.direction == "nearest" else side
+
+    def rank(a: tuple[tuple[Any, ...], Any, int], b: tuple[tuple[Any, ...], Any, int]) -> int:
+        return _sign(a[0], b[0]) or compare(b[2], a[2])
 
     for row, (on, key, limit) in enumerate(zip(left_on, left_keys, _limits(join, left), strict=True)):
         if on is None or key is None or limit is None:
             yield []
             continue
-        near: list[tuple[Any, Any, int]] = []
+        near: list[tuple[tuple[Any, ...], Any, int]] = []
         for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True)):
             if other_on is None or other_key != key:
                 continue
@@ -95,7 +96,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
                 continue
             distance = 0 if other_on == on else abs(on - other_on)
             if distance <= limit:
-                near.append((distance, other_on, other))
+                near.append((closeness(on, other_on, distance), other_on, other))
         near.sort(key=cmp_to_key(rank))
         best, rest = near[: spec.matches], near[spec.matches :]
         if spec.ties == "error" and rest and rest[0][1] == best[-1][1]:
