@@ -1,0 +1,49 @@
+# `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
+# into .venv, again whenever pyproject.toml or constraints.txt change.
+
+.PHONY: help demo test lint format bench clean java
+
+help:
+	@echo 'make demo    join a year of flights to the weather, on Spark'
+	@echo 'make test    run all tests, under Spark Connect and under classic Spark'
+	@echo 'make lint    check style, types and the direction of imports'
+	@echo 'make format  bring the code into the style that lint wants'
+	@echo 'make bench   run the as-of benchmark, ours beside the peers'
+	@echo 'make clean   remove the environment, caches and outputs'
+
+demo: java .venv/demo.installed
+	@.venv/bin/juncture demo
+
+# The whole suite comes last, so that its summary ends the log.
+test: java .venv/test.installed
+	.venv/bin/pytest --spark connect -m spark
+	.venv/bin/pytest
+
+lint: .venv/lint.installed
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: .venv/lint.installed
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+bench: java .venv/bench.installed
+	.venv/bin/python benchmarks/asof.py --scale small
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
+
+java: | .venv/bin/python
+	@.venv/bin/python src/juncture/cli/java.py
+
+.venv/bin/python:
+	@echo 'Making .venv'
+	@tools/environment.sh create
+
+# One stamp for each dependency group; `demo` needs none.
+.venv/%.installed: pyproject.toml constraints.txt | .venv/bin/python
+	@echo 'Installing what $* needs into .venv'
+	@tools/environment.sh install --editable '.[demo]' $(if $(filter-out demo,$*),--group $*)
+	@touch $@

@@ -1,0 +1,77 @@
+"""`juncture demo`: a year of flights joined to the weather before each departure, on Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import typer
+from rich.text import Text
+
+from juncture.cli.console import results
+from juncture.cli.output import replacing
+from juncture.cli.progress import step
+from juncture.cli.show import count, heading, report_view, rows_view
+from juncture.errors import PlanError
+from juncture.spec.asof import Asof
+
+__all__ = ["demo"]
+
+_SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h")
+
+_SHOWN = ("departure", "origin", "observed", "temp", "wind_speed", "visib", "carrier", "flight", "dest")
+
+_MARK = "_juncture_demo"
+"""A file in the output that says that a demo made it; engines skip names that start with an underscore."""
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("demo-output"),
+) -> None:
+    """Join a year of flights to the weather, on Spark.
+
+    Each of the 336,776 flights that left New York in 2013 gets the latest hourly weather at its airport that was
+    observed at or before its departure, no more than two hours earlier.
+    """
+    _check_output(output)
+    from juncture.cli.spark import spark_session, stages, write_parquet
+    from juncture.datasets import flights, weather
+    from juncture.join import plan as plan_join
+    from juncture.spark.report import match_report
+
+    console = results()
+    with tempfile.TemporaryDirectory(prefix="juncture-") as folder:
+        with step("Reading flights and weather"):
+            left, right = Path(folder, "flights.parquet"), Path(folder, "weather.parquet")
+            pq.write_table(flights(), left)
+            pq.write_table(weather(), right)
+        with spark_session() as session, replacing(output) as fresh:
+            departures, observations = (session.read.parquet(str(path)) for path in (left, right))
+            with step("Planning") as planning, stages(session, planning):
+                plan = plan_join(departures, observations, _SPEC)
+            console.print(heading("The plan"), Text(plan.explain()))
+            rows = write_parquet(session, plan.execute(), fresh)
+            with step("Counting matches") as counting, stages(session, counting):
+                report = match_report(_SPEC, departures, observations)
+            Path(fresh, _MARK).touch()
+    head = ds.dataset(output, format="parquet").head(5)
+    console.print(heading("Some rows"), rows_view(head, console, total=rows, first=_SHOWN))
+    console.print(heading("Match report"), report_view(report, plan.join))
+    console.print(heading(f"Wrote {count(rows)} to {output}"))
+
+
+def _check_output(output: Path) -> None:
+    """Refuse to replace what no demo has made.
+
+    Raises
+    ------
+    PlanError
+        If there is something else in the place of the output.
+    """
+    if output.exists() and not (output / _MARK).exists():
+        raise PlanError(f"{output} exists, and no demo has made it. Remove it, or pass another place with -o.")
+    if not output.parent.is_dir():
+        raise PlanError(f"{output} cannot be written, since there is no folder {output.parent}. Make it first.")

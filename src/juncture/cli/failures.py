@@ -1,0 +1,95 @@
+"""How a command ends when something goes wrong: one readable block, and an exit code that scripts can rely on.
+
+====  ==================================================================================
+code  meaning
+====  ==================================================================================
+1     an error that nobody foresaw; ``--debug`` shows where it came from
+2     a mistake in the arguments, the files or the data, with a message that says which
+130   interrupted
+====  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+import typer
+from rich.padding import Padding
+from rich.text import Text
+from typer.core import TyperGroup
+
+from juncture import errors
+from juncture.cli.console import messages
+from juncture.errors import JunctureError
+
+__all__ = ["ReportingGroup"]
+
+_TITLES = {
+    "SpecError": "Wrong argument",
+    "SchemaError": "The join does not fit these tables",
+    "PlanError": "The join cannot be run this way",
+    "DataError": "Problem in the data",
+    "StateError": "No room to work in",
+}
+
+_CARRIED = re.compile(r"juncture\.errors\.(\w+): (.+?)(?:\n\s*\n|\n'|\n\s+at |', from|$)", re.DOTALL)
+
+
+class ReportingGroup(TyperGroup):
+    """The root command, which turns every error into a block of text and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for.
+
+        Raises
+        ------
+        typer.Exit
+            With the code that says how it failed.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            messages().print("Interrupted; nothing was written.")
+            raise typer.Exit(130) from None
+        except typer.Abort:
+            raise
+        except Exception as error:
+            if hasattr(error, "exit_code"):  # Typer's own: usage errors and exits, which it shows by itself.
+                raise
+            raise typer.Exit(_show(error, debug=bool((ctx.obj or {}).get("debug")))) from None
+
+
+def _show(error: Exception, *, debug: bool) -> int:
+    """Show an error, and return the exit code that goes with it."""
+    if debug:
+        messages().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
+    known = _known(error)
+    if known is not None:
+        _block(*known)
+        return 2
+    summary = str(error).strip().partition("\n")[0] or "no message"
+    hint = "" if debug else " Run it again as `juncture --debug …` to see where it came from."
+    _block("Unexpected error", f"{type(error).__name__}: {summary}{hint}")
+    return 1
+
+
+def _known(error: Exception) -> tuple[str, str] | None:
+    """Return a title and a message for an error that a user can mend, or None."""
+    if isinstance(error, JunctureError):
+        return _TITLES.get(type(error).__name__, "Error"), str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return "Problem with a file", f"{error.filename}: {error.strerror or error}."
+    carried = _CARRIED.search(str(error))
+    if carried and issubclass(getattr(errors, carried[1], type(None)), JunctureError):
+        return _TITLES.get(carried[1], "Error"), carried[2].strip()
+    return None
+
+
+def _block(title: str, message: str) -> None:
+    console = messages()
+    console.print(Text(title, style="bold red"))
+    # Only a terminal has lines to break: in a log a message stays in one, so that it can be searched for.
+    body = Text(message) if console.is_terminal else Text(f"  {message}")
+    console.print(Padding(body, (0, 2)) if console.is_terminal else body, soft_wrap=not console.is_terminal)

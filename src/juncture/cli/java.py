@@ -1,0 +1,55 @@
+"""Finds out whether Spark will find the Java that it needs.
+
+This file imports the standard library only, so that it can also be run by itself, before anything is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["java_problem"]
+
+_MODULE = "jdk.incubator.vector"
+_REMEDY = (
+    "install openjdk-17-jre-headless, the package of Debian and Ubuntu (elsewhere any full build of Java 17 or newer),"
+    " and let JAVA_HOME name it if it is not the first on PATH."
+)
+
+
+def java_problem() -> str | None:
+    """Return what is wrong with the Java that Spark would use, in one sentence that says how to mend it.
+
+    Returns
+    -------
+    str or None
+        None if it is 17 or newer and has the module that Spark needs. Takes a third of a second.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    try:
+        version = _run(java, "-version")
+    except (OSError, subprocess.SubprocessError):
+        return f"Spark needs Java 17 or newer, and there is no working Java in {where}: {_REMEDY}"
+    found = re.search(r'version "(?:1\.)?(\d+)', version)
+    if not found or int(found[1]) < 17:
+        name = f"Java {found[1]}" if found else "of an unknown version"
+        return f"Spark needs Java 17 or newer, and the one in {where} is {name}: {_REMEDY}"
+    if not re.search(rf"^{re.escape(_MODULE)}\b", _run(java, "--list-modules"), re.MULTILINE):
+        return f"Spark needs Java's module {_MODULE}, and the Java {found[1]} in {where} lacks it: {_REMEDY}"
+    return None
+
+
+def _run(java: str, argument: str) -> str:
+    """Return all that Java prints."""
+    done = subprocess.run([java, argument], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout + done.stderr
+
+
+if __name__ == "__main__":
+    problem = java_problem()
+    sys.exit(f"juncture: {problem}" if problem else None)

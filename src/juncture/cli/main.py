@@ -1,0 +1,55 @@
+"""The command `juncture`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from juncture import __version__
+from juncture.cli import bench, demo, join
+from juncture.cli.failures import ReportingGroup
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="juncture",
+    cls=ReportingGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(join.app, name="join")
+app.command("demo")(demo.demo)
+app.add_typer(bench.app, name="bench")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"juncture {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="JUNCTURE_DEBUG", help="Show where an error came from.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001 - its callback does the work
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and stop.")
+    ] = False,
+) -> None:
+    """Join tables by time or order, on Spark or in-process.
+
+    [dim]juncture demo
+    juncture join asof trades.parquet quotes.parquet --on ts --by symbol -o out.csv[/dim]
+    """
+    context.obj = {"debug": debug}
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,145 @@
+"""The options of joins, with what they mean to someone who reads ``--help``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_COLUMNS = "Columns"
+_MEANING = "Meaning"
+_FILES = "Files"
+_RUN = "Run"
+
+_COLUMN = "COLUMN"
+
+Left = Annotated[str, typer.Argument(help="The table whose rows get a match: a file, a folder or a glob.")]
+Right = Annotated[str, typer.Argument(help="The table in which matches are looked up.")]
+
+
+def _column(help_text: str) -> Any:
+    return typer.Option(metavar=_COLUMN, help=help_text, rich_help_panel=_COLUMNS)
+
+
+On = Annotated[str | None, _column("Column of both tables that orders them: a number, a date or a time.")]
+LeftOn = Annotated[str | None, _column("Its name on the left, where they differ.")]
+RightOn = Annotated[str | None, _column("Its name on the right.")]
+By = Annotated[list[str] | None, _column("Column that has to be equal; repeat it for several.")]
+LeftBy = Annotated[list[str] | None, _column("Its name on the left, where they differ.")]
+RightBy = Annotated[list[str] | None, _column("Its name on the right.")]
+Suffix = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT", help="Added to the name of a right column that the left has too.", rich_help_panel=_COLUMNS
+    ),
+]
+Coalesce = Annotated[
+    bool,
+    typer.Option(
+        "--coalesce/--no-coalesce",
+        help="Whether to leave out the right column that --on names.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+
+Direction = Annotated[
+    str,
+    typer.Option(
+        metavar="SIDE",
+        help="Which right row to take: backward (the last one before), forward (the first one after) or nearest.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Tolerance = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DISTANCE",
+        help="The greatest distance that matches: a duration such as 50ms or 1h30m, a number, or a left column.",
+        rich_help_panel=_MEANING,
+    ),
+]
+ExactMatches = Annotated[
+    bool,
+    typer.Option("--exact-matches/--no-exact-matches", help="Whether an equal --on matches.", rich_help_panel=_MEANING),
+]
+How = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND",
+        help="Which rows to keep, as in SQL: left, inner, right, full, semi or anti.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Matches = Annotated[
+    int, typer.Option(metavar="COUNT", help="The most right rows for one left row.", rich_help_panel=_MEANING)
+]
+OrderBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar=_COLUMN,
+        help="Right column that decides among right rows at the same --on, the greatest wins; may be repeated.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Ties = Annotated[
+    str,
+    typer.Option(
+        metavar="RULE",
+        help="Among right rows at the same --on: take the greatest, or stop with an error.",
+        rich_help_panel=_MEANING,
+    ),
+]
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Where to write, in the format of its ending: .parquet (a folder, if Spark writes), .csv or .json. "
+        "Without it, the first rows are shown.",
+        rich_help_panel=_FILES,
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the output if it exists.", rich_help_panel=_FILES)
+]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Format of both inputs, where their endings do not say: parquet, csv or json (one object per line).",
+        rich_help_panel=_FILES,
+    ),
+]
+Nulls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null",
+        metavar="TEXT",
+        help="What stands for null in CSV, beside an empty field; may be repeated.",
+        rich_help_panel=_FILES,
+    ),
+]
+Rows = Annotated[int, typer.Option(metavar="COUNT", min=0, help="How many rows to show.", rich_help_panel=_FILES)]
+
+Engine = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Where to join: local (in this process) or spark.", rich_help_panel=_RUN),
+]
+Algorithm = Annotated[
+    str, typer.Option(metavar="NAME", help="How to join, if the planner is not to choose.", rich_help_panel=_RUN)
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show what runs, why, and what else was weighed.", rich_help_panel=_RUN)
+]
+Report = Annotated[
+    bool,
+    typer.Option(
+        "--report",
+        help="Show how many rows matched, why others did not, and how far matches are; joins a second time.",
+        rich_help_panel=_RUN,
+    ),
+]

@@ -1,0 +1,92 @@
+"""Files that a command writes: they appear whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from juncture.errors import PlanError
+
+__all__ = ["check_target", "replacing"]
+
+_DATA_SUFFIXES = (".parquet", ".csv", ".json", ".ndjson", ".jsonl", ".crc")
+
+
+def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a place to write to, before any work is done.
+
+    Parameters
+    ----------
+    target
+        The file or folder to write.
+    overwrite
+        Whether it may exist already. A folder that holds anything but data files is never replaced.
+    inputs
+        Files and folders that are read, none of which may lie inside of it.
+
+    Raises
+    ------
+    PlanError
+        If it exists, is no data, holds an input, or has no folder to lie in.
+    """
+    if not target.parent.is_dir():
+        raise PlanError(f"{target} cannot be written, since there is no folder {target.parent}. Make it first.")
+    if not (target.exists() or target.is_symlink()):
+        return
+    if not overwrite:
+        raise PlanError(f"{target} exists. Pass --overwrite to replace it, or another -o.")
+    if any(target.resolve() in path.resolve().parents for path in inputs):
+        raise PlanError(f"{target} holds an input of the join, so it is not replaced. Pass another -o.")
+    other = next((path for path in _files(target) if not _is_data(path)), None)
+    if other is not None:
+        raise PlanError(
+            f"{target} holds {other.relative_to(target)}, which is no output of a join, so it is not replaced. "
+            "Pass another -o."
+        )
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a temporary name beside a file or folder, whose content takes its place if the block succeeds.
+
+    Yields
+    ------
+    Path
+        Where to write, in the same folder, so that the last step is a rename. Gone afterwards, however the block
+        ends.
+    """
+    token = secrets.token_hex(4)
+    fresh = target.with_name(f".{target.name}.{token}.new")
+    stale = target.with_name(f".{target.name}.{token}.old")
+    try:
+        yield fresh
+        if target.exists() or target.is_symlink():
+            target.rename(stale)
+        try:
+            fresh.rename(target)
+        except BaseException:
+            if stale.exists():
+                stale.rename(target)
+            raise
+    finally:
+        _remove(fresh)
+        _remove(stale)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder, at any depth; none of a file."""
+    return (path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else iter(())
+
+
+def _is_data(path: Path) -> bool:
+    return path.name.startswith("_") or path.name.endswith(_DATA_SUFFIXES)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,64 @@
+"""What a user sees while a command works: one line per step, with a bar that moves where the end is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from juncture.cli.console import messages
+
+__all__ = ["Step", "step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that is under way; reports how far it is, from any thread."""
+
+    progress: Progress
+    task: TaskID
+
+    def advance(self, amount: int) -> None:
+        """Report that more of it is done."""
+        self.progress.advance(self.task, amount)
+
+    def update(self, done: int, total: int) -> None:
+        """Report how much of it is done, of how much."""
+        self.progress.update(self.task, completed=done, total=total or None)
+
+
+@contextmanager
+def step(description: str, *, total: int | None = None) -> Iterator[Step]:
+    """Show a step on standard error while the block runs.
+
+    A terminal shows a bar, and keeps it when the step is done. Anywhere else (a log, a pipe) a line appears when the
+    step is done.
+
+    Parameters
+    ----------
+    description
+        What it does, such as ``"Starting Spark"``.
+    total
+        How much there is to do, if that is known beforehand.
+    """
+    console = messages()
+    progress = Progress(
+        SpinnerColumn(finished_text="[green]✓"),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    started_s = time.monotonic()
+    with progress:
+        task = progress.add_task(description, total=total)
+        yield Step(progress, task)
+        done = progress.tasks[0].total or 1
+        progress.update(task, completed=done, total=done)
+    if not console.is_terminal:
+        console.print(f"{description}: {time.monotonic() - started_s:.1f} s", soft_wrap=True)

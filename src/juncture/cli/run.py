@@ -1,0 +1,157 @@
+"""What every join of files does: read, plan, join, write, and say how it went."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.text import Text
+
+from juncture.cli.console import messages, results
+from juncture.cli.inputs import Format, as_parquet, format_of
+from juncture.cli.output import check_target, replacing
+from juncture.cli.progress import step
+from juncture.cli.show import count, heading, report_view, rows_view
+from juncture.cli.text import write_text
+from juncture.join import plan as plan_join
+from juncture.planner.plan import Plan
+from juncture.planner.report import MatchReport
+from juncture.spec.arguments import check_choice
+from juncture.spec.asof import Asof
+
+__all__ = ["Request", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asks for beside the join itself; see `options` for the meaning of each."""
+
+    left: str
+    right: str
+    output: Path | None
+    overwrite: bool
+    input_format: str | None
+    nulls: Sequence[str]
+    rows: int
+    engine: str
+    algorithm: str
+    explain: bool
+    report: bool
+
+
+def run(spec: Asof, request: Request) -> None:
+    """Run a join of files.
+
+    Raises
+    ------
+    JunctureError
+        If anything is wrong with the arguments, the files or the data. Nothing has been written then.
+    """
+    check_choice("--engine", request.engine, ("local", "spark"))
+    output_format = _check_output(request)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
+        left, right = (
+            as_parquet(path, side=side, named=request.input_format, nulls=request.nulls, folder=folder)
+            for side, path in (("left", request.left), ("right", request.right))
+        )
+        session = stack.enter_context(_session(request.engine))
+        with step("Planning"):
+            plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session)
+        if request.explain:
+            messages().print(Text(plan.explain()), soft_wrap=True)
+        if request.output is None:
+            _show_rows(plan, session, request.rows)
+        else:
+            _write(plan, session, request.output, output_format)
+        if request.report:
+            report = _report(plan, left, right, session)
+            messages().print(heading("Match report"), report_view(report, plan.join))
+
+
+def _check_output(request: Request) -> Format:
+    """Return the format to write, having found out that it can be written."""
+    if request.output is None:
+        return "parquet"
+    check_target(request.output, overwrite=request.overwrite, inputs=[Path(request.left), Path(request.right)])
+    return format_of(str(request.output), named=None, argument="--output") if request.output.suffix else "parquet"
+
+
+def _session(engine: str) -> AbstractContextManager[Any]:
+    if engine == "local":
+        return nullcontext()
+    from juncture.cli.spark import spark_session
+
+    return spark_session()
+
+
+def _show_rows(plan: Plan, session: Any, rows: int) -> None:
+    """Join, and show the first rows on standard output."""
+    total: int | None = None
+    if session is None:
+        with step("Joining"):
+            table = plan.execute()
+        head, total = table.slice(0, rows), table.num_rows
+    else:
+        from juncture.cli.spark import stages
+
+        with step("Joining on Spark") as joining, stages(session, joining):
+            head = plan.execute().limit(rows).toArrow()
+    console = results()
+    join = plan.join
+    matched = [column.name for column in join.output if column.side == "right"]
+    console.print(rows_view(head, console, total=total, first=[join.left_on, *join.left_by, *matched]))
+
+
+def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> None:
+    """Join, and write all rows to a file, or a folder where Spark writes Parquet."""
+    with replacing(output) as fresh:
+        if session is not None:
+            written = _write_spark(plan, session, fresh, output_format)
+        else:
+            with step("Joining"):
+                table = plan.execute()
+            written = table.num_rows
+            _write_table(table, fresh, output_format, written)
+    messages().print(Text(f"Wrote {count(written)} to {output}."), soft_wrap=True)
+
+
+def _write_table(table: pa.Table | Path, target: Path, output_format: Format, rows: int) -> None:
+    with step(f"Writing {output_format}", total=rows) as writing:
+        if output_format != "parquet":
+            write_text(table, output_format, target, advance=writing.advance)
+        else:
+            pq.write_table(table, target)
+
+
+def _write_spark(plan: Plan, session: Any, target: Path, output_format: Format) -> int:
+    """Write a Spark join, text by way of Parquet so that it is one file, and return the number of its rows."""
+    from juncture.cli.spark import write_parquet
+
+    if output_format == "parquet":
+        return write_parquet(session, plan.execute(), target)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".juncture-") as folder:
+        parquet = Path(folder, "rows")
+        rows = write_parquet(session, plan.execute(), parquet)
+        _write_table(parquet, target, output_format, rows)
+    return rows
+
+
+def _report(plan: Plan, left: str, right: str, session: Any) -> MatchReport:
+    """Count what became of the left rows."""
+    with step("Counting matches") as counting:
+        if session is None:
+            from juncture.local.report import match_report
+
+            return match_report(plan.join.spec, left, right)
+        from juncture.cli.spark import stages
+        from juncture.spark.report import match_report as match_report_on_spark
+
+        with stages(session, counting):
+            return match_report_on_spark(plan.join.spec, session.read.parquet(left), session.read.parquet(right))

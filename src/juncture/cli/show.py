@@ -1,0 +1,165 @@
+"""Rows and reports, drawn for the width that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pat
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from juncture.planner.report import Distances, MatchReport
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.duration import format_duration
+
+__all__ = ["count", "heading", "report_view", "rows_view"]
+
+_CELL_WIDTH_MAX = 28
+_GAP = 2
+
+
+def heading(text: str) -> RenderableType:
+    """Return the heading of a part of the output."""
+    return Padding(Text(text, style="bold"), (1, 0, 0, 0))
+
+
+def count(rows: int, noun: str = "row") -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> count(1), count(336776)
+    ('1 row', '336,776 rows')
+    """
+    return f"{rows:,} {noun}{'' if rows == 1 else 's'}"
+
+
+def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Sequence[str] = ()) -> RenderableType:
+    """Return the first rows of a table, with as many columns as fit.
+
+    Parameters
+    ----------
+    head
+        The rows to show.
+    console
+        Whose width has to do.
+    total
+        Rows of the whole table, if known.
+    first
+        Columns that get a place before others do. All keep their order.
+    """
+    cells = {name: [_cell(value) for value in _plain_text(head[name])] for name in head.column_names}
+    shown = _fitting(cells, console.width, first)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False)
+    for name in head.column_names:
+        if name in shown:
+            justify = "right" if pat.is_primitive(head[name].type) and not pat.is_temporal(head[name].type) else "left"
+            table.add_column(Text(name), justify=justify, no_wrap=True, style="")
+    for row in zip(*(cells[name] for name in head.column_names if name in shown), strict=True):
+        table.add_row(*row)
+    hidden = [name for name in head.column_names if name not in shown]
+    notes = []
+    if total is None or total > head.num_rows:
+        notes.append(f"the first {count(head.num_rows)}" + (f" of {total:,}" if total is not None else ""))
+    if hidden:
+        notes.append(f"{count(len(hidden), 'column')} more: {', '.join(hidden)}")
+    if not notes:
+        notes.append(count(head.num_rows))
+    return Group(table, Text("; ".join(notes), style="dim"))
+
+
+def _fitting(cells: dict[str, list[Text]], width: int, first: Sequence[str]) -> set[str]:
+    """Return the columns that fit side by side, at least one."""
+    shown: set[str] = set()
+    for name in [*(name for name in first if name in cells), *(name for name in cells if name not in first)]:
+        needed = max([len(name), *(cell.cell_len for cell in cells[name])]) + _GAP
+        if shown and needed > width:
+            break
+        shown.add(name)
+        width -= needed
+    return shown
+
+
+def _plain_text(column: pa.ChunkedArray) -> list[object]:
+    """Return values; times as text, in which trailing zeros are left out."""
+    if not pat.is_timestamp(column.type):
+        return list(column.to_pylist())
+    texts = column.cast(pa.string()).to_pylist()
+    return [None if text is None else _short_time(text) for text in texts]
+
+
+def _short_time(text: str) -> str:
+    zone = "Z" if text.endswith("Z") else ""
+    clock = text.removesuffix("Z")
+    if "." in clock:
+        clock = clock.rstrip("0").removesuffix(".")
+    return clock + zone
+
+
+def _cell(value: object) -> Text:
+    if value is None:
+        return Text("null", style="dim")
+    text = f"{value:.6g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+    text = " ".join(text.split())
+    return Text(text if len(text) <= _CELL_WIDTH_MAX else text[: _CELL_WIDTH_MAX - 1] + "…")
+
+
+def report_view(report: MatchReport, join: ResolvedAsof) -> RenderableType:
+    """Return a match report as a table: what became of the left rows, and how far their matches are."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, _GAP, 0, 0))
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+
+    def line(label: str, rows: int, why: str = "", *, share: bool = True) -> None:
+        part = f"{rows / report.left_rows:.2%}" if share and report.left_rows else ""
+        table.add_row(Text(label), f"{rows:,}", part, Text(why))
+
+    line("left rows", report.left_rows, share=False)
+    line("right rows", report.right_rows, share=False)
+    line("matched", report.matched)
+    line("unmatched", report.left_rows - report.matched)
+    for label, rows, why in _reasons(report, join):
+        line(f"  {label}", rows, why)
+    line("ties", report.ties, f"several right rows at the best {join.right_on}")
+    name = "staleness" if join.spec.direction == "backward" else "distance"
+    return Group(table, Text(f"{name}  {_distances(report.distances)}"))
+
+
+def _reasons(report: MatchReport, join: ResolvedAsof) -> list[tuple[str, int, str]]:
+    """Return the reasons why left rows did not match, with a few words on each."""
+    far, none, side = {
+        "backward": ("too old", "nothing before", "before or at"),
+        "forward": ("too late", "nothing after", "after or at"),
+        "nearest": ("too far", "nothing near", "near"),
+    }[join.spec.direction]
+    if not join.spec.allow_exact_matches:
+        side = side.removesuffix(" or at")
+    keys = ", ".join(join.left_by)
+    reasons = [("no time" if join.domain.is_time else "no value", report.null_on, f"{join.left_on} is null or NaN")]
+    if join.left_by:
+        reasons.append(("no key", report.null_key, f"{keys} is null"))
+        reasons.append(("unknown key", report.unknown_key, f"no right row has this {keys}"))
+    reasons.append((none, report.nothing_there, f"no right row {side} this {join.left_on}"))
+    if join.tolerance is not None:
+        reasons.append((far, report.too_far, "beyond the tolerance"))
+    return reasons
+
+
+def _distances(distances: Distances | None) -> str:
+    if distances is None:
+        return "nothing matched"
+    values = {
+        "min": distances.minimum,
+        "median": distances.p50,
+        "90%": distances.p90,
+        "99%": distances.p99,
+        "max": distances.maximum,
+    }
+    show = (lambda v: format_duration(int(v))) if distances.is_time else (lambda v: f"{v:g}")
+    return ", ".join(f"{name} {show(value)}" for name, value in values.items())

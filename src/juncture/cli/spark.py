@@ -1,0 +1,134 @@
+"""Spark for one command: started without its noise, watched while it works, and stopped at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow.parquet as pq
+
+from juncture.cli.java import java_problem
+from juncture.cli.progress import Step, step
+from juncture.errors import PlanError
+
+__all__ = ["spark_session", "stages", "write_parquet"]
+
+_POLL_S = 0.1
+
+
+@contextmanager
+def spark_session() -> Iterator[Any]:
+    """Start Spark on this machine, and stop it when the block ends.
+
+    Yields
+    ------
+    pyspark.sql.SparkSession
+        With defaults for joins on one machine.
+
+    Raises
+    ------
+    PlanError
+        If there is no Java that Spark can use.
+    """
+    problem = java_problem()
+    if problem:
+        raise PlanError(problem)
+    from juncture.spark.session import local_session
+
+    with tempfile.TemporaryFile() as log:
+        with step("Starting Spark"), _standard_error_to(log):
+            session = local_session()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
+    """Let processes that the block starts write their standard error to a file, while this one keeps its own.
+
+    The JVM inherits the descriptor for all its life; it is the only way to keep its log off the terminal without a
+    change to its settings.
+    """
+    sys.stderr.flush()
+    kept, python_stderr = os.dup(2), sys.stderr
+    os.dup2(log.fileno(), 2)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding=python_stderr.encoding, buffering=1) as own:
+            if _is_descriptor_2(python_stderr):
+                sys.stderr = own
+            yield
+    finally:
+        sys.stderr = python_stderr
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _is_descriptor_2(stream: Any) -> bool:
+    """Tell whether a stream writes to the descriptor; under a test runner it may not."""
+    try:
+        return bool(stream.fileno() == 2)
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def stages(session: Any, shown: Step) -> Iterator[None]:
+    """Show the tasks of the Spark jobs that the block runs as the progress of a step."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        with _connect_stages(session, shown):
+            yield
+    else:
+        with _classic_stages(session, shown):
+            yield
+
+
+@contextmanager
+def _connect_stages(session: Any, shown: Step) -> Iterator[None]:
+    def show(stages: Any, **_: Any) -> None:
+        done = sum(stage.num_completed_tasks for stage in stages or ())
+        shown.update(done, sum(stage.num_tasks for stage in stages or ()))
+
+    session.registerProgressHandler(show)
+    try:
+        yield
+    finally:
+        session.removeProgressHandler(show)
+
+
+@contextmanager
+def _classic_stages(session: Any, shown: Step) -> Iterator[None]:
+    tracker = session.sparkContext.statusTracker()
+    finished = threading.Event()
+    tasks: dict[int, tuple[int, int]] = {}
+
+    def poll() -> None:
+        while not finished.wait(_POLL_S):
+            for job in tracker.getActiveJobsIds():
+                for stage in getattr(tracker.getJobInfo(job), "stageIds", ()):
+                    info = tracker.getStageInfo(stage)
+                    if info is not None:
+                        tasks[stage] = info.numCompletedTasks, info.numTasks
+            shown.update(sum(done for done, _ in tasks.values()), sum(total for _, total in tasks.values()))
+
+    watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
+
+
+def write_parquet(session: Any, frame: Any, target: Path) -> int:
+    """Run a Spark query into a folder of Parquet files, and return the number of rows in them."""
+    with step("Joining on Spark") as joining, stages(session, joining):
+        frame.write.parquet(str(target.absolute()))
+    return sum(pq.read_metadata(file).num_rows for file in target.glob("*.parquet"))

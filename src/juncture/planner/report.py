@@ -1,0 +1,78 @@
+"""What an as-of join found: how many rows matched, why the others did not, and how far away the matches were."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Distances", "MatchReport"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distances:
+    """How far matches are from their left rows: the least, the greatest, and between them quantiles.
+
+    A quantile is the least distance that this share of the matches does not exceed, so it occurs in the data. Of
+    dates and timestamps distances are nanoseconds, otherwise they are in the unit of the ``on`` columns.
+    """
+
+    minimum: float
+    p50: float
+    p90: float
+    p99: float
+    maximum: float
+    is_time: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchReport:
+    """The left rows of an as-of join, counted by what became of them.
+
+    Every left row is counted in ``matched`` or in exactly one of the reasons, the first that applies in the order
+    below. It does not matter which rows the join's ``how`` keeps.
+
+    Attributes
+    ----------
+    left_rows, right_rows
+        Rows of the inputs.
+    matched
+        Left rows with a match.
+    null_on
+        Left rows whose ``on`` is null or NaN.
+    null_key
+        Left rows with a null among their ``by`` values.
+    unknown_key
+        Left rows whose ``by`` values no right row has (with an ``on`` that is not null or NaN).
+    nothing_there
+        Left rows whose key the right has, but not on the wanted side of them.
+    too_far
+        Left rows whose nearest right row on the wanted side is farther than the tolerance, or whose own tolerance is
+        null or negative.
+    ties
+        Matched left rows for which several right rows have the best ``on``.
+    distances
+        Of the best match of each matched left row; None if nothing matched.
+    """
+
+    left_rows: int
+    right_rows: int
+    matched: int
+    null_on: int
+    null_key: int
+    unknown_key: int
+    nothing_there: int
+    too_far: int
+    ties: int
+    distances: Distances | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data.
+
+        Examples
+        --------
+        >>> counts = dict.fromkeys(("null_on", "null_key", "unknown_key", "nothing_there", "too_far", "ties"), 0)
+        >>> report = MatchReport(left_rows=0, right_rows=2, matched=0, distances=None, **counts)
+        >>> report.to_dict()["right_rows"]
+        2
+        """
+        return asdict(self)

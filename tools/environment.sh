@@ -1,0 +1,52 @@
+#!/bin/sh
+# The project's own Python environment, in .venv, with the versions of constraints.txt.
+#
+#   environment.sh create               make .venv: with uv if it is there, else with a Python that is new enough
+#   environment.sh install PACKAGE...   install into it; takes what `pip install` takes
+set -eu
+
+fail() {
+    echo "juncture: $*" >&2
+    exit 1
+}
+
+have_uv() {
+    uv --version >/dev/null 2>&1
+}
+
+new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+create() {
+    if have_uv; then
+        uv venv --quiet --clear --python '>=3.11' .venv
+        return
+    fi
+    for python in ${PYTHON:-python3 python python3.14 python3.13 python3.12 python3.11}; do
+        if new_enough "$python"; then
+            "$python" -m venv --clear .venv || {
+                rm -rf .venv
+                fail "$python cannot make environments; install its venv module (on Debian and Ubuntu the package" \
+                    "python3-venv), or uv."
+            }
+            return
+        fi
+    done
+    fail "no Python 3.11 or newer was found; install one (on Debian and Ubuntu the packages python3.11 and" \
+        "python3.11-venv, or newer), or uv."
+}
+
+install() {
+    if have_uv; then
+        uv pip install --quiet --python .venv/bin/python --constraint constraints.txt "$@"
+        return
+    fi
+    # Dependency groups need a newer pip than Python 3.11 and 3.12 bring.
+    .venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+    .venv/bin/python -m pip install --quiet --constraint constraints.txt "$@"
+}
+
+command=$1
+shift
+"$command" "$@"
