@@ -210,14 +210,20 @@ def _assemble(
     either_rows = pa.array([ours if ours is not None else left.num_rows + theirs for ours, theirs in pairs], pa.int64())
     arrays = []
     for column, field in zip(output, schema, strict=True):
-        if column.filled_from is None:
-            table, rows = (left, left_rows) if column.side == "left" else (right, right_rows)
-            arrays.append(table[column.source].take(rows))
-        else:
-            both = [*_plain(left[column.source]).chunks, *_plain(right[column.filled_from]).chunks]
-            stacked = pa.chunked_array(both, plain_type(field.type))
-            arrays.append(stacked.take(either_rows).cast(field.type))
+        table, rows = (left, left_rows) if column.side == "left" else (right, right_rows)
+        values = _plain(table[column.source])
+        if column.filled_from is not None:
+            values = pa.chunked_array([*values.chunks, *_plain(right[column.filled_from]).chunks], values.type)
+            rows = either_rows
+        arrays.append(_encoded(values.take(rows), field.type))
     return pa.table(arrays, schema=schema)
+
+
+def _encoded(values: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
+    """Undo `_plain`."""
+    if pat.is_run_end_encoded(data_type):
+        return pc.run_end_encode(values.combine_chunks(), run_end_type=data_type.run_end_type)
+    return (values.dictionary_encode() if pat.is_dictionary(data_type) else values).cast(data_type)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

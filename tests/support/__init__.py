@@ -1,0 +1,1 @@
+"""What the tests share: tables as text, comparisons, engines."""

@@ -1,0 +1,74 @@
+"""The case files: small tables with the answer that each join has to give."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from juncture import errors
+from juncture.spec.asof import Asof
+from support.tables import read_table
+
+__all__ = ["Case", "read_cases"]
+
+CASES = Path(__file__).parent.parent / "cases"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One join of a case file.
+
+    Attributes
+    ----------
+    name
+        The file and what the case shows.
+    spec, left, right
+        The join.
+    expected
+        Its rows, in the order of an in-process join; None where it has to fail.
+    error
+        The error that it has to raise instead.
+    no_spark
+        Why Spark cannot hold these tables, where their types do not say so.
+    """
+
+    name: str
+    spec: Asof
+    left: pa.Table
+    right: pa.Table
+    expected: pa.Table | None
+    error: type[Exception] | None
+    no_spark: str | None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def read_cases(kind: str) -> list[Case]:
+    """Return the cases of a kind of join. A file's own ``left`` and ``right`` stand in where a case has none."""
+    return [case for path in sorted((CASES / kind).glob("*.toml")) for case in read_file(path)]
+
+
+def read_file(path: Path) -> list[Case]:
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    shared = {side: content[side] for side in ("left", "right") if side in content}
+    return [read_case(path.stem, shared | values) for values in content["case"]]
+
+
+def read_case(concern: str, values: dict[str, Any]) -> Case:
+    unknown = values.keys() - {"name", "join", "left", "right", "expected", "error", "spark"}
+    assert not unknown, f"{values['name']}: {unknown}"
+    assert ("expected" in values) != ("error" in values), values["name"]
+    return Case(
+        name=f"{concern}: {values['name']}",
+        spec=Asof.from_dict(values["join"]),
+        left=read_table(values["left"]),
+        right=read_table(values["right"]),
+        expected=read_table(values["expected"]) if "expected" in values else None,
+        error=getattr(errors, values["error"]) if "error" in values else None,
+        no_spark=values.get("spark"),
+    )
