@@ -1,0 +1,1 @@
+"""The as-of benchmark: who takes part, on what data, and what the right answer is."""
