@@ -54,11 +54,11 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
     """
     cells = {name: [_cell(value) for value in _plain_text(head[name])] for name in head.column_names}
     shown = _fitting(cells, console.width, first)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False)
+    # The box puts a blank between columns, the padding the other.
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     for name in head.column_names:
         if name in shown:
-            justify = "right" if pat.is_primitive(head[name].type) and not pat.is_temporal(head[name].type) else "left"
-            table.add_column(Text(name), justify=justify, no_wrap=True, style="")
+            table.add_column(Text(name), justify="right" if _is_number(head[name].type) else "left", no_wrap=True)
     for row in zip(*(cells[name] for name in head.column_names if name in shown), strict=True):
         table.add_row(*row)
     hidden = [name for name in head.column_names if name not in shown]
@@ -82,6 +82,10 @@ def _fitting(cells: dict[str, list[Text]], width: int, first: Sequence[str]) -> 
         shown.add(name)
         width -= needed
     return shown
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
 
 
 def _plain_text(column: pa.ChunkedArray) -> list[object]:
@@ -141,7 +145,8 @@ def _reasons(report: MatchReport, join: ResolvedAsof) -> list[tuple[str, int, st
     if not join.spec.allow_exact_matches:
         side = side.removesuffix(" or at")
     keys = ", ".join(join.left_by)
-    reasons = [("no time" if join.domain.is_time else "no value", report.null_on, f"{join.left_on} is null or NaN")]
+    missing = "null or NaN" if join.domain.kind == "float" else "null"
+    reasons = [("no time" if join.domain.is_time else "no value", report.null_on, f"{join.left_on} is {missing}")]
     if join.left_by:
         reasons.append(("no key", report.null_key, f"{keys} is null"))
         reasons.append(("unknown key", report.unknown_key, f"no right row has this {keys}"))
@@ -161,5 +166,8 @@ def _distances(distances: Distances | None) -> str:
         "99%": distances.p99,
         "max": distances.maximum,
     }
-    show = (lambda v: format_duration(int(v))) if distances.is_time else (lambda v: f"{v:g}")
-    return ", ".join(f"{name} {show(value)}" for name, value in values.items())
+    return ", ".join(f"{name} {_distance(value, distances.is_time)}" for name, value in values.items())
+
+
+def _distance(value: float, is_time: bool) -> str:
+    return format_duration(int(value)) if is_time else f"{value:g}"

@@ -1,0 +1,98 @@
+"""Rows and reports fit the width that there is."""
+
+import datetime as dt
+import io
+
+import pyarrow as pa
+from rich.console import Console
+
+from juncture.cli.show import report_view, rows_view
+from juncture.planner.report import Distances, MatchReport
+from juncture.spec.asof import Asof
+
+
+def shown(make, width=60):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(make(console))
+    return console.file.getvalue()
+
+
+TABLE = pa.table(
+    {
+        "at": pa.array([dt.datetime(2013, 1, 1, 5, 30), None], pa.timestamp("us", "UTC")),
+        "x": [1.25, None],
+        "name": ["[b]x", "y" * 99],
+        "last": [10, 2],
+    }
+)
+
+
+def test_rows():
+    text = shown(lambda console: rows_view(TABLE, console, total=2), width=80)
+    assert [line.rstrip() for line in text.splitlines()] == [
+        "at                       x  name                          last",
+        "──────────────────────────────────────────────────────────────",
+        "2013-01-01 05:30:00Z  1.25  [b]x                            10",
+        f"null                  null  {'y' * 27}…     2",
+        "2 rows",
+    ]
+
+
+def test_columns_that_do_not_fit_are_named():
+    text = shown(lambda console: rows_view(TABLE, console, total=1000, first=["last", "x"]), width=20)
+    assert text.splitlines()[0].split() == ["x", "last"]
+    assert "the first 2 rows of 1,000" in " ".join(text.split())
+    assert "2 columns more: at, name" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 20
+
+
+def test_no_rows_and_no_columns():
+    assert "0 rows" in shown(lambda console: rows_view(TABLE.slice(0, 0), console, total=0))
+    assert "0 rows" in shown(lambda console: rows_view(pa.table({}), console, total=0))
+
+
+JOIN = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h").resolve(
+    pa.schema({"departure": pa.timestamp("us"), "origin": pa.string()}),
+    pa.schema({"observed": pa.timestamp("us"), "origin": pa.string()}),
+)
+HOUR_NS = 3_600_000_000_000
+
+
+def report(**changes):
+    values = {
+        "left_rows": 200,
+        "right_rows": 1000,
+        "matched": 190,
+        "null_on": 1,
+        "null_key": 2,
+        "unknown_key": 3,
+        "nothing_there": 4,
+        "too_far": 0,
+        "ties": 5,
+        "distances": Distances(minimum=0, p50=HOUR_NS / 2, p90=HOUR_NS, p99=HOUR_NS, maximum=2 * HOUR_NS, is_time=True),
+    }
+    return MatchReport(**{**values, **changes})
+
+
+def test_a_report():
+    text = shown(lambda _: report_view(report(), JOIN), width=80)
+    rows = {line[:18].strip(): line[18:].split() for line in text.splitlines()}
+    assert rows["matched"] == ["190", "95.00%"]
+    assert rows["unmatched"] == ["10", "5.00%"]
+    assert rows["no key"][0] == "2"
+    assert rows["too old"][0] == "0"
+    assert "staleness  min 0s, median 30m, 90% 1h, 99% 1h, max 2h" in text
+
+
+def test_a_report_of_nothing():
+    text = shown(lambda _: report_view(report(left_rows=0, matched=0, distances=None), JOIN), width=80)
+    assert "staleness  nothing matched" in text
+
+
+def test_a_report_says_only_what_can_be():
+    join = Asof(on="n", direction="nearest").resolve(pa.schema({"n": pa.int64()}), pa.schema({"n": pa.int64()}))
+    distances = Distances(minimum=0, p50=1.5, p90=2, p99=3, maximum=1e9, is_time=False)
+    text = shown(lambda _: report_view(report(distances=distances), join), width=80)
+    assert "key" not in text
+    assert "too far" not in text
+    assert "distance  min 0, median 1.5, 90% 2, 99% 3, max 1e+09" in text
