@@ -1,0 +1,408 @@
+"""Hypothesis strategies: two tables and a spec of a join over them.
+
+Values come from small pools, so that keys meet, ties and duplicates occur, and extremes stand next to each other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+from hypothesis import strategies as st
+
+from juncture.errors import SchemaError
+from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.schema import TIME_UNITS, plain_type
+
+__all__ = ["Example", "examples", "packed_examples"]
+
+INFINITY, NAN = float("inf"), float("nan")
+EXACT = Context(prec=100)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A join: the spec and its two tables."""
+
+    spec: Asof
+    left: pa.Table
+    right: pa.Table
+
+    def resolve(self) -> ResolvedAsof:
+        return self.spec.resolve(self.left.schema, self.right.schema)
+
+    def __repr__(self) -> str:
+        from support.tables import write_table
+
+        return f"{self.spec.to_dict()}\n{write_table(self.left)}\n\n{write_table(self.right)}\n"
+
+
+def struct(**fields: pa.DataType) -> pa.DataType:
+    return pa.struct(list(fields.items()))
+
+
+UTC_US = pa.timestamp("us", "UTC")
+
+# Pairs of a left and a right type. Those of Spark are those that both Arrow and Spark have.
+SPARK_ON = [
+    (pa.int64(), pa.int64()),
+    (pa.int8(), pa.int64()),
+    (pa.int32(), pa.int16()),
+    (pa.float64(), pa.float64()),
+    (pa.float32(), pa.float64()),
+    (pa.decimal128(10, 2), pa.decimal128(10, 2)),
+    (pa.decimal128(38, 0), pa.decimal128(38, 37)),
+    (pa.date32(), pa.date32()),
+    (pa.timestamp("us"), pa.timestamp("us")),
+    (UTC_US, UTC_US),
+]
+LOCAL_ON = [
+    *SPARK_ON,
+    (pa.uint64(), pa.int64()),
+    (pa.int8(), pa.uint64()),
+    (pa.uint64(), pa.uint64()),
+    (pa.float16(), pa.float32()),
+    (pa.decimal128(10, 1), pa.decimal256(50, 20)),
+    (pa.decimal32(5, 2), pa.decimal64(15, 0)),
+    (pa.date32(), pa.date64()),
+    (pa.timestamp("s"), pa.timestamp("ns")),
+    (pa.timestamp("ns"), pa.timestamp("ms")),
+    (pa.timestamp("us", "America/New_York"), pa.timestamp("ms", "Asia/Tokyo")),
+    (pa.dictionary(pa.int8(), pa.int64()), pa.int64()),
+    (pa.timestamp("us"), pa.run_end_encoded(pa.int32(), pa.timestamp("us"))),
+]
+SPARK_BY = [
+    (pa.int64(), pa.int64()),
+    (pa.string(), pa.string()),
+    (pa.int8(), pa.int64()),
+    (pa.bool_(), pa.bool_()),
+    (pa.date32(), pa.date32()),
+    (pa.decimal128(10, 2), pa.decimal128(20, 4)),
+    (pa.float64(), pa.float64()),
+    (pa.float32(), pa.float64()),
+    (pa.binary(), pa.binary()),
+    (pa.timestamp("us"), pa.timestamp("us")),
+    (struct(a=pa.int64(), b=pa.string()), struct(a=pa.int64(), b=pa.string())),
+    (pa.list_(pa.float64()), pa.list_(pa.float64())),
+]
+LOCAL_BY = [
+    *SPARK_BY,
+    (pa.uint64(), pa.int64()),
+    (pa.string(), pa.large_string()),
+    (pa.dictionary(pa.int8(), pa.string()), pa.string()),
+    (pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.large_string())),
+    (pa.string(), pa.run_end_encoded(pa.int32(), pa.string())),
+    (pa.binary(2), pa.large_binary()),
+    (pa.date64(), pa.date32()),
+    (pa.timestamp("s"), pa.timestamp("ns")),
+    (pa.time32("s"), pa.time64("us")),
+    (struct(a=pa.int8()), struct(b=pa.int64())),
+    (pa.list_(pa.int32()), pa.large_list(pa.int64())),
+]
+SPARK_PAYLOAD = [
+    pa.int64(),
+    pa.float64(),
+    pa.string(),
+    pa.int8(),
+    pa.float32(),
+    pa.bool_(),
+    pa.decimal128(10, 2),
+    pa.date32(),
+    pa.timestamp("us"),
+    UTC_US,
+    pa.binary(),
+    pa.list_(pa.int64()),
+    pa.list_(pa.list_(pa.string())),
+    struct(a=pa.float64(), b=pa.string()),
+    pa.map_(pa.string(), pa.int64()),
+]
+LOCAL_PAYLOAD = [
+    *SPARK_PAYLOAD,
+    pa.uint64(),
+    pa.float16(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.decimal256(50, 3),
+    pa.timestamp("ns"),
+    pa.timestamp("s"),
+    pa.duration("ns"),
+    pa.time64("ns"),
+    pa.dictionary(pa.int16(), pa.string()),
+    pa.run_end_encoded(pa.int32(), pa.int64()),
+    pa.binary(2),
+    pa.large_list(struct(z=pa.date32())),
+    pa.list_(pa.float32(), 2),
+    pa.null(),
+]
+
+
+def pool(data_type: pa.DataType) -> Sequence[Any]:
+    """Return the values that a column of a type is made of, as `build` takes them."""
+    data_type = plain_type(data_type)
+    if pat.is_integer(data_type):
+        signed = pat.is_signed_integer(data_type)
+        least = -(2 ** (data_type.bit_width - 1)) if signed else 0
+        most = least + 2**data_type.bit_width - 1
+        return [
+            *range(max(least, -4), 5),
+            least,
+            least + 1,
+            most - 1,
+            most,
+            *(v for v in (127, 128, -129) if least <= v <= most),
+        ]
+    if pat.is_floating(data_type):
+        common = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 2.5, 3.0, NAN, INFINITY, -INFINITY, 0.1]
+        extreme = {
+            16: [6e-8, 65504.0],
+            32: [1e-45, 3.4028234663852886e38, 0.30000001],
+            64: [5e-324, 1.7976931348623157e308, 0.3],
+        }
+        return common + extreme[data_type.bit_width] + [-v for v in extreme[data_type.bit_width]]
+    if pat.is_decimal(data_type):
+        most = 10**data_type.precision - 1
+        near = [v * 10**data_type.scale for v in range(-2, 3) if abs(v) * 10**data_type.scale < most]
+        steps = [*near, *(v + 1 for v in near), *(v - 1 for v in near), most, most - 1, -most, 1 - most]
+        return [Decimal(step).scaleb(-data_type.scale, EXACT) for step in steps]
+    if pat.is_date(data_type):
+        return [date(1970, 1, 1) + timedelta(days=day) for day in range(-3, 4)] + [
+            date.min,
+            date.max,
+            date(2024, 2, 29),
+        ]
+    if pat.is_timestamp(data_type) or pat.is_duration(data_type):
+        second = 1_000 ** TIME_UNITS.index(data_type.unit)
+        near = [second * v for v in range(-2, 4)]
+        fine = [] if second == 1 else [v + step for v in near for step in (-1, 1, second // 2)]
+        return [*near, *fine, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63]
+    if pat.is_time(data_type):
+        return [time(0), time(12), time(12, 0, 1), time(23, 59, 59)]
+    if pat.is_boolean(data_type):
+        return [True, False]
+    if pat.is_null(data_type):
+        return [None]
+    if pat.is_fixed_size_binary(data_type):
+        return [b"\x00\x00", b"\x00\x01", b"ab", b"\xff\xff"]
+    if pat.is_binary(data_type) or pat.is_large_binary(data_type):
+        return [b"", b"\x00", b"\x00\x01", b"ab", b"\xff\xff"]
+    if pat.is_map(data_type):
+        return [[], [("a", 1)], [("a", 1), ("b", None)], [("b", None), ("a", 1)], [("b", 2)]]
+    if pat.is_fixed_size_list(data_type):
+        return [[0.0, 1.0], [NAN, None], [-0.0, 1.0]]
+    if pat.is_struct(data_type):
+        pools = [[None, *pool(field.type)[:3], *pool(field.type)[8:10]] for field in data_type]
+        names = [field.name for field in data_type]
+        return [dict(zip(names, values, strict=False)) for values in zip(*stretched(pools), strict=False)]
+    if pat.is_list(data_type) or pat.is_large_list(data_type):
+        items = pool(data_type.value_type)
+        return [
+            [],
+            [None],
+            list(items[:1]),
+            list(items[:2]),
+            [items[1], None],
+            [items[-1], items[0]],
+            list(items[8:11]),
+        ]
+    return ["", "a", "A", "aa", "b", "é", "😀", "�", "a|b", "null"]
+
+
+def stretched(pools: list[list[Any]]) -> list[list[Any]]:
+    """Repeat each list, from another item on, until all are equally long."""
+    length = max(map(len, pools)) + 2
+    return [[values[(i + shift) % len(values)] for i in range(length)] for shift, values in enumerate(pools)]
+
+
+def build(values: list[Any], data_type: pa.DataType) -> pa.Array:
+    """Return an array of values of `pool`."""
+    if pat.is_dictionary(data_type):
+        return build(values, data_type.value_type).dictionary_encode().cast(data_type)
+    if pat.is_run_end_encoded(data_type):
+        return pc.run_end_encode(build(values, data_type.value_type), run_end_type=data_type.run_end_type)
+    if pat.is_timestamp(data_type) or pat.is_duration(data_type):
+        return pa.array(values, pa.int64()).cast(data_type)
+    if data_type == pa.float16():
+        return pa.array([None if v is None else np.float16(v) for v in values], data_type)
+    return pa.array(values, data_type)
+
+
+@dataclass
+class Layout:
+    """A table without its rows: a type for each column, and the values that its cells are chosen from."""
+
+    types: dict[str, pa.DataType]
+    pools: dict[str, list[Any]]
+
+    def table(self, choices: Sequence[Sequence[int]]) -> pa.Table:
+        """Return the table whose rows choose from the pools."""
+        columns = []
+        for position, (name, data_type) in enumerate(self.types.items()):
+            values = self.pools[name]
+            columns.append(build([values[row[position] % len(values)] for row in choices], data_type))
+        return pa.table(columns, schema=pa.schema(list(self.types.items())))
+
+    def with_ids(self, table: pa.Table, name: str) -> pa.Table:
+        return table.append_column(name, pa.array(range(table.num_rows), pa.int64()))
+
+
+@st.composite
+def examples(draw: st.DrawFn, *, spark: bool = False, rows: int = 16) -> Example:
+    """Return a join of two small tables, drawn row by row so that a failure shrinks well."""
+    spec, left, right = draw(layouts(spark=spark))
+    tables = []
+    for side in (left, right):
+        row = st.lists(st.integers(0, 5), min_size=len(side.types), max_size=len(side.types))
+        count = draw(st.integers(0, rows))
+        tables.append(side.table(draw(st.lists(row, min_size=count, max_size=count))))
+    return Example(spec, *draw(row_ids(left, right, tables)))
+
+
+@st.composite
+def packed_examples(draw: st.DrawFn, *, cases: int = 40, rows: int = 8, keyed: bool = True) -> Example:
+    """Return many small joins of one spec as a single one, told apart by a ``case`` column.
+
+    A Spark job costs about as much for a thousand rows as for ten. Without ``keyed`` there is no ``by`` column at all,
+    and so only one case.
+    """
+    spec, left, right = draw(layouts(spark=True, packed=keyed))
+    chance = random.Random(draw(st.integers(0, 2**32 - 1)))
+    tables = []
+    for side in (left, right):
+        counts = [chance.randint(0, rows) for _ in range(cases)] if keyed else [chance.randint(0, 6 * rows)]
+        table = side.table([[chance.randint(0, 5) for _ in side.types] for _ in range(sum(counts))])
+        if keyed:
+            numbers = [case for case, count in enumerate(counts) for _ in range(count)]
+            chance.shuffle(numbers)
+            table = table.append_column("case", pa.array(numbers, pa.int64()))
+        tables.append(table)
+    return Example(spec, *draw(row_ids(left, right, tables)))
+
+
+@st.composite
+def row_ids(draw: st.DrawFn, left: Layout, right: Layout, tables: list[pa.Table]) -> list[pa.Table]:
+    """Number the rows of both sides or of none: with numbers no row can pass for another, without them rows repeat."""
+    if not draw(st.booleans()):
+        return tables
+    return [left.with_ids(tables[0], "left_row"), right.with_ids(tables[1], "right_row")]
+
+
+@st.composite
+def layouts(draw: st.DrawFn, *, spark: bool, packed: bool | None = None) -> tuple[Asof, Layout, Layout]:
+    """Return a spec and the columns of both sides.
+
+    ``packed`` adds ``case`` to the ``by`` columns, or leaves all of them out where it is False.
+    """
+    on_types = draw(st.sampled_from(SPARK_ON if spark else LOCAL_ON))
+    how_many = 0 if packed is False else draw(st.sampled_from([0, 0, 1, 1, 1, 1, 2, 3]))
+    by_types = [draw(st.sampled_from(SPARK_BY if spark else LOCAL_BY)) for _ in range(how_many)]
+    same_on, same_by = draw(st.booleans()), draw(st.booleans())
+    on = ("ts", "ts") if same_on else ("ts", "time")
+    by = [(f"k{i}", f"k{i}" if same_by else f"id{i}") for i in range(how_many)]
+    left, right = Layout({}, {}), Layout({}, {})
+    for side, name, data_type in zip((left, right), on, on_types, strict=True):
+        side.types[name] = data_type
+        side.pools[name] = draw(pools(data_type, 5))
+    for names, types in zip(by, by_types, strict=True):
+        shared = draw(st.lists(st.sampled_from(common(*types)), min_size=1, max_size=3))
+        for position, side in enumerate((left, right)):
+            extra = draw(pools(types[position], 1))
+            side.types[names[position]] = types[position]
+            side.pools[names[position]] = [pair[position] for pair in shared] + extra
+    payload = SPARK_PAYLOAD if spark else LOCAL_PAYLOAD
+    for side, prefix in ((left, "a"), (right, "b")):
+        for i in range(draw(st.integers(0, 2 if side is left else 3))):
+            name = draw(st.sampled_from([f"{prefix}{i}", f"v{i}"]))
+            side.types[name] = draw(st.sampled_from(payload))
+            side.pools[name] = draw(pools(side.types[name], 4))
+    arguments = draw(spec_arguments(on_types, left, right))
+    # Of many cases in one, some would have to fail.
+    arguments["ties"] = draw(st.sampled_from(["greatest"] * (1 if packed else 6) + ["error"] * (not packed)))
+    arguments |= {"on": "ts"} if same_on else {"left_on": on[0], "right_on": on[1]}
+    keys = [*by, *([("case", "case")] if packed else [])]
+    arguments |= (
+        {"by": [ours for ours, _ in keys]}
+        if same_by
+        else {"left_by": [o for o, _ in keys], "right_by": [t for _, t in keys]}
+    )
+    for side in (left, right):
+        side.types = {name: side.types[name] for name in draw(st.permutations(list(side.types)))}
+    spec = Asof(**arguments)
+    try:
+        case = [("case", pa.int64())] if packed else []
+        spec.resolve(*(pa.schema([*side.types.items(), *case]) for side in (left, right)))
+    except SchemaError:
+        # The column that right rows without a match would fill is of another type.
+        spec = Asof(**(arguments | {"how": "left"}))
+    return spec, left, right
+
+
+@st.composite
+def pools(draw: st.DrawFn, data_type: pa.DataType, size: int) -> list[Any]:
+    """Return some of a type's values, with or without null among them."""
+    values = draw(st.lists(st.sampled_from(pool(data_type)), min_size=1, max_size=size))
+    return [*values, None] if draw(st.integers(0, 3)) == 0 else values
+
+
+def common(left: pa.DataType, right: pa.DataType) -> list[tuple[Any, Any]]:
+    """Return pairs of values of two types, most of them equal."""
+    ours, theirs = pool(left), pool(right)
+    if isinstance(ours[0], int | bytes) and not pat.is_timestamp(plain_type(left)):
+        return [(value, value) for value in ours if value in theirs]
+    return list(zip(ours, theirs, strict=False))
+
+
+@st.composite
+def spec_arguments(
+    draw: st.DrawFn, on_types: tuple[pa.DataType, pa.DataType], left: Layout, right: Layout
+) -> dict[str, Any]:
+    """Return the arguments of a spec other than its columns."""
+    arguments: dict[str, Any] = {
+        "direction": draw(st.sampled_from(["backward", "forward", "nearest"])),
+        "how": draw(st.sampled_from(["left", "left", "inner", "right", "full", "semi", "anti"])),
+        "allow_exact_matches": draw(st.sampled_from([True, True, False])),
+        "matches": draw(st.sampled_from([1, 1, 1, 2, 3])),
+        "coalesce": draw(st.booleans()),
+        "order_by": draw(st.lists(st.sampled_from(list(right.types)), unique=True, max_size=2)),
+    }
+    measure = draw(st.sampled_from(["none", "none", "none", "constant", "column"]))
+    kind = plain_type(on_types[0])
+    if measure == "constant":
+        arguments["tolerance"] = draw(tolerances(kind))
+    elif measure == "column":
+        data_type = draw(st.sampled_from(tolerance_types(kind)))
+        arguments["tolerance"] = "limit"
+        left.types["limit"] = data_type
+        left.pools["limit"] = draw(pools(data_type, 4))
+    return arguments
+
+
+def tolerances(kind: pa.DataType) -> st.SearchStrategy[Any]:
+    """Return distances between values of a type."""
+    if pat.is_timestamp(kind):
+        return st.sampled_from(["0s", "1ns", "1us", "500ms", "1s", "2s", "100000000000d"])
+    if pat.is_date(kind):
+        return st.sampled_from(["0s", "36h", "2d", timedelta(days=1), "100000000000d"])
+    if pat.is_floating(kind):
+        return st.sampled_from([0, 0.5, 1, 2.5, 5e-324, 1e308, INFINITY])
+    if pat.is_decimal(kind):
+        return st.sampled_from([0, 1, Decimal("0.01"), 0.3, 10**30, Decimal("1e-30")])
+    return st.sampled_from([0, 1, 2, 5.5, 2**63 - 1, 2**63, 2**64, 10**30])
+
+
+def tolerance_types(kind: pa.DataType) -> list[pa.DataType]:
+    """Return the types of a column of distances between values of a type."""
+    if pat.is_timestamp(kind) or pat.is_date(kind):
+        return [pa.duration("us")]
+    if pat.is_floating(kind):
+        return [pa.float64(), pa.float32(), pa.int64()]
+    if pat.is_decimal(kind):
+        return [pa.decimal128(10, 2), pa.decimal128(20, 4), pa.int64()]
+    return [pa.int64(), pa.int8()]

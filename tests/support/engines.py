@@ -1,0 +1,74 @@
+"""The algorithms of each engine, what each refuses, and how a join is run under one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+import juncture as jn
+from juncture.spec.asof import Asof, ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOCAL", "SPARK", "fits_spark", "refuses", "run_in_process", "run_on_spark", "spark_type"]
+
+LOCAL = ("probe", "merge")
+SPARK = ("broadcast", "broadcast_left", "hash", "range", "window")
+
+
+def refuses(algorithm: str, join: ResolvedAsof) -> bool:
+    """Tell whether an algorithm has to refuse a join. No other refusal passes."""
+    spec = join.spec
+    if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):
+        return True
+    if algorithm == "hash":
+        return not join.left_by
+    return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
+
+
+def fits_spark(schema: pa.Schema) -> bool:
+    """Tell whether Spark has the types of a schema."""
+    return all(spark_type(field.type) for field in schema)
+
+
+def spark_type(data_type: pa.DataType) -> bool:
+    """Tell whether Spark has a type, so that it comes back as it went in."""
+    if pat.is_timestamp(data_type):
+        return data_type.unit == "us" and data_type.tz in (None, "UTC")
+    if pat.is_duration(data_type):
+        return data_type.unit == "us"
+    if pat.is_decimal(data_type):
+        return pat.is_decimal128(data_type)
+    if pat.is_map(data_type):
+        return spark_type(data_type.key_type) and spark_type(data_type.item_type)
+    if pat.is_struct(data_type):
+        return all(spark_type(field.type) for field in data_type)
+    if pat.is_list(data_type):
+        return spark_type(data_type.value_type)
+    return data_type in SCALARS
+
+
+SCALARS = {
+    pa.bool_(),
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.date32(),
+}
+
+
+def run_in_process(spec: Asof, left: object, right: object, algorithm: str) -> pa.Table:
+    return jn.plan(left, right, spec, algorithm=algorithm).execute()
+
+
+def run_on_spark(spark: SparkSession, spec: Asof, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
+    frames = [spark.createDataFrame(table) for table in (left, right)]
+    return jn.plan(*frames, spec, algorithm=algorithm).execute().toArrow()
