@@ -230,4 +230,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the same values without an encoding."""
     if pat.is_run_end_encoded(column.type):
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
-    return column.cast(plain_type(column.type))
+    data_type = plain_type(column.type)
+    # Arrow cannot take rows of a view.
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return column.cast(views.get(data_type, data_type))

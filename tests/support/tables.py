@@ -179,7 +179,7 @@ def difference(actual: pa.Table, expected: pa.Table, *, ordered: bool) -> str | 
     ordered
         Whether the order of the rows counts too.
     """
-    shapes = [[(field.name, str(field.type)) for field in table.schema] for table in (actual, expected)]
+    shapes = [[(field.name, shown_type(field.type)) for field in table.schema] for table in (actual, expected)]
     if shapes[0] != shapes[1]:
         return f"columns\n  are       {shapes[0]}\n  should be {shapes[1]}"
     rows, wanted = canonical_rows(actual), canonical_rows(expected)
@@ -191,6 +191,17 @@ def difference(actual: pa.Table, expected: pa.Table, *, ordered: bool) -> str | 
     parts += [f"surplus: {list(surplus.elements())[:5]}"] if surplus else []
     parts += ["the rows are right, their order is not"] if not missing and not surplus else []
     return "\n".join(parts)
+
+
+def shown_type(data_type: pa.DataType) -> str:
+    """Return a type's name, without the names that its list items and map entries happen to have."""
+    if pat.is_map(data_type):
+        return f"map<{shown_type(data_type.key_type)}, {shown_type(data_type.item_type)}>"
+    if pat.is_struct(data_type):
+        return f"struct<{', '.join(f'{field.name}: {shown_type(field.type)}' for field in data_type)}>"
+    if pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
+        return f"{str(data_type).partition('<')[0]}<{shown_type(data_type.value_type)}>"
+    return str(data_type)
 
 
 def write_table(table: pa.Table, rows: int = 40) -> str:
