@@ -1,0 +1,65 @@
+"""The forms in which a table may be passed to an in-process join."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+__all__ = ["FORMS", "pass_as", "random_chunks"]
+
+FORMS = ("table", "chunks", "reader", "batches", "file", "folder", "glob", "paths")
+
+
+def random_chunks(table: pa.Table, chance: random.Random) -> list[pa.RecordBatch]:
+    """Cut a table into batches of any sizes, empty ones among them."""
+    cuts = sorted(chance.choices(range(table.num_rows + 1), k=chance.randint(0, 6)))
+    edges = [0, *cuts, table.num_rows]
+    whole = table.combine_chunks()
+    batches = []
+    for start, end in pairwise(edges):
+        part = whole.slice(start, end - start).to_batches()
+        batches += part or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    return batches
+
+
+def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random) -> Any:
+    """Return a table in one of the forms; as a table where the form cannot hold its types."""
+    if form == "table" or (form in ("file", "folder", "glob", "paths") and not fits_parquet(table)):
+        return table
+    batches = random_chunks(table, chance)
+    if form == "chunks":
+        return pa.Table.from_batches(batches, table.schema)
+    if form == "reader":
+        return pa.RecordBatchReader.from_batches(table.schema, batches)
+    if form == "batches":
+        return iter(batches)
+    folder.mkdir()
+    if form == "file":
+        path = folder / "table.parquet"
+        pq.write_table(table, path, row_group_size=chance.randint(1, 4))
+        return path if chance.random() < 0.5 else str(path)
+    paths = []
+    for number, batch in enumerate(batches):
+        paths.append(folder / f"part-{number}.parquet")
+        pq.write_table(pa.Table.from_batches([batch]), paths[-1], row_group_size=chance.randint(1, 4))
+    return {"folder": folder, "glob": str(folder / "*.parquet"), "paths": paths}[form]
+
+
+def fits_parquet(table: pa.Table) -> bool:
+    """Tell whether a table comes back from Parquet as it is."""
+    return all(type_fits_parquet(field.type) for field in table.schema)
+
+
+def type_fits_parquet(data_type: pa.DataType) -> bool:
+    if pat.is_timestamp(data_type):
+        return data_type.unit != "s"
+    if pat.is_dictionary(data_type):
+        return data_type == pa.dictionary(pa.int32(), pa.string())
+    unfit = pat.is_run_end_encoded, pat.is_time32, pat.is_date64, pat.is_string_view, pat.is_decimal32, pat.is_decimal64
+    return not any(test(data_type) for test in unfit)
