@@ -1,0 +1,426 @@
+"""Nodes made with their types checked, and with the conversions that Spark would add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal as OneOf
+
+from juncture.errors import SchemaError
+from juncture.predicate import nodes
+from juncture.predicate.literals import read_date, read_timestamp
+from juncture.predicate.nodes import Arithmetic, Cast, Compare, CompareOperator, Literal, Node
+from juncture.predicate.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    NULL,
+    ArithmeticOperator,
+    Type,
+    arithmetic_type,
+    common_decimal,
+    finer,
+    integer_decimal,
+)
+
+__all__ = ["absolute", "arithmetic", "cast", "compare", "conjunction", "disjunction", "extreme", "is_in", "is_null"]
+__all__ += ["negate", "negation", "read_text"]
+
+TextReader = Callable[[str, Type], Literal]
+
+
+def read_text(text: str, data_type: Type) -> Literal:
+    """Return the literal that a text stands for where it meets a date or timestamp.
+
+    Raises
+    ------
+    SpecError
+        If the text cannot be read as one.
+    """
+    if data_type.kind == "date":
+        return Literal(data_type, read_date(text))
+    steps, unit = read_timestamp(text, zoned=data_type.zoned, zone=None)
+    return Literal(Type("timestamp", unit=unit, zoned=data_type.zoned), steps)
+
+
+def arithmetic(operator: ArithmeticOperator, left: Node, right: Node) -> Node:
+    """Return a sum, difference, product or quotient; of two literals, the literal where it is exact.
+
+    Raises
+    ------
+    SchemaError
+        If the operation has no meaning for these types.
+    """
+    left, right = _paired_nulls(left, right)
+    if left.type.is_number and right.type.is_number:
+        left, right = _same_numbers(left, right, divide=operator == "/")
+    elif left.type.kind == "date":
+        right = _whole_days(right)
+    elif right.type.kind == "date" and operator == "+":
+        left = _whole_days(left)
+    result = arithmetic_type(operator, left.type, right.type)
+    folded = _fold(operator, left, right, result)
+    return folded or Arithmetic(result, operator, left, right)
+
+
+def negate(operand: Node) -> Node:
+    """Return the operand with its sign changed.
+
+    Raises
+    ------
+    SchemaError
+        If it is not a number or a duration.
+    """
+    data_type = _signed(operand, "-")
+    if isinstance(operand, Literal) and isinstance(operand.value, int | Fraction | float):
+        value = -operand.value
+        bits = max(operand.type.bits, _bits(value)) if isinstance(value, int) and data_type.kind == "integer" else 0
+        return Literal(Type("integer", bits=bits) if bits else data_type, value)
+    return nodes.Sign(data_type, "-", operand)
+
+
+def absolute(operand: Node) -> Node:
+    """Return the absolute value of the operand.
+
+    Raises
+    ------
+    SchemaError
+        If it is not a number or a duration.
+    """
+    return nodes.Sign(_signed(operand, "abs"), "abs", operand)
+
+
+def _signed(operand: Node, operator: str) -> Type:
+    if not (operand.type.is_number or operand.type.kind == "duration"):
+        raise SchemaError(f"{operator} of {operand.type} has no meaning. Expected a number or a duration.")
+    return BIGINT if operand.type.kind == "integer" else operand.type
+
+
+def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> Node:
+    """Return the least or greatest of several operands, brought to one type.
+
+    Raises
+    ------
+    SchemaError
+        If there are fewer than two, or they do not compare.
+    """
+    if len(operands) < 2:
+        raise SchemaError(f"{function} needs at least two operands, and has {len(operands)}.")
+    target = operands[0].type
+    for operand in operands[1:]:
+        target = _common(target, operand.type, function)
+    return nodes.Extreme(target, function, tuple(_converted(operand, target) for operand in operands))
+
+
+def _common(one: Type, other: Type, function: str) -> Type:
+    """Return the type that values of two types are brought to without losing any."""
+    if NULL in (one, other):
+        return other if one == NULL else one
+    if one.kind == other.kind:
+        if one.kind == "integer":
+            return max(one, other, key=lambda kind: kind.bits)
+        if one.kind == "decimal":
+            return common_decimal(one, other)
+        if one.kind == "float":
+            return max(one, other, key=lambda kind: kind.bits)
+        if one.kind in ("timestamp", "duration") and one.zoned == other.zoned:
+            return Type(one.kind, unit=finer(one, other), zoned=one.zoned)
+        if one == other:
+            return one
+    elif one.is_number and other.is_number:
+        if "float" in (one.kind, other.kind):
+            return DOUBLE
+        return common_decimal(_as_decimal_type(one), _as_decimal_type(other))
+    raise SchemaError(
+        f"{function} of {one} and {other} has no meaning. Cast one of them to the type of the other first."
+    )
+
+
+def _as_decimal_type(data_type: Type) -> Type:
+    return integer_decimal(data_type.bits) if data_type.kind == "integer" else data_type
+
+
+def compare(operator: CompareOperator, left: Node, right: Node, read: TextReader = read_text) -> Node:
+    """Return a comparison of two operands.
+
+    Parameters
+    ----------
+    operator
+        One of SQL's, or ``<=>``, which takes nulls as equal.
+    left, right
+        The operands. A text beside a date or timestamp is read as one.
+    read
+        Reads such a text.
+
+    Raises
+    ------
+    SchemaError
+        If the types do not compare.
+    """
+    left, right = _paired_nulls(left, right)
+    left, right = _paired_texts(left, right, read)
+    one, other = left.type, right.type
+    if one.is_number and other.is_number:
+        if "float" in (one.kind, other.kind):
+            left, right = (_converted(side, DOUBLE) if side.type.kind != "float" else side for side in (left, right))
+    elif {one.kind, other.kind} == {"date", "timestamp"} and not (one.zoned or other.zoned):
+        clock = Type("timestamp", unit="s")
+        left, right = (_converted(side, clock) if side.type.kind == "date" else side for side in (left, right))
+    elif one.kind != other.kind or one.zoned != other.zoned:
+        raise SchemaError(f"{one} and {other} do not compare. {_compare_hint(one, other)}")
+    return Compare(BOOLEAN, operator, left, right)
+
+
+def _compare_hint(left: Type, right: Type) -> str:
+    kinds = {left.kind, right.kind}
+    if kinds == {"timestamp"} or kinds == {"date", "timestamp"}:
+        return "One has a time zone and the other has none: which instants are meant cannot be guessed. Cast one first."
+    if "duration" in kinds and kinds & {"integer", "float", "decimal"}:
+        return "A number has no unit: write INTERVAL … SECONDS."
+    if "string" in kinds and kinds & {"integer", "float", "decimal"}:
+        return "Write numbers without quotes, or cast the text first."
+    return "Cast one of them to the type of the other first."
+
+
+def is_in(operand: Node, options: Sequence[Node], read: TextReader = read_text) -> Node:
+    """Return whether an operand equals one of several options.
+
+    Raises
+    ------
+    SchemaError
+        If the types do not compare.
+    """
+    compared = [compare("=", operand, option, read) for option in options]
+    pairs = [(each.left, each.right) for each in compared if isinstance(each, Compare)]
+    literals = [right for left, right in pairs if left == operand and isinstance(right, Literal)]
+    if len(literals) == len(options):
+        return nodes.In(BOOLEAN, operand, tuple(literals))
+    return disjunction(compared)
+
+
+def is_null(operand: Node) -> Node:
+    """Return whether an operand is null."""
+    return nodes.IsNull(BOOLEAN, operand)
+
+
+def conjunction(operands: Sequence[Node]) -> Node:
+    """Return whether all operands are true.
+
+    Raises
+    ------
+    SchemaError
+        If one is not a truth value.
+    """
+    return _joined(nodes.And, operands, "AND", nodes.TRUE)
+
+
+def disjunction(operands: Sequence[Node]) -> Node:
+    """Return whether any operand is true.
+
+    Raises
+    ------
+    SchemaError
+        If one is not a truth value.
+    """
+    return _joined(nodes.Or, operands, "OR", nodes.FALSE)
+
+
+def _joined(kind: type[nodes.And | nodes.Or], operands: Sequence[Node], name: str, empty: Node) -> Node:
+    flat: list[Node] = []
+    for operand in operands:
+        flat.extend(operand.operands if isinstance(operand, kind) else [_truth(operand, name)])
+    unique = tuple(dict.fromkeys(flat))
+    return kind(BOOLEAN, unique) if len(unique) > 1 else unique[0] if unique else empty
+
+
+def negation(operand: Node) -> Node:
+    """Return the opposite of a truth value.
+
+    Raises
+    ------
+    SchemaError
+        If the operand is none.
+    """
+    return nodes.Not(BOOLEAN, _truth(operand, "NOT"))
+
+
+def _truth(operand: Node, name: str) -> Node:
+    if operand.type == NULL:
+        return Literal(BOOLEAN, None)
+    if operand.type != BOOLEAN:
+        raise SchemaError(f"{name} takes truth values, and this is {operand.type}. Compare it to something.")
+    return operand
+
+
+_CASTS = {
+    "integer": ("integer", "float", "decimal", "boolean"),
+    "float": ("integer", "float", "decimal", "boolean"),
+    "decimal": ("integer", "float", "decimal", "boolean"),
+    "date": ("date", "timestamp"),
+    "timestamp": ("date", "timestamp"),
+    "boolean": ("boolean",),
+    "string": ("string",),
+    "duration": ("duration",),
+}
+
+
+def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
+    """Return a conversion that was asked for; of a literal, its value where that is exact.
+
+    Raises
+    ------
+    SchemaError
+        If Spark has no such conversion, or it depends on a session's settings.
+    """
+    source = operand.type
+    if source == NULL:
+        return Literal(target, None)
+    if isinstance(operand, Literal) and isinstance(operand.value, str) and target.kind in ("date", "timestamp"):
+        return read(operand.value, target)
+    if isinstance(operand, Literal) and isinstance(operand.value, str) and target.is_number:
+        operand = _number_of(operand.value, target)
+        source = operand.type
+    if source.kind not in _CASTS.get(target.kind, ()):
+        raise SchemaError(f"CAST from {source} to {target} is not known here. Convert the column before the join.")
+    if "timestamp" in (source.kind, target.kind) and source.zoned != target.zoned:
+        raise SchemaError(
+            f"CAST from {source} to {target} depends on the session's time zone. Cast to TIMESTAMP_NTZ, or convert the "
+            "column before the join."
+        )
+    converted = _literal_as(operand, target) if isinstance(operand, Literal) else None
+    return converted or (operand if source == target else Cast(target, operand))
+
+
+def _number_of(text: str, target: Type) -> Literal:
+    """Return the number that a text in a cast stands for."""
+    try:
+        number = Decimal(text.strip())
+    except ArithmeticError:
+        raise SchemaError(f"{text!r} is not a number, so it cannot be cast to {target}.") from None
+    if not number.is_finite():
+        return Literal(DOUBLE, float(number))
+    return decimal_literal(number)
+
+
+def decimal_literal(number: Decimal) -> Literal:
+    """Return the literal of a decimal number, with the digits that it is written with.
+
+    Raises
+    ------
+    SchemaError
+        If it has more than 38.
+    """
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
+    if precision > 38:
+        raise SchemaError(f"{number} has {precision} digits, and a decimal has at most 38.")
+    return Literal(Type("decimal", precision=precision, scale=scale), Fraction(number))
+
+
+def _paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
+    """Give a bare NULL the type of what it is paired with."""
+    if left.type == NULL and right.type == NULL:
+        return Literal(BOOLEAN, None), Literal(BOOLEAN, None)
+    if left.type == NULL:
+        return Literal(right.type, None), right
+    if right.type == NULL:
+        return left, Literal(left.type, None)
+    return left, right
+
+
+def _paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]:
+    """Read a text that is paired with a date or timestamp."""
+    if isinstance(left, Literal) and isinstance(left.value, str) and right.type.kind in ("date", "timestamp"):
+        return read(left.value, right.type), right
+    if isinstance(right, Literal) and isinstance(right.value, str) and left.type.kind in ("date", "timestamp"):
+        return left, read(right.value, left.type)
+    return left, right
+
+
+def _same_numbers(left: Node, right: Node, *, divide: bool) -> tuple[Node, Node]:
+    """Bring two numbers to one kind: floats before decimals before integers; integers divide as floats."""
+    kinds = {left.type.kind, right.type.kind}
+    if kinds == {"float"} and left.type == right.type and not divide:
+        return left, right
+    if "float" in kinds or (divide and kinds == {"integer"}):
+        return _converted(left, DOUBLE), _converted(right, DOUBLE)
+    if kinds == {"integer"}:
+        return left, right
+    return tuple(_as_decimal(side) for side in (left, right))  # type: ignore[return-value]  # a pair in, a pair out
+
+
+def _as_decimal(node: Node) -> Node:
+    if node.type.kind == "decimal":
+        return node
+    if isinstance(node, Literal) and isinstance(node.value, int):
+        return Literal(Type("decimal", precision=len(str(abs(node.value)))), Fraction(node.value))
+    return _converted(node, integer_decimal(node.type.bits))
+
+
+def _converted(node: Node, target: Type) -> Node:
+    """Return the node in another type, as Spark would convert it unasked."""
+    if node.type == target:
+        return node
+    if isinstance(node, Literal):
+        converted = _literal_as(node, target)
+        if converted:
+            return converted
+    return Cast(target, node, implicit=True)
+
+
+def _literal_as(literal: Literal, target: Type) -> Literal | None:
+    """Return a literal in another type, where that needs no rounding but a float's own."""
+    value = literal.value
+    if value is None or literal.type == target:
+        return Literal(target, value)
+    if isinstance(value, bool) or not isinstance(value, int | Fraction | float):
+        return None
+    if target.kind == "float" and target.bits == 64 and literal.type.is_number:
+        return Literal(target, float(value))
+    exact = isinstance(value, int) or (isinstance(value, Fraction) or math.isfinite(value))
+    if not exact or not literal.type.is_number or target.kind not in ("integer", "decimal"):
+        return None
+    fraction = Fraction(value)
+    if (fraction / target.step).denominator != 1 or not target.least <= fraction <= target.greatest:
+        return None
+    return Literal(target, int(fraction) if target.kind == "integer" else fraction)
+
+
+def _whole_days(node: Node) -> Node:
+    """Return an interval that counts whole days as their number, since dates move by days."""
+    if isinstance(node, Literal) and node.type.kind == "duration" and isinstance(node.value, int):
+        steps = 86_400 * Type("duration", unit=node.type.unit).step
+        days = Fraction(node.value, {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[node.type.unit]) / steps
+        if days.denominator == 1:
+            return Literal(Type("integer", bits=32), int(days))
+    return node
+
+
+def _fold(operator: ArithmeticOperator, left: Node, right: Node, result: Type) -> Node | None:
+    """Return the value of an operation on two whole numbers or lengths of time, where it is exact and fits."""
+    if not (isinstance(left, Literal) and isinstance(right, Literal)) or operator == "/":
+        return None
+    if left.type.unit != right.type.unit and operator != "*":
+        return None
+    if not (isinstance(left.value, int) and isinstance(right.value, int)) or result.kind not in ("integer", "duration"):
+        return None
+    value = {"+": left.value + right.value, "-": left.value - right.value, "*": left.value * right.value}[operator]
+    if not result.least <= value <= result.greatest or "date" in (left.type.kind, right.type.kind):
+        return None
+    return Literal(Type("integer", bits=_bits(value)) if result.kind == "integer" else result, value)
+
+
+def _bits(value: int) -> int:
+    """Return the width of the type that Spark gives to an integer literal."""
+    return 32 if -(2**31) <= value < 2**31 else 64
+
+
+def integer_literal(value: int) -> Literal:
+    """Return the literal of a whole number: an INT, a BIGINT, or a decimal beyond it."""
+    if -(2**63) <= value < 2**63:
+        return Literal(Type("integer", bits=_bits(value)), value)
+    return decimal_literal(Decimal(value))

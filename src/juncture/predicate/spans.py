@@ -1,0 +1,181 @@
+"""Ranges of the real number line with exact ends, and the four operations on them.
+
+Ends are integers, fractions or infinities; each is open or closed. Nothing here rounds: that is left to the type that
+a result is brought into. An infinite end stands for values without limit, so zero times it is zero, and a number
+divided by it is zero. Source of the rules: R. E. Moore, Interval Analysis, 1966.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = ["EVERYTHING", "Real", "Span", "absolute", "add", "divide", "hull", "meet", "multiply", "negate", "root"]
+
+Real = int | Fraction | float
+"""An exact number: floats are used for the infinities only."""
+
+_INFINITY = math.inf
+
+
+class Span(NamedTuple):
+    """All real numbers between two ends."""
+
+    low: Real
+    low_open: bool
+    high: Real
+    high_open: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no number between the ends."""
+        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+
+    @property
+    def holds_zero(self) -> bool:
+        """Whether zero is inside."""
+        return (self.low < 0 or (self.low == 0 and not self.low_open)) and (
+            self.high > 0 or (self.high == 0 and not self.high_open)
+        )
+
+
+EVERYTHING = Span(-_INFINITY, False, _INFINITY, False)
+
+
+def meet(one: Span, other: Span) -> Span:
+    """Return the numbers in both spans."""
+    low, low_open = max((one.low, one.low_open), (other.low, other.low_open))
+    high, closed = min((one.high, not one.high_open), (other.high, not other.high_open))
+    return Span(low, low_open, high, not closed)
+
+
+def hull(one: Span, other: Span) -> Span:
+    """Return the least span that holds both; one of them may be empty."""
+    if one.is_empty or other.is_empty:
+        return other if one.is_empty else one
+    low, low_open = min((one.low, one.low_open), (other.low, other.low_open))
+    high, closed = max((one.high, not one.high_open), (other.high, not other.high_open))
+    return Span(low, low_open, high, not closed)
+
+
+def negate(span: Span) -> Span:
+    """Return the numbers with their signs changed."""
+    return Span(-span.high, span.high_open, -span.low, span.low_open)
+
+
+def absolute(span: Span) -> Span:
+    """Return the absolute values."""
+    if span.low >= 0:
+        return span
+    if span.high <= 0:
+        return negate(span)
+    high, closed = max((-span.low, not span.low_open), (span.high, not span.high_open))
+    return Span(0, False, high, not closed)
+
+
+def add(one: Span, other: Span) -> Span:
+    """Return all sums. Infinities of opposite signs add up to anything."""
+    low = _sum(one.low, other.low, -_INFINITY)
+    high = _sum(one.high, other.high, _INFINITY)
+    return Span(low, one.low_open or other.low_open, high, one.high_open or other.high_open)
+
+
+def _sum(one: Real, other: Real, undecided: float) -> Real:
+    if _is_infinite(one):
+        return undecided if _is_infinite(other) and one != other else one
+    return other if _is_infinite(other) else one + other
+
+
+def multiply(one: Span, other: Span) -> Span:
+    """Return all products."""
+    corners = [
+        _corner_product(a, b)
+        for a in ((one.low, one.low_open), (one.high, one.high_open))
+        for b in ((other.low, other.low_open), (other.high, other.high_open))
+    ]
+    return _around(corners)
+
+
+def _corner_product(one: tuple[Real, bool], other: tuple[Real, bool]) -> tuple[Real, bool]:
+    """Return the product of two ends. A closed zero is reached whatever the other end is."""
+    (a, a_open), (b, b_open) = one, other
+    if a == 0 or b == 0:
+        closed = (a == 0 and not a_open) or (b == 0 and not b_open)
+        return 0, not closed
+    return _product(a, b), a_open or b_open
+
+
+def _product(a: Real, b: Real) -> Real:
+    if _is_infinite(a) or _is_infinite(b):
+        return _INFINITY if (a > 0) == (b > 0) else -_INFINITY
+    return a * b
+
+
+def divide(dividend: Span, divisor: Span) -> tuple[Span, ...]:
+    """Return all quotients as at most two spans, one for each sign of the divisor.
+
+    Where both spans hold zero, anything is a quotient in the sense that matters here: ``x`` is a quotient of ``z``
+    and ``y`` if ``x * y = z``.
+    """
+    if divisor.holds_zero and dividend.holds_zero:
+        return (EVERYTHING,)
+    negative = meet(divisor, Span(-_INFINITY, False, 0, True))
+    positive = meet(divisor, Span(0, True, _INFINITY, False))
+    return tuple(_divide_signed(dividend, part) for part in (negative, positive) if not part.is_empty)
+
+
+def _divide_signed(dividend: Span, divisor: Span) -> Span:
+    corners = [
+        _corner_quotient(a, b, toward=1 if divisor.high > 0 else -1)
+        for a in ((dividend.low, dividend.low_open), (dividend.high, dividend.high_open))
+        for b in ((divisor.low, divisor.low_open), (divisor.high, divisor.high_open))
+    ]
+    return _around(corners)
+
+
+def _corner_quotient(one: tuple[Real, bool], other: tuple[Real, bool], *, toward: int) -> tuple[Real, bool]:
+    """Return the quotient of two ends, where the divisor has one sign and a zero end stands for its limit."""
+    (a, a_open), (b, b_open) = one, other
+    if a == 0:
+        return 0, a_open
+    if _is_infinite(b):
+        return 0, False
+    if b == 0:
+        return (_INFINITY if (a > 0) == (toward > 0) else -_INFINITY), False
+    if _is_infinite(a):
+        return _product(a, b), False
+    return Fraction(a) / Fraction(b), a_open or b_open
+
+
+def _around(corners: list[tuple[Real, bool]]) -> Span:
+    low, low_open = min(corners)
+    high, closed = max((value, not is_open) for value, is_open in corners)
+    return Span(low, low_open, high, not closed)
+
+
+def root(span: Span) -> Span:
+    """Return the span of numbers whose square is in a span, between a lower root rounded down and an upper rounded up.
+
+    Only the sign of the lower end is lost: the result holds the roots that are not negative.
+    """
+    if span.high < 0 or span.is_empty:
+        return Span(1, False, 0, False)
+    low = _root(max(span.low, 0), up=False)
+    return Span(low, False, _root(span.high, up=True), False)
+
+
+def _root(value: Real, *, up: bool) -> Real:
+    """Return a square root: exact where it is rational, else to 64 binary digits or more."""
+    if _is_infinite(value):
+        return value
+    fraction = Fraction(value)
+    shift = max(0, 140 - fraction.numerator.bit_length() + fraction.denominator.bit_length()) // 2 * 2
+    scaled = (fraction.numerator << shift) * fraction.denominator
+    floor = math.isqrt(scaled)
+    exact = floor * floor == scaled
+    return Fraction(floor + (1 if up and not exact else 0), fraction.denominator << (shift // 2))
+
+
+def _is_infinite(value: Real) -> bool:
+    return isinstance(value, float)

@@ -1,0 +1,154 @@
+"""Nodes written back as SQL in Spark's dialect."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from juncture.predicate import nodes
+from juncture.predicate.literals import date_text, duration_text, timestamp_text
+from juncture.predicate.nodes import Literal, Node
+from juncture.predicate.types import Type
+
+__all__ = ["to_sql"]
+
+_OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+
+
+def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), implicit: bool = False) -> str:
+    """Write an expression as SQL in Spark's dialect, which `juncture.predicate.parse.parse` reads back.
+
+    Parameters
+    ----------
+    node
+        The expression.
+    names
+        What the text calls the tables.
+    implicit
+        Whether to write the conversions that Spark does unasked, too.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from juncture.predicate.parse import parse
+    >>> schema = pa.schema({"a": pa.int32(), "b c": pa.float64()})
+    >>> node = parse("not (l.a between r.a and 3 or l.`b c` > -.5)", schema, schema)
+    >>> to_sql(node)
+    'NOT (l.a >= r.a AND l.a <= 3 OR l.`b c` > -0.5D)'
+    """
+    return _Writer(names, implicit).write(node, _OR)
+
+
+class _Writer:
+    """Writes nodes, with brackets only where the order of operations needs them."""
+
+    def __init__(self, names: tuple[str, str], implicit: bool) -> None:
+        self._names = dict(zip(("left", "right"), names, strict=True))
+        self._implicit = implicit
+
+    def write(self, node: Node, least: int) -> str:
+        """Write a node, in brackets if it binds less than wanted."""
+        text, binding = self._write(node)
+        return text if binding >= least else f"({text})"
+
+    def _write(self, node: Node) -> tuple[str, int]:
+        match node:
+            case nodes.Column(side=side, name=name):
+                return f"{_identifier(self._names[side])}.{_identifier(name)}", _ATOM
+            case nodes.Literal():
+                text = _literal(node)
+                return text, _SIGN if text.startswith("-") else _ATOM
+            case nodes.Arithmetic(operator=operator, left=left, right=right):
+                binding = _SUM if operator in "+-" else _PRODUCT
+                return f"{self.write(left, binding)} {operator} {self.write(right, binding + 1)}", binding
+            case nodes.Sign(operator="-", operand=operand):
+                return f"-{self.write(operand, _ATOM)}", _SIGN
+            case nodes.Sign(operand=operand):
+                return f"abs({self.write(operand, _OR)})", _ATOM
+            case nodes.Extreme(function=function, operands=operands):
+                return f"{function}({', '.join(self.write(each, _OR) for each in operands)})", _ATOM
+            case nodes.Cast(type=target, operand=operand, implicit=implicit):
+                if implicit and not self._implicit:
+                    return self._write(operand)
+                return f"CAST({self.write(operand, _OR)} AS {target})", _ATOM
+        return self._write_truth(node)
+
+    def _write_truth(self, node: Node) -> tuple[str, int]:
+        match node:
+            case nodes.Compare(operator=operator, left=left, right=right):
+                return f"{self.write(left, _SUM)} {operator} {self.write(right, _SUM)}", _RELATION
+            case nodes.In(operand=operand, options=options):
+                listed = ", ".join(self.write(option, _SUM) for option in options)
+                return f"{self.write(operand, _SUM)} IN ({listed})", _RELATION
+            case nodes.IsNull(operand=operand):
+                return f"{self.write(operand, _SUM)} IS NULL", _RELATION
+            case nodes.Not(operand=nodes.IsNull(operand=operand)):
+                return f"{self.write(operand, _SUM)} IS NOT NULL", _RELATION
+            case nodes.Not(operand=operand):
+                return f"NOT {self.write(operand, _ATOM)}", _NOT
+            case nodes.And(operands=operands):
+                return " AND ".join(self.write(each, _NOT) for each in operands), _AND
+            case nodes.Or(operands=operands):
+                return " OR ".join(self.write(each, _AND) for each in operands), _OR
+        raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
+
+
+def _identifier(name: str) -> str:
+    if name.isascii() and name.isidentifier() and name.upper() not in _RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+_WORDS = (
+    "ALL AND ANTI ANY AS BETWEEN BOTH CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DATE DISTINCT DIV ELSE END EXISTS "
+    "EXTRACT FALSE FILTER FOR FROM FULL GROUP HAVING IN INNER INTERVAL INTO IS JOIN LATERAL LEFT LIKE LIMIT NATURAL "
+    "NOT NULL ON OR ORDER OUTER OVERLAPS RIGHT RLIKE ROW SELECT SEMI SET SOME TABLE THEN TIME TIMESTAMP TO TRUE "
+    "UNION UNIQUE USING VALUES WHEN WHERE WINDOW WITH"
+)
+_RESERVED = frozenset(_WORDS.split())
+
+
+def _literal(literal: Literal) -> str:
+    value, data_type = literal.value, literal.type
+    if value is None:
+        # The units of times have no name in SQL: there, NULL takes the type of what it is compared to.
+        return "NULL" if data_type.kind in ("null", "timestamp", "duration") else f"CAST(NULL AS {data_type})"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if data_type.kind == "decimal":
+        return _decimal(Fraction(value), data_type)
+    if isinstance(value, int):
+        return _whole(value, data_type)
+    assert isinstance(value, float)
+    if not math.isfinite(value):
+        return f"CAST('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}' AS {data_type})"
+    text = repr(value)
+    return text if "e" in text else f"{text}D"
+
+
+def _whole(value: int, data_type: Type) -> str:
+    if data_type.kind == "date":
+        return f"DATE '{date_text(value)}'"
+    if data_type.kind == "timestamp":
+        return f"TIMESTAMP{'' if data_type.zoned else '_NTZ'} '{timestamp_text(value, data_type)}'"
+    if data_type.kind == "duration":
+        return f"INTERVAL '{duration_text(value, data_type.unit)}'"
+    narrow = -(2**31) <= value < 2**31
+    suffix = {8: "Y", 16: "S", 32: "", 64: "L" if narrow else ""}[data_type.bits]
+    return f"{value}{suffix}"
+
+
+def _decimal(value: Fraction, data_type: Type) -> str:
+    """Write a decimal with as many digits as its type has, or in a cast where it is narrower than that."""
+    digits = f"{abs(int(value * 10**data_type.scale)):0{data_type.scale + 1}d}"
+    sign, point = ("-" if value < 0 else ""), len(digits) - data_type.scale
+    whole, fraction = digits[:point], digits[point:]
+    written = max(len(digits) if whole != "0" else data_type.scale, 1)
+    text = f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}BD"
+    if whole == "0" and fraction:
+        written = data_type.scale
+    return text if written == data_type.precision else f"CAST({text} AS {data_type})"

@@ -1,0 +1,293 @@
+"""The types of a predicate's values, and what Spark makes of two of them.
+
+Every type but floats, strings and binary counts whole *steps*: an integer is its own step, a decimal counts units of
+its last digit, a date counts days, timestamps and durations count their unit. So arithmetic on them is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError
+from juncture.spec.schema import TIME_UNITS, plain_type
+
+__all__ = [
+    "BIGINT",
+    "BOOLEAN",
+    "DOUBLE",
+    "NULL",
+    "STRING",
+    "TIME_STEPS",
+    "ArithmeticOperator",
+    "Type",
+    "arithmetic_type",
+    "arrow_type",
+    "common_decimal",
+    "from_arrow",
+    "integer_decimal",
+]
+
+Kind = Literal["null", "boolean", "integer", "float", "decimal", "string", "binary", "date", "timestamp", "duration"]
+ArithmeticOperator = Literal["+", "-", "*", "/"]
+
+MAX_DIGITS = 38
+"""The most digits that a decimal has in Spark."""
+
+_MIN_DIVISION_SCALE = 6
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+_SQL_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
+
+TIME_STEPS = {unit: 1_000**power for power, unit in enumerate(TIME_UNITS)}
+"""Steps per second of the units of timestamps and durations."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """The type of a value.
+
+    Attributes
+    ----------
+    kind
+        What the values are. ``null`` is the type of a bare NULL.
+    bits
+        The width of integers (8 to 64) and floats (32 or 64).
+    precision, scale
+        Of decimals: the digits in all, and those after the point.
+    unit
+        Of timestamps and durations: ``s``, ``ms``, ``us`` or ``ns``.
+    zoned
+        Whether a timestamp is an instant rather than the reading of a clock.
+    """
+
+    kind: Kind
+    bits: int = 0
+    precision: int = 0
+    scale: int = 0
+    unit: str = ""
+    zoned: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it takes part in arithmetic with numbers."""
+        return self.kind in ("integer", "float", "decimal")
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether its values are whole steps, so that an open end can be closed."""
+        return self.kind in ("boolean", "integer", "decimal", "date", "timestamp", "duration")
+
+    @property
+    def has_arithmetic(self) -> bool:
+        """Whether its values have a place on the number line."""
+        return self.is_discrete or self.kind == "float"
+
+    @property
+    def step(self) -> Fraction | int:
+        """The distance between two neighbouring values of a discrete type."""
+        return Fraction(1, int(10**self.scale)) if self.scale > 0 else 1
+
+    @property
+    def greatest(self) -> Fraction | int:
+        """The greatest value of a discrete type."""
+        if self.kind == "boolean":
+            return 1
+        if self.kind == "decimal":
+            return (int(10**self.precision) - 1) * self.step
+        bits = {"integer": self.bits, "date": 32}.get(self.kind, 64)
+        return (1 << (bits - 1)) - 1
+
+    @property
+    def least(self) -> Fraction | int:
+        """The least value of a discrete type."""
+        if self.kind in ("boolean", "decimal"):
+            return 0 if self.kind == "boolean" else -self.greatest
+        return -self.greatest - 1
+
+    def __str__(self) -> str:
+        if self.kind == "integer":
+            return _SQL_INTEGERS[self.bits]
+        if self.kind == "float":
+            return "FLOAT" if self.bits == 32 else "DOUBLE"
+        if self.kind == "decimal":
+            return f"DECIMAL({self.precision}, {self.scale})"
+        if self.kind == "timestamp":
+            return "TIMESTAMP" if self.zoned else "TIMESTAMP_NTZ"
+        if self.kind == "duration":
+            return "INTERVAL DAY TO SECOND"
+        return {"null": "VOID"}.get(self.kind, self.kind.upper())
+
+
+NULL = Type("null")
+BOOLEAN = Type("boolean")
+BIGINT = Type("integer", bits=64)
+DOUBLE = Type("float", bits=64)
+STRING = Type("string")
+
+
+def from_arrow(data_type: pa.DataType) -> Type | None:
+    """Return the type of an Arrow column as Spark would read it, or None where a predicate cannot use it.
+
+    Unsigned integers become the next wider signed type, the widest a decimal, as Spark reads them from Parquet.
+
+    Examples
+    --------
+    >>> print(from_arrow(pa.int32()), from_arrow(pa.uint64()), from_arrow(pa.list_(pa.int8())))
+    INT DECIMAL(20, 0) None
+    """
+    data_type = plain_type(data_type)
+    if pat.is_unsigned_integer(data_type):
+        return Type("decimal", precision=20) if data_type.bit_width == 64 else Type("integer", data_type.bit_width * 2)
+    if pat.is_integer(data_type):
+        return Type("integer", bits=data_type.bit_width)
+    if pat.is_floating(data_type):
+        return Type("float", bits=max(32, data_type.bit_width))
+    if pat.is_decimal(data_type) and data_type.precision <= MAX_DIGITS and 0 <= data_type.scale <= data_type.precision:
+        return Type("decimal", precision=data_type.precision, scale=data_type.scale)
+    if pat.is_timestamp(data_type):
+        return Type("timestamp", unit=data_type.unit, zoned=data_type.tz is not None)
+    if pat.is_duration(data_type):
+        return Type("duration", unit=data_type.unit)
+    tests = {
+        "null": (pat.is_null,),
+        "boolean": (pat.is_boolean,),
+        "date": (pat.is_date,),
+        "string": (pat.is_string, pat.is_large_string, pat.is_string_view),
+        "binary": (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary),
+    }
+    kinds: tuple[Kind, ...] = ("null", "boolean", "date", "string", "binary")
+    return next((Type(kind) for kind in kinds if any(test(data_type) for test in tests[kind])), None)
+
+
+def arrow_type(data_type: Type) -> pa.DataType:
+    """Return the Arrow type that holds values of a type."""
+    if data_type.kind == "integer":
+        return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[data_type.bits]
+    if data_type.kind == "float":
+        return pa.float32() if data_type.bits == 32 else pa.float64()
+    if data_type.kind == "decimal":
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.kind == "timestamp":
+        return pa.timestamp(data_type.unit, tz="UTC" if data_type.zoned else None)
+    if data_type.kind == "duration":
+        return pa.duration(data_type.unit)
+    plain = {
+        "null": pa.null(),
+        "boolean": pa.bool_(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+    }
+    return plain[data_type.kind]
+
+
+def finer(one: Type, other: Type) -> str:
+    """Return the finer unit of two timestamps or durations."""
+    return max(one.unit, other.unit, key=TIME_UNITS.index)
+
+
+def integer_decimal(bits: int) -> Type:
+    """Return the decimal that holds every integer of a width.
+
+    Examples
+    --------
+    >>> print(integer_decimal(32))
+    DECIMAL(10, 0)
+    """
+    return Type("decimal", precision=_INTEGER_DIGITS[bits])
+
+
+def common_decimal(one: Type, other: Type) -> Type:
+    """Return the decimal that two decimals widen to.
+
+    Examples
+    --------
+    >>> print(common_decimal(Type("decimal", precision=10, scale=2), Type("decimal", precision=5, scale=4)))
+    DECIMAL(12, 4)
+    """
+    scale = max(one.scale, other.scale)
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    return _bounded(whole + scale, scale)
+
+
+def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Type:
+    """Return the type of a sum, difference, product or quotient of operands that have been brought together.
+
+    Integers are computed in 64 bits. Decimals follow Spark's rules of precision and scale.
+
+    Raises
+    ------
+    SchemaError
+        If the operation has no meaning for these types.
+
+    Examples
+    --------
+    >>> price = Type("decimal", precision=10, scale=2)
+    >>> print(arithmetic_type("*", price, price), arithmetic_type("/", price, price))
+    DECIMAL(21, 4) DECIMAL(23, 13)
+    """
+    kinds = (left.kind, right.kind)
+    if kinds == ("integer", "integer") and operator != "/":
+        return BIGINT
+    if kinds == ("float", "float"):
+        return Type("float", bits=left.bits if operator != "/" else 64)
+    if kinds == ("decimal", "decimal"):
+        return _decimal_result(operator, left, right)
+    if operator in ("+", "-"):
+        if kinds == ("date", "integer") or (kinds == ("integer", "date") and operator == "+"):
+            return Type("date")
+        if kinds == ("date", "date") and operator == "-":
+            return Type("duration", unit="s")
+        if kinds == ("timestamp", "timestamp") and operator == "-" and left.zoned == right.zoned:
+            return Type("duration", unit=finer(left, right))
+        if kinds == ("duration", "duration"):
+            return Type("duration", unit=finer(left, right))
+        if kinds == ("timestamp", "duration"):
+            return Type("timestamp", unit=finer(left, right), zoned=left.zoned)
+        if kinds == ("duration", "timestamp") and operator == "+":
+            return Type("timestamp", unit=finer(left, right), zoned=right.zoned)
+    if operator == "*" and sorted(kinds) == ["duration", "integer"]:
+        return left if left.kind == "duration" else right
+    raise SchemaError(f"{left} {operator} {right} has no meaning. {_arithmetic_hint(operator, left, right)}")
+
+
+def _decimal_result(operator: ArithmeticOperator, left: Type, right: Type) -> Type:
+    if operator == "*":
+        return _bounded(left.precision + right.precision + 1, left.scale + right.scale)
+    if operator == "/":
+        scale = max(_MIN_DIVISION_SCALE, left.scale + right.precision + 1)
+        return _bounded(left.precision - left.scale + right.scale + scale, scale)
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return _bounded(whole + scale + 1, scale)
+
+
+def _bounded(precision: int, scale: int) -> Type:
+    """Return a decimal of at most 38 digits, which gives up digits after the point before those in front of it."""
+    if precision <= MAX_DIGITS:
+        return Type("decimal", precision=precision, scale=scale)
+    kept = max(MAX_DIGITS - (precision - scale), min(scale, _MIN_DIVISION_SCALE))
+    return Type("decimal", precision=MAX_DIGITS, scale=kept)
+
+
+def _arithmetic_hint(operator: str, left: Type, right: Type) -> str:
+    kinds = {left.kind, right.kind}
+    if kinds == {"date", "duration"}:
+        return (
+            "A date moves by whole days: write INTERVAL … DAY or a number of days, or cast the date to TIMESTAMP_NTZ."
+        )
+    if kinds == {"timestamp"}:
+        if operator == "-":
+            return "One of the timestamps has a time zone and the other has none: give both or none a zone."
+        return "Subtract them to get the time between, or add an INTERVAL to one of them."
+    if "timestamp" in kinds and kinds & {"integer", "float", "decimal"}:
+        return "A number has no unit: write INTERVAL … SECONDS."
+    if "duration" in kinds and operator in ("*", "/"):
+        return "A duration can be multiplied by a whole number."
+    if kinds & {"string", "binary", "boolean"}:
+        return "Expected numbers, dates, timestamps or durations: cast the operand first."
+    return "Cast one of the operands to the type of the other first."
