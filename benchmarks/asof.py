@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from juncture.bench.asof.page import write_asof_page
 from juncture.bench.asof.scenarios import bench_asof, data_folder
@@ -41,7 +42,13 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(chosen: argparse.Namespace) -> None:
-    results = bench_asof(
+    def finished(scenario: dict[str, Any]) -> None:
+        print(f"\n{scenario['title']}\n\n{markdown_table(scenario)}\n", flush=True)
+        # Contestants are compared within one run only, so a part of them is no result.
+        if not chosen.only:
+            save_results(RESULTS / f"asof-{chosen.scale}.json", [scenario])
+
+    bench_asof(
         scale=chosen.scale,
         engines=chosen.engines,
         repeat=chosen.repeat,
@@ -50,15 +57,9 @@ def measure(chosen: argparse.Namespace) -> None:
         data=chosen.data,
         limits=Limits.of_this_machine(chosen.timeout_s),
         announce=lambda line: print(line, file=sys.stderr, flush=True),
+        finished=finished,
         note=chosen.note,
     )
-    for scenario in results:
-        print(f"\n{scenario['title']}\n\n{markdown_table(scenario)}")
-    # Contestants are compared within one run only, so a part of them is no result.
-    if not chosen.only:
-        path = RESULTS / f"asof-{chosen.scale}.json"
-        save_results(path, results)
-        print(f"\nSaved in {path}")
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
 
-_PASS_ROWS = 25_000_000
+_PASS_ROWS = 50_000_000
 _CHUNK_ROWS = 1_000_000
 _TIME_BITS = 45
 _UNMATCHED = np.uint64(0x9E3779B97F4A7C15)
@@ -90,7 +90,7 @@ def expected_answer(tables: AsofTables) -> tuple[Answer, Path]:
 
     Notes
     -----
-    Goes over the files once for every 25 million right rows, each time for some of the entities. Memory is some 50
+    Goes over the files once for every 50 million right rows, each time for some of the entities. Memory is some 50
     bytes for each row of such a pass.
     """
     answer_path, ties_path = tables.folder / "answer.json", tables.folder / "ties.npy"
@@ -103,6 +103,9 @@ def expected_answer(tables: AsofTables) -> tuple[Answer, Path]:
         keys, values, tied = _distinct(_rows_of_pass(tables.right, tables.by, number, passes))
         all_ties.append(keys[tied])
         for packed, left_values in _rows_of_pass(tables.left, tables.by, number, passes):
+            # Searches in order stay close to each other in memory, which makes them several times faster.
+            order = np.argsort(packed)
+            packed, left_values = packed[order], left_values[order]
             position = np.searchsorted(keys, packed, side="right") - 1
             matched = (position >= 0) & (keys[position] >> _TIME_BITS == packed >> _TIME_BITS)
             total.add(packed, left_values, keys[position], values[position], matched, matched & ~tied[position])
@@ -183,7 +186,7 @@ def _distinct(chunks: Iterable[tuple[Ints, Floats]]) -> tuple[Ints, Floats, npt.
 def _rows_of_pass(folder: Path, by: str | None, number: int, passes: int) -> Iterator[tuple[Ints, Floats]]:
     """Read the packed (entity, time) and the values of those entities that are the pass's own."""
     for path in sorted(folder.glob("*.parquet")):
-        with pq.ParquetFile(path, read_dictionary=["entity"]) as file:
+        with pq.ParquetFile(path, read_dictionary=[by] if by else []) as file:
             for batch in file.iter_batches(_CHUNK_ROWS):
                 codes = _codes(batch.column(by)) if by else np.zeros(batch.num_rows, dtype=np.int64)
                 packed = _pack(codes, _ints(batch.column("ts")))

@@ -34,9 +34,10 @@ def bench_asof(
     data: Path | None = None,
     limits: Limits | None = None,
     announce: Callable[[str], None] = lambda _: None,
+    finished: Callable[[dict[str, Any]], None] = lambda _: None,
     note: str = "",
 ) -> list[dict[str, Any]]:
-    """Run the as-of benchmark, ours and the peers, and return what was measured.
+    """Run the as-of benchmark, ours and the peers, scenario by scenario.
 
     Parameters
     ----------
@@ -57,13 +58,15 @@ def bench_asof(
         When a run is stopped; by default after ten minutes or at 90 percent of the memory that is free.
     announce
         Called with a line of text whenever something has been done.
+    finished
+        Called with what was measured in a scenario as soon as it is there.
     note
         What a reader of the results should know of the circumstances.
 
     Returns
     -------
     list of dict
-        An entry for each scenario, as `juncture.bench.harness.run_scenario` returns it.
+        What was measured in each scenario, as `juncture.bench.harness.run_scenario` returns it.
 
     Raises
     ------
@@ -87,8 +90,9 @@ def bench_asof(
         scenario = _only(_scenario(name, folder, announce), only)
         if scenario.contestants:
             results.append(run_scenario(scenario, repeat=repeat, limits=limits, announce=announce, note=note))
+            finished(results[-1])
     if not results:
-        raise SpecError(f"no contestant of {', '.join(wanted)} is called {' or '.join(sorted(only))}")
+        raise SpecError(f"no contestant of {', '.join(wanted)} is called {' or '.join(map(repr, sorted(only)))}.")
     return results
 
 

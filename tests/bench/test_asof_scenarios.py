@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from juncture.bench.asof import scenarios, spark
+from juncture.bench.asof.answer import Answer, expected_answer
+from juncture.bench.asof.local import ENGINES, LocalTrial, contestant
+from juncture.bench.asof.scenarios import bench_asof
+from juncture.bench.harness import Limits, run_once
+from juncture.bench.trial import measure
+from juncture.datasets import AsofTables, write_asof
+from juncture.errors import SpecError
+
+INSTALLED = [name for name, (_, package, _, _) in ENGINES.items() if find_spec(package)]
+
+
+def tables(folder, keys) -> AsofTables:
+    return write_asof(folder / keys, left_rows=2_000, right_rows=20_000, entities=20, keys=keys)
+
+
+@pytest.mark.parametrize("keys", ["zipf", "none"])
+@pytest.mark.parametrize("name", INSTALLED)
+def test_every_engine_gives_the_expected_answer(tmp_path, name, keys):
+    if (name, keys) == ("polars-categorical", "none"):
+        return
+    given = tables(tmp_path, keys)
+    expected, ties = expected_answer(given)
+    entrant = contestant(name, given, ties, given)
+    measured = measure(LocalTrial(**entrant.arguments))
+    assert expected.difference(Answer(**measured["answer"]), ties_decided=entrant.ours) is None
+
+
+@pytest.mark.parametrize("given", ["peer", "paths"])
+def test_spark_gives_the_expected_answer(tmp_path, given):
+    data = tables(tmp_path, "zipf")
+    expected, ties = expected_answer(data)
+    entrant = spark.peer("union-and-window", data, ties) if given == "peer" else spark.ours(data, ties, given)
+    run = run_once(entrant, Limits(timeout_s=120.0, memory_bytes=8_000_000_000))
+    assert run.status == "ok", run.reason
+    answer = run.measured["answer"]
+    assert bool(answer.pop("chosen", None)) == entrant.ours
+    assert expected.difference(Answer(**answer), ties_decided=entrant.ours) is None
+    assert run.measured["java_peak_bytes"] > 0
+
+
+def test_a_scenario_from_end_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(scenarios, "SCALES", {"small": (1_000, 5_000)})
+    said = []
+    measured = []
+    results = bench_asof(
+        scale="small",
+        engines=["local"],
+        repeat=1,
+        scenarios=["local-small"],
+        only=["polars"],
+        data=tmp_path,
+        announce=said.append,
+        finished=measured.append,
+    )
+    assert results == measured
+    assert [each["name"] for each in results] == ["local-small"]
+    entries = {each["contestant"]: each["status"] for each in results[0]["entries"]}
+    assert entries == {"polars": "ok", "polars-in-memory": "ok", "polars-categorical": "ok"}
+    assert results[0]["facts"]["left_rows"] == 1_000
+    assert said[0] == "local-small: preparing small, 1,000 by 5,000 rows"
+    assert len(said) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scale": "smal"}, "Did you mean 'small'"),
+        ({"scale": "small", "engines": ["sparc"]}, "Did you mean 'spark'"),
+        ({"scale": "small", "repeat": 0}, "repeat must be at least 1"),
+        ({"scale": "small", "scenarios": ["local-smal"]}, "Did you mean 'local-small'"),
+        ({"scale": "large", "engines": ["spark"]}, "has no scenario"),
+    ],
+)
+def test_wrong_arguments(tmp_path, arguments, message):
+    with pytest.raises(SpecError, match=message):
+        bench_asof(**arguments, data=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_contestants_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(scenarios, "SCALES", {"small": (100, 500)})
+    with pytest.raises(SpecError, match="no contestant of local-small is called 'polar'"):
+        bench_asof(scale="small", engines=["local"], scenarios=["local-small"], only=["polar"], data=tmp_path)
