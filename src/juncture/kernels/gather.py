@@ -1,0 +1,69 @@
+"""Bring pointers into the order of the parts that hold their rows, so that each part is read once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.compiled import compiled, int32s, int32s_in, int64, int64s, int64s_in, void
+
+__all__ = ["count_parts", "order_by_part"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+
+@compiled(void(int64s_in, int64s_in, int32s, int64s))
+def count_parts(pointers: Ints, bounds: Ints, parts: Codes, counts: Ints) -> None:
+    """Find the part of each pointer, and count the pointers of each part.
+
+    Parameters
+    ----------
+    pointers
+        Row numbers; negative ones point nowhere.
+    bounds
+        Ascending: part ``p`` holds the rows ``bounds[p] <= row < bounds[p + 1]``.
+    parts
+        Out: the part of each pointer, -1 for nowhere.
+    counts
+        Out: pointers into each part, added to.
+
+    Notes
+    -----
+    A binary search for each pointer, in bounds that fit the first cache.
+    """
+    for i in range(len(pointers)):
+        pointer = pointers[i]
+        if pointer < 0:
+            parts[i] = -1
+            continue
+        low = np.int64(0)
+        span = np.int64(len(bounds) - 1)
+        while span > 1:
+            half = span >> 1
+            low += half & -np.int64(bounds[low + half] <= pointer)
+            span -= half
+        parts[i] = low
+        counts[low] += 1
+
+
+@compiled(void(int32s_in, int64, int64s, int32s))
+def order_by_part(parts: Codes, first: int, offsets: Ints, positions: Codes) -> None:
+    """List the positions of the pointers part by part, keeping their order within each.
+
+    Parameters
+    ----------
+    parts
+        The part of each pointer of a slice.
+    first
+        The position of the slice's first pointer.
+    offsets
+        Where the first pointer of each part goes; moved on.
+    positions
+        Out: the positions.
+    """
+    for i in range(len(parts)):
+        part = parts[i]
+        if part >= 0:
+            positions[offsets[part]] = first + i
+            offsets[part] += 1

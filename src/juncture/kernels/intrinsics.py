@@ -1,0 +1,98 @@
+"""Instructions that Numba has no name for: compare a window of values at once, prefetch, reinterpret bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = ["WINDOW", "below_in_window", "bits_as_float", "float_as_bits", "prefetch", "word_at"]
+
+WINDOW = 16
+"""How many values `below_in_window` looks at. Arrays that it reads need as many spare ones at their end."""
+
+_WORD = ir.IntType(64)
+_HALF = ir.IntType(32)
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
+    """Return the address of an array's item, counted in items from its start."""
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [position])
+
+
+@intrinsic
+def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:  # noqa: ARG001
+    """Count the leading items of a sorted window that are less than a value (or equal, if inclusive).
+
+    The window is ``array[start : start + length]`` with at most `WINDOW` items; `WINDOW` are read in any case.
+    One vector comparison takes the place of four unpredictable branches.
+    """
+    signature = types.int64(array, types.uintp, types.int64, types.int64, types.boolean)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, length, value, inclusive = arguments[1:]
+        wide = ir.VectorType(_WORD, WINDOW)
+        address = _address(context, builder, signature.args[0], arguments[0], start)
+        items = builder.load(builder.bitcast(address, wide.as_pointer()), align=8)
+        lane = builder.insert_element(ir.Constant(wide, ir.Undefined), value, _HALF(0))
+        broadcast = ir.Constant(ir.VectorType(_HALF, WINDOW), [0] * WINDOW)
+        values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
+        less = builder.bitcast(builder.icmp_signed("<", items, values), ir.IntType(WINDOW))
+        most = builder.bitcast(builder.icmp_signed("<=", items, values), ir.IntType(WINDOW))
+        below = builder.zext(builder.select(inclusive, most, less), _WORD)
+        within = builder.sub(builder.shl(_WORD(1), length), _WORD(1))
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_WORD])
+        return builder.call(count, [builder.and_(below, within)])
+
+    return signature, generate
+
+
+@intrinsic
+def prefetch(_typing: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
+    """Ask for the cache line of an array's item, counted in items from its start whatever its dimensions."""
+    signature = types.void(array, types.uintp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, _HALF, _HALF, _HALF])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        # For reading, to be kept in all caches, data rather than instructions.
+        builder.call(function, [builder.bitcast(address, pointer), _HALF(0), _HALF(3), _HALF(1)])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def word_at(_typing: Any, data: Any, position: Any) -> Any:  # noqa: ARG001
+    """Read eight bytes from any place of an array of bytes as one integer."""
+    signature = types.uint64(data, types.uintp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.load(builder.bitcast(address, _WORD.as_pointer()), align=1)
+
+    return signature, generate
+
+
+@intrinsic
+def bits_as_float(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+    """Read the bits of an integer as a float."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def float_as_bits(_typing: Any, value: Any) -> Any:  # noqa: ARG001
+    """Read the bits of a float as an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], _WORD)
+
+    return types.uint64(types.float64), generate

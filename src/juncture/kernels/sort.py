@@ -1,0 +1,117 @@
+"""Stable radix sort of codes with the rows they belong to, one digit of eight bits at a time.
+
+Each pass counts the digits, then moves every item to its place. Both steps work on slices of the input, so threads
+share one sort whatever the values; the caller adds up the counts between the steps. Least significant digit first
+(Knuth, The Art of Computer Programming 3, 5.2.5): the caller leaves out the digits in which all codes agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.compiled import (
+    boolean,
+    compiled,
+    int32s,
+    int32s_in,
+    int64,
+    int64s,
+    int64s_in,
+    uint64s,
+    uint64s_in,
+    void,
+)
+
+__all__ = ["DIGITS", "count_digits", "is_ascending", "mark_runs", "move_by_digit"]
+
+DIGITS = 256
+"""Values of a digit: as many streams to write to as the caches hold with ease."""
+
+Words = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+
+
+@compiled(void(uint64s_in, int64, int64s))
+def count_digits(codes: Words, shift: int, counts: Ints) -> None:
+    """Count how often each digit occurs.
+
+    Parameters
+    ----------
+    codes
+        A slice of the codes.
+    shift
+        The digit's first bit.
+    counts
+        Out: `DIGITS` counts.
+    """
+    counts[:] = 0
+    for i in range(len(codes)):
+        counts[np.int64((codes[i] >> np.uint64(shift)) & np.uint64(DIGITS - 1))] += 1
+
+
+@compiled(void(uint64s_in, int32s_in, int64, int64s, uint64s, int32s))
+def move_by_digit(codes: Words, rows: Rows, shift: int, offsets: Ints, out_codes: Words, out_rows: Rows) -> None:
+    """Move each item of a slice to where its digit belongs, keeping the order among equal digits.
+
+    Parameters
+    ----------
+    codes, rows
+        The slice.
+    shift
+        The digit's first bit.
+    offsets
+        Where the first item of each digit goes; moved on.
+    out_codes, out_rows
+        Out: the whole output, of which other slices fill other places.
+
+    Notes
+    -----
+    About 3 ns an item; reads and writes 12 bytes of it.
+    """
+    for i in range(len(codes)):
+        digit = np.int64((codes[i] >> np.uint64(shift)) & np.uint64(DIGITS - 1))
+        place = offsets[digit]
+        offsets[digit] = place + 1
+        out_codes[place] = codes[i]
+        out_rows[place] = rows[i]
+
+
+@compiled(boolean(uint64s_in))
+def is_ascending(codes: Words) -> bool:
+    """Tell whether codes are sorted already, in a linear pass that ends at the first descent."""
+    ascending = True
+    for i in range(1, len(codes)):
+        if codes[i] < codes[i - 1]:
+            ascending = False
+            break
+    return ascending
+
+
+@compiled(int64(int64s_in, int64s_in, int32s))
+def mark_runs(on: Ints, starts: Ints, ends: Rows) -> int:
+    """Find the runs of equal values within sorted groups.
+
+    Parameters
+    ----------
+    on, starts
+        The sorted groups.
+    ends
+        Out: for each position, the end of its run.
+
+    Returns
+    -------
+    int
+        How many values belong to runs of more than one.
+    """
+    repeated = 0
+    for group in range(len(starts) - 1):
+        end = starts[group + 1]
+        for i in range(starts[group + 1] - 1, starts[group] - 1, -1):
+            if i + 1 < starts[group + 1] and on[i] != on[i + 1]:
+                end = i + 1
+            ends[i] = end
+            if end - i > 1 or (i > starts[group] and on[i - 1] == on[i]):
+                repeated += 1
+    return repeated

@@ -1,0 +1,22 @@
+"""Pointers ordered by the part that holds their row."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture.kernels import gather
+
+
+@given(sizes=st.lists(st.integers(0, 5), min_size=1, max_size=8), seed=st.lists(st.integers(-1, 100), max_size=40))
+def test_positions_come_part_by_part(sizes, seed):
+    bounds = np.cumsum([0, *sizes]).astype(np.int64)
+    rows = int(bounds[-1])
+    pointers = np.array([s % rows if s >= 0 and rows else -1 for s in seed], np.int64)
+    parts, counts = np.empty(len(pointers), np.int32), np.zeros(len(sizes), np.int64)
+    gather.count_parts(pointers, bounds, parts, counts)
+    owner = [part for part, size in enumerate(sizes) for _ in range(size)]
+    assert parts.tolist() == [owner[p] if p >= 0 else -1 for p in pointers]
+    assert counts.tolist() == [parts.tolist().count(part) for part in range(len(sizes))]
+    positions = np.empty(int(counts.sum()), np.int32)
+    gather.order_by_part(parts, 0, np.cumsum(counts) - counts, positions)
+    assert positions.tolist() == [i for part in range(len(sizes)) for i, p in enumerate(parts) if p == part]

@@ -1,0 +1,47 @@
+"""Radix passes against NumPy's stable sort; runs of equal values against a loop."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture.kernels import sort
+
+words = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=80)
+
+
+@given(codes=words, cut=st.integers(0, 80))
+def test_passes_over_two_slices_sort_stably(codes, cut):
+    codes = np.array(codes, np.uint64)
+    given_codes, rows = codes.copy(), np.arange(len(codes), dtype=np.int32)
+    slices = [slice(0, min(cut, len(codes))), slice(min(cut, len(codes)), len(codes))]
+    for shift in range(0, 64, 8):
+        counts = np.empty((2, sort.DIGITS), np.int64)
+        for number, part in enumerate(slices):
+            sort.count_digits(codes[part], shift, counts[number])
+        offsets = (np.cumsum(counts.T.ravel()) - counts.T.ravel()).reshape(sort.DIGITS, 2).T.copy()
+        moved, moved_rows = np.empty_like(codes), np.empty_like(rows)
+        for number, part in enumerate(slices):
+            sort.move_by_digit(codes[part], rows[part], shift, offsets[number], moved, moved_rows)
+        codes, rows = moved, moved_rows
+    assert rows.tolist() == np.argsort(given_codes, kind="stable").tolist()
+    assert codes.tolist() == sorted(given_codes.tolist())
+
+
+@given(codes=words)
+def test_is_ascending(codes):
+    assert sort.is_ascending(np.array(codes, np.uint64)) == (codes == sorted(codes))
+
+
+@given(groups=st.lists(st.lists(st.integers(0, 4), max_size=12), max_size=5))
+def test_mark_runs(groups):
+    on = np.array([v for group in groups for v in sorted(group)], np.int64)
+    starts = np.cumsum([0] + [len(group) for group in groups]).astype(np.int64)
+    ends = np.empty(len(on), np.int32)
+    repeated = sort.mark_runs(on, starts, ends)
+    expected, alone = [], 0
+    for group, start in zip(groups, starts, strict=False):
+        ordered = sorted(group)
+        expected += [int(start) + len([v for v in ordered if v <= value]) for value in ordered]
+        alone += sum(ordered.count(value) == 1 for value in ordered)
+    assert ends.tolist() == expected
+    assert repeated == len(on) - alone
