@@ -36,7 +36,7 @@ clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
 
 java: | .venv/bin/python
-	@.venv/bin/python src/juncture/cli/java.py
+	@.venv/bin/python -I src/juncture/spark/java.py
 
 .venv/bin/python:
 	@echo 'Making .venv'

@@ -13,9 +13,7 @@ from typing import IO, Any
 
 import pyarrow.parquet as pq
 
-from juncture.cli.java import java_problem
 from juncture.cli.progress import Step, step
-from juncture.errors import PlanError
 
 __all__ = ["spark_session", "stages", "write_parquet"]
 
@@ -36,14 +34,11 @@ def spark_session() -> Iterator[Any]:
     PlanError
         If there is no Java that Spark can use.
     """
-    problem = java_problem()
-    if problem:
-        raise PlanError(problem)
     from juncture.spark.session import local_session
 
     with tempfile.TemporaryFile() as log:
         with step("Starting Spark"), _standard_error_to(log):
-            session = local_session()
+            session = local_session("juncture")
         try:
             yield session
         finally:
