@@ -76,8 +76,10 @@ def negate(operand: Node) -> Node:
     data_type = _signed(operand, "-")
     if isinstance(operand, Literal) and isinstance(operand.value, int | Fraction | float):
         value = -operand.value
-        bits = max(operand.type.bits, _bits(value)) if isinstance(value, int) and data_type.kind == "integer" else 0
-        return Literal(Type("integer", bits=bits) if bits else data_type, value)
+        if data_type.kind == "integer" and isinstance(value, int):
+            data_type = Type("integer", bits=max(operand.type.bits, _bits(value)))
+        if not data_type.is_discrete or value <= data_type.greatest:
+            return Literal(data_type, value)
     return nodes.Sign(data_type, "-", operand)
 
 

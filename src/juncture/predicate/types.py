@@ -42,7 +42,7 @@ _MIN_DIVISION_SCALE = 6
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _SQL_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
 
-TIME_STEPS = {unit: 1_000**power for power, unit in enumerate(TIME_UNITS)}
+TIME_STEPS: dict[str, int] = {unit: int(1_000**power) for power, unit in enumerate(TIME_UNITS)}
 """Steps per second of the units of timestamps and durations."""
 
 

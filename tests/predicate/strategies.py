@@ -1,0 +1,171 @@
+"""Random predicates over two tables, and rows for them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from juncture.errors import SchemaError
+from juncture.predicate import build, nodes
+from juncture.predicate.nodes import Column, Literal, Node, Value
+from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type, from_arrow
+
+SCHEMA = pa.schema(
+    {
+        "tiny": pa.int8(),
+        "int": pa.int32(),
+        "big": pa.int64(),
+        "huge": pa.uint64(),
+        "real": pa.float64(),
+        "single": pa.float32(),
+        "price": pa.decimal128(7, 2),
+        "wide": pa.decimal128(38, 12),
+        "day": pa.date32(),
+        "ms": pa.timestamp("ms"),
+        "ns": pa.timestamp("ns"),
+        "instant": pa.timestamp("us", tz="UTC"),
+        "span": pa.duration("s"),
+        "span_us": pa.duration("us"),
+        "text": pa.string(),
+        "flag": pa.bool_(),
+    }
+)
+
+NUMBERS = ("tiny", "int", "big", "huge", "real", "single", "price", "wide")
+TIMES = ("day", "ms", "ns", "instant", "span", "span_us")
+
+
+def column(name: str, side: str = "left") -> Column:
+    field = SCHEMA.field(name)
+    data_type = from_arrow(field.type)
+    assert data_type is not None
+    return Column(data_type, side, name, True)  # type: ignore[arg-type]
+
+
+def values(data_type: Type) -> st.SearchStrategy[Value]:
+    """Values of a type: mostly small, so that they meet; now and then at its limits."""
+    if data_type.kind == "boolean":
+        return st.booleans()
+    if data_type.kind in ("string", "binary"):
+        texts = st.sampled_from(["", "a", "ab", "b", "B", "é", "\U0001f600", "￿"])
+        return texts if data_type.kind == "string" else texts.map(str.encode)
+    if data_type.kind == "float":
+        width = data_type.bits
+        special = [0.0, -0.0, 1.0, float("inf"), float("-inf"), float("nan")]
+        return st.one_of(
+            st.integers(-12, 12).map(float),
+            st.sampled_from(special),
+            st.floats(width=width),  # type: ignore[call-overload]
+            st.floats(-8, 8, width=width),  # type: ignore[call-overload]
+        )
+    least, greatest, step = data_type.least, data_type.greatest, data_type.step
+    if data_type.kind == "decimal":
+        near = st.integers(-12 * 10**data_type.scale, 12 * 10**data_type.scale)
+        near |= st.integers(-12, 12).map(lambda whole: whole * 10**data_type.scale)
+        whole = st.one_of(near, near, st.integers(int(least / step), int(greatest / step)))
+        return whole.map(lambda count: count * Fraction(step))
+    limits = st.sampled_from([least, least + 1, greatest - 1, greatest])
+    near = st.integers(-12, 12)
+    if data_type.kind in ("timestamp", "duration"):
+        near |= st.sampled_from([86_400, 1_000, 86_400_000, 1_000_000, 10**9, -1_000, 1_001])
+    return st.one_of(near, near, near, st.integers(int(least), int(greatest)), limits)
+
+
+@st.composite
+def literals(draw: st.DrawFn, data_type: Type) -> Node:
+    value = draw(values(data_type))
+    return Literal(data_type, value)
+
+
+LITERAL_TYPES = {
+    "number": [Type("integer", bits=32), BIGINT, DOUBLE, Type("decimal", precision=3, scale=1)],
+    "time": [Type("duration", unit="us"), Type("date"), Type("timestamp", unit="us"), Type("integer", bits=32)],
+}
+CASTS = [
+    Type("integer", bits=8),
+    Type("integer", bits=32),
+    BIGINT,
+    DOUBLE,
+    Type("float", bits=32),
+    Type("decimal", precision=9, scale=3),
+    Type("decimal", precision=20, scale=0),
+    Type("date"),
+    Type("timestamp", unit="us"),
+    BOOLEAN,
+]
+
+
+@st.composite
+def expressions(draw: st.DrawFn, group: str, depth: int, sides: tuple[str, ...] = ("left", "right")) -> Node:
+    """An expression of numbers, or of dates, timestamps and durations."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        if draw(st.integers(0, 3)) == 0:
+            return draw(literals(draw(st.sampled_from(LITERAL_TYPES[group]))))
+        name = draw(st.sampled_from(NUMBERS if group == "number" else TIMES))
+        return column(name, draw(st.sampled_from(sides)))
+    inner = expressions(group, depth - 1, sides)
+    kind = draw(st.sampled_from(["+", "-", "*", "/", "+", "-", "*", "neg", "abs", "least", "greatest", "cast"]))
+    first = draw(inner)
+    try:
+        if kind == "neg":
+            return build.negate(first)
+        if kind == "abs":
+            return build.absolute(first)
+        if kind == "cast":
+            return build.cast(first, draw(st.sampled_from(CASTS)))
+        second = first if draw(st.integers(0, 5)) == 0 else draw(inner)
+        if kind in ("least", "greatest"):
+            return build.extreme(kind, [first, second])  # type: ignore[arg-type]
+        return build.arithmetic(kind, first, second)  # type: ignore[arg-type]
+    except SchemaError:
+        return first
+
+
+@st.composite
+def predicates(draw: st.DrawFn, depth: int = 2, sides: tuple[str, ...] = ("left", "right")) -> Node:
+    """A predicate of any kind."""
+    if depth > 0 and draw(st.integers(0, 2)) > 0:
+        kind = draw(st.sampled_from(["and", "and", "or", "not"]))
+        parts = [draw(predicates(depth - 1, sides)) for _ in range(1 if kind == "not" else draw(st.integers(2, 3)))]
+        if kind == "not":
+            return build.negation(parts[0])
+        return build.conjunction(parts) if kind == "and" else build.disjunction(parts)
+    return draw(relations(sides))
+
+
+@st.composite
+def relations(draw: st.DrawFn, sides: tuple[str, ...] = ("left", "right")) -> Node:
+    group = draw(st.sampled_from(["number", "number", "time", "text", "flag"]))
+    if group in ("text", "flag"):
+        one: Node = column(group, draw(st.sampled_from(sides)))
+        constant = literals(STRING if group == "text" else BOOLEAN)
+        other: Node = draw(constant) if draw(st.booleans()) else column(group, draw(st.sampled_from(sides)))
+    else:
+        one = draw(expressions(group, 2, sides))
+        other = draw(expressions(group, 2, sides))
+    kind = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<=>", "<", ">", "in", "null"]))
+    try:
+        if kind == "null":
+            return build.is_null(one)
+        if kind == "in":
+            options = [other, draw(literals(one.type)) if draw(st.booleans()) else Literal(one.type, None)]
+            return build.is_in(one, options)
+        return build.compare(kind, one, other)  # type: ignore[arg-type]
+    except SchemaError:
+        return build.is_null(one) if one.type != BOOLEAN else one
+
+
+@st.composite
+def rows(draw: st.DrawFn, node: Node) -> dict[Column, Value]:
+    """One pair of rows: a value for each column of a predicate."""
+    return {each: draw(st.none() | values(each.type) | values(each.type)) for each in nodes.columns(node)}
+
+
+def physical(value: Value, data_type: pa.DataType) -> Any:
+    """The value as Python data that Arrow takes for a type."""
+    if value is None or not isinstance(value, Fraction):
+        return value
+    return value

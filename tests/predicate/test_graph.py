@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from juncture.predicate.graph import Graph
+from juncture.predicate.interval import contains, point, union
+from juncture.predicate.nodes import Node, walk
+from predicate.naive import evaluate
+from predicate.strategies import expressions, predicates, rows
+
+SOUND = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def boxes(draw, node):
+    """A row, another one, and for each column an interval that holds both values."""
+    row, other = draw(rows(node)), draw(rows(node))
+    bounds = {}
+    for column, value in row.items():
+        exact = draw(st.integers(0, 3)) == 0
+        around = point(column.type, value)
+        bounds[column] = around if exact else union(around, point(column.type, other[column]))
+    return row, bounds
+
+
+@SOUND
+@given(st.data())
+def test_every_value_is_inside_its_interval(data):
+    group = data.draw(st.sampled_from(["number", "number", "time"]))
+    node: Node = data.draw(st.one_of(expressions(group, 3), predicates()))
+    row, bounds = boxes(data.draw, node)
+    for part in walk(node):
+        value, interval = evaluate(part, row), Graph(part).evaluate(bounds)
+        assert contains(interval, value), f"{part}: {value!r} is not in {interval}"
+
+
+@SOUND
+@given(st.data())
+def test_shrinking_never_loses_a_row_that_matches(data):
+    node = data.draw(predicates())
+    row, bounds = boxes(data.draw, node)
+    shrunk = Graph(node).shrink(bounds)
+    value = evaluate(node, row)
+    if value is True:
+        assert shrunk.feasible
+        for column, cell in row.items():
+            assert contains(shrunk.columns[column], cell), f"{column.name}: {cell!r} not in {shrunk.columns[column]}"
+    if shrunk.certain:
+        assert value is True
