@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from juncture.join import join_asof, plan
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
+    from juncture.predicate.bounds import bounds
     from juncture.spec.asof import Asof
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "StateError",
     "Stats",
     "__version__",
+    "bounds",
     "join_asof",
     "plan",
 ]
@@ -45,6 +47,7 @@ _HOME = {
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.stats",
+    "bounds": "juncture.predicate.bounds",
     "join_asof": "juncture.join",
     "plan": "juncture.join",
 }
