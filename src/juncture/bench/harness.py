@@ -6,6 +6,7 @@ Nothing here knows what is joined: a workload gives `Scenario` values and a func
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from juncture.bench.process import available_bytes, kill_tree, tree_bytes
 from juncture.errors import DataError
 
 _POLL_S = 0.2
-_LOG_LINES = 3
+_EXCEPTION = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,12 +147,14 @@ def run_once(contestant: Contestant, limits: Limits) -> Run:
             try:
                 stopped = _wait(child, limits)
             finally:
-                kill_tree(child.pid)
-                child.wait()
+                # A process that has ended has given its number back, perhaps to another.
+                if child.poll() is None:
+                    kill_tree(child.pid)
+                    child.wait()
         if stopped:
             return stopped
         if child.returncode:
-            return Run(status="failed", reason=_last_lines(log, child.returncode))
+            return Run(status="failed", reason=_error(log, child.returncode))
         return Run(status="ok", measured=json.loads(result.read_text()))
 
 
@@ -169,10 +172,10 @@ def _wait(child: subprocess.Popen[bytes], limits: Limits) -> Run | None:
                 return Run(status="out of memory", reason=f"stopped at {limits.memory_bytes / 1e9:.1f} GB")
 
 
-def _last_lines(log: Path, code: int) -> str:
-    """Return the end of what a failed process printed."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return " / ".join(lines[-_LOG_LINES:]) or f"ended with code {code}"
+def _error(log: Path, code: int) -> str:
+    """Return the line that says why a process failed: the last that starts with the name of an exception."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if _EXCEPTION.match(line)]
+    return lines[-1] if lines else f"ended with code {code}"
 
 
 def run_scenario(

@@ -116,7 +116,7 @@ def _write_plot(path: Path, scenarios: Iterable[dict[str, Any]]) -> None:
         ) from error
 
     def bars(rows: list[dict[str, Any]], value: str, title: str, labels: bool) -> Any:
-        order = alt.EncodingSortField("seconds", order="ascending")
+        order = [row["title"] for row in sorted(rows, key=lambda row: row["seconds"])]
         axis = alt.Axis(labelLimit=220, title=None) if labels else None
         base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("title:N", sort=order, axis=axis))
         colour = alt.Color("ours:N", scale=alt.Scale(domain=[True, False], range=[_OURS, _PEER]), legend=None)
