@@ -143,8 +143,6 @@ def _limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:
         with localcontext(prec=100):
             scaled = [None if v is None else Decimal(v).scaleb(join.domain.scale) for v in values]
             values = [None if v is None else math.floor(v) for v in scaled]
-    elif join.domain.kind == "float":
-        values = [None if v is None else float(v) for v in values]
     return [None if v is None or not v >= 0 else v for v in values]
 
 
