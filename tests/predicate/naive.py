@@ -112,7 +112,7 @@ def cast(value: Value, source: Type, target: Type) -> Value:
         if target.bits == 64:
             return wide
         with np.errstate(over="ignore"):
-            return float(np.float32(wide))
+            return float(np.float32(np.int64(value) if source.kind == "integer" else wide))
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if target.kind == "decimal":
