@@ -1,0 +1,126 @@
+"""Where each row goes: partitions as ranges of (key hash, code of ``on``), cut so that they weigh the same.
+
+A cut between two keys costs nothing. A cut within a key, which only a hot key needs, splits it by ``on``, so that every
+later partition has to be told the key's last rows before it, and every earlier one the first rows after it. A join by
+hash alone has the same partitions with all cuts between keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Cuts", "Sample", "balanced_cuts", "even_cuts"]
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Partitions = npt.NDArray[np.int64]
+
+BEFORE_ALL = -(2**63)
+"""The code of a cut in front of all rows of its hash."""
+
+_SLACK = 0.25
+"""How far, as a share of a partition, a cut may move to fall between two keys."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The lower bounds of all partitions but the first, in order.
+
+    A row belongs to the partition after the last cut that is not above it.
+
+    Attributes
+    ----------
+    hashes, codes
+        The bounds. A code of `BEFORE_ALL` cuts in front of the hash.
+    """
+
+    hashes: Words
+    codes: Ints
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return len(self.hashes) + 1
+
+    @property
+    def split_hashes(self) -> Words:
+        """The hashes whose rows lie in more than one partition, in order."""
+        return np.unique(self.hashes[self.codes > BEFORE_ALL])
+
+    def partition_of(self, hashes: Words, codes: Ints) -> Partitions:
+        """Return the partition of each row."""
+        parts = np.searchsorted(self.hashes, hashes, side="left")
+        if len(self.hashes) == 0:
+            return parts
+        # Most rows lie between cuts. Those whose hash is cut go on by their code, one hash after the other.
+        rows = np.flatnonzero(self.hashes[np.minimum(parts, len(self.hashes) - 1)] == hashes)
+        rows = rows[np.argsort(parts[rows], kind="stable")]
+        cut_ones, starts = np.unique(parts[rows], return_index=True)
+        for first, inside in zip(cut_ones.tolist(), np.split(rows, starts[1:]), strict=False):
+            last = np.searchsorted(self.hashes, self.hashes[first], side="right")
+            parts[inside] += np.searchsorted(self.codes[first:last], codes[inside], side="right")
+        return parts
+
+    def span(self, hashed: int) -> tuple[int, int]:
+        """Return the first and the last partition that hold rows of a hash."""
+        cuts = self.hashes == np.uint64(hashed)
+        first = int(np.searchsorted(self.hashes, np.uint64(hashed), side="left"))
+        in_front = int(np.count_nonzero(cuts & (self.codes == BEFORE_ALL)))
+        return first + in_front, first + int(np.count_nonzero(cuts))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of both sides, each with the number of rows that it stands for."""
+
+    hashes: Words
+    codes: Ints
+    weights: Floats
+
+
+def even_cuts(partitions: int) -> Cuts:
+    """Return cuts that divide the hashes evenly, all of them between keys.
+
+    Examples
+    --------
+    >>> even_cuts(4).partition_of(np.array([0, 2**63, 2**64 - 1], np.uint64), np.zeros(3, np.int64)).tolist()
+    [0, 2, 3]
+    """
+    hashes = [number * 2**64 // partitions for number in range(1, partitions)]
+    return Cuts(np.array(hashes, np.uint64), np.full(len(hashes), BEFORE_ALL, np.int64))
+
+
+def balanced_cuts(sample: Sample, partitions: int) -> Cuts:
+    """Return cuts that divide the rows that a sample stands for evenly.
+
+    Parameters
+    ----------
+    sample
+        Rows that have a key and an ``on``.
+    partitions
+        How many to make. There are fewer if many rows share both key and ``on``.
+    """
+    if len(sample.hashes) == 0 or partitions == 1:
+        return even_cuts(partitions)
+    order = np.lexsort((sample.codes, sample.hashes))
+    hashes, codes = sample.hashes[order], sample.codes[order]
+    ends = np.cumsum(sample.weights[order])
+    share = ends[-1] / partitions
+    key_starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    before_keys = np.concatenate([[0.0], ends])[key_starts]
+    cuts: list[tuple[int, int]] = []
+    for number in range(1, partitions):
+        wanted = number * share
+        near = int(np.argmin(np.abs(before_keys - wanted)))
+        if abs(before_keys[near] - wanted) <= _SLACK * share:
+            cut = (int(hashes[key_starts[near]]), BEFORE_ALL)
+        else:
+            row = int(np.searchsorted(ends, wanted))
+            cut = (int(hashes[row]), int(codes[row]))
+        if cut != (cuts[-1] if cuts else (int(hashes[0]), BEFORE_ALL)):
+            cuts.append(cut)
+    return Cuts(np.array([cut[0] for cut in cuts], np.uint64), np.array([cut[1] for cut in cuts], np.int64))

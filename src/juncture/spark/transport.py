@@ -1,0 +1,44 @@
+"""Packets between Spark's stages, and the last stage's way back to a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from juncture.spark.worker.output import Output
+from juncture.spark.worker.packets import PACKET_COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["Work", "finish", "packets", "shuffled"]
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task does with its partition."""
+
+
+def packets(frame: DataFrame, work: Work) -> DataFrame:
+    """Return what tasks make of a DataFrame's partitions, as packets."""
+    return frame.mapInArrow(work, PACKET_COLUMNS)
+
+
+def shuffled(frame: DataFrame, partitions: int) -> DataFrame:
+    """Send each packet to the partition that it names."""
+    return frame.repartitionById(partitions, "target")
+
+
+def finish(frame: DataFrame, work: Work, schema: StructType) -> DataFrame:
+    """Return what the last tasks make of their partitions, under the names of the result.
+
+    An error that a task met is a row of its own, which becomes Spark's own error for a query that gives up.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    fields = [StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)]
+    rows = frame.mapInArrow(work, StructType([*fields, StructField("error", StringType())]))
+    rows = rows.where(F.col("error").isNull() | F.raise_error(F.col("error")).cast("boolean"))
+    return rows.drop("error").toDF(*schema.names)

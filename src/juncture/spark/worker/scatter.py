@@ -1,0 +1,135 @@
+"""The map side of a shuffle: cut a task's rows into packets, one for each partition that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import JunctureError
+from juncture.spark.partition import Cuts
+from juncture.spark.worker.edges import EdgeRows, Edges
+from juncture.spark.worker.feed import Feed
+from juncture.spark.worker.keys import Coding, one_chunk, place
+from juncture.spark.worker.packets import Content, Packet, error_packet, write_packets
+
+__all__ = ["Scatter", "encode_keys", "encoded"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Sends the rows of one side to their partitions.
+
+    Attributes
+    ----------
+    feed
+        Where the rows come from.
+    content
+        Which side they are.
+    by, on
+        The columns that place them.
+    coding, cuts
+        How.
+    keep_unmatchable
+        Whether rows without a key or an ``on`` are needed. They go to all partitions evenly.
+    edges
+        What is carried to other partitions besides, if anything.
+    """
+
+    feed: Feed
+    content: Content
+    by: tuple[str, ...]
+    on: str
+    coding: Coding
+    cuts: Cuts
+    keep_unmatchable: bool
+    edges: Edges | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one task's packets."""
+        return write_packets(self._packets(batches))
+
+    def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
+        edges = []
+        try:
+            for chunk in self.feed.chunks(batches):
+                table = encode_keys(chunk.combine_chunks(), self.by)
+                hashes, codes, valid = place(table, self.by, self.on, self.coding)
+                targets = self.cuts.partition_of(hashes, codes)
+                targets[~valid] = np.arange(np.count_nonzero(~valid)) % self.cuts.partitions
+                if self.edges is not None:
+                    split = np.flatnonzero(valid & np.isin(hashes, self.cuts.split_hashes))
+                    numbers = np.arange(table.num_rows)
+                    edges.append(self.edges.of(EdgeRows(table, hashes, targets, numbers).take(split)))
+                if not self.keep_unmatchable and not valid.all():
+                    rows = np.flatnonzero(valid)
+                    table, targets = table.take(rows), targets[rows]
+                yield from _split(table, targets, self.cuts.partitions, self.content)
+            if self.edges is not None and edges:
+                yield from self.edges.carried(edges, self.cuts)
+        except JunctureError as error:
+            yield error_packet(error)
+
+
+def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
+    """Return a schema as `encode_keys` makes it."""
+    for name in by:
+        field = schema.field(name)
+        if pat.is_string(field.type) or pat.is_binary(field.type):
+            place = schema.get_field_index(name)
+            schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type)))
+    return schema
+
+
+def encode_keys(table: pa.Table, by: Iterable[str]) -> pa.Table:
+    """Turn text and binary keys into dictionaries, so that later steps handle each distinct key once."""
+    for name in by:
+        data_type = table.schema.field(name).type
+        if pat.is_string(data_type) or pat.is_binary(data_type):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, one_chunk(table[name]).dictionary_encode())
+    return table
+
+
+def _split(table: pa.Table, targets: Ints, partitions: int, content: Content) -> Iterator[Packet]:
+    """Yield the rows of each partition."""
+    counts = np.bincount(targets, minlength=partitions)
+    if np.count_nonzero(counts) > 1:
+        # NumPy sorts integers of 16 bits by radix, ten times faster than wider ones.
+        small = targets.astype(np.uint16) if partitions <= 1 << 16 else targets
+        table = table.take(np.argsort(small, kind="stable"))
+    ends = np.cumsum(counts)
+    for target in np.flatnonzero(counts).tolist():
+        rows = table.slice(ends[target] - counts[target], counts[target])
+        yield Packet(target, content, compact(rows))
+
+
+def compact(table: pa.Table) -> pa.Table:
+    """Leave in each dictionary only the values that occur, since a packet takes its dictionaries along."""
+    for place, field in enumerate(table.schema):
+        if pat.is_dictionary(field.type):
+            table = table.set_column(place, field.name, _compact(one_chunk(table.column(place))))
+    return table
+
+
+def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    indices = column.indices.fill_null(0).to_numpy() if column.null_count else column.indices.to_numpy()
+    size = len(column.dictionary)
+    if size == 0:
+        return column
+    if size <= len(indices):
+        occurs = np.zeros(size, np.bool_)
+        occurs[indices] = True
+        kept = np.flatnonzero(occurs)
+        indices = (np.cumsum(occurs, dtype=np.int32) - 1)[indices].astype(np.int32)
+    else:
+        kept, indices = np.unique(indices, return_inverse=True)
+    mask = np.asarray(column.is_null()) if column.null_count else None
+    indices = pa.array(indices.astype(np.int32), pa.int32(), mask=mask)
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary.take(pa.array(kept)))
