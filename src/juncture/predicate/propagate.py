@@ -21,7 +21,7 @@ from juncture.predicate.relate import narrow_comparison, narrow_equal_or_null
 from juncture.predicate.spans import EVERYTHING, Span
 from juncture.predicate.types import Type
 
-__all__ = ["narrow"]
+__all__ = ["narrow", "rounds"]
 
 Operands = tuple[Interval, ...]
 
@@ -70,8 +70,7 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
         x, y = replace(x, may_be_nan=False), replace(y, may_be_nan=False)
     elif makes_nan(node.operator, x, y):
         return x, y
-    rounds = node.type.kind == "float" or (node.type.kind == "decimal" and _rounds(node))
-    z = widened(span_of(result), node.type) if rounds else span_of(result)
+    z = widened(span_of(result), node.type) if rounds(node) else span_of(result)
     if node.operator == "*" and node.left == node.right:
         return (_meet(x, _square_roots(z), 1),) * 2
     if node.operator in ("*", "/") and can_be_infinite(result) and (can_be_infinite(x) or can_be_infinite(y)):
@@ -84,8 +83,10 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
     return new_x, new_y
 
 
-def _rounds(node: nodes.Arithmetic) -> bool:
-    """Tell whether a decimal result has fewer digits after the point than the exact one."""
+def rounds(node: nodes.Arithmetic) -> bool:
+    """Tell whether the result of an operation can differ from the exact one: floats, and decimals short of digits."""
+    if node.type.kind != "decimal":
+        return node.type.kind == "float"
     left, right = node.left.type, node.right.type
     if node.operator == "/":
         return True

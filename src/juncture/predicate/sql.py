@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 from juncture.predicate import nodes
@@ -93,19 +94,14 @@ class _Writer:
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
 
+_KEYWORDS = frozenset({"CASE", "CAST", "FROM", "INTERVAL", "LEFT", "NOT", "NULL", "RIGHT", "SELECT", "WHERE"})
+"""Words that do not read as names; most others do, at the least behind a table's name."""
+
+
 def _identifier(name: str) -> str:
-    if name.isascii() and name.isidentifier() and name.upper() not in _RESERVED:
-        return name
-    return "`" + name.replace("`", "``") + "`"
-
-
-_WORDS = (
-    "ALL AND ANTI ANY AS BETWEEN BOTH CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DATE DISTINCT DIV ELSE END EXISTS "
-    "EXTRACT FALSE FILTER FOR FROM FULL GROUP HAVING IN INNER INTERVAL INTO IS JOIN LATERAL LEFT LIKE LIMIT NATURAL "
-    "NOT NULL ON OR ORDER OUTER OVERLAPS RIGHT RLIKE ROW SELECT SEMI SET SOME TABLE THEN TIME TIMESTAMP TO TRUE "
-    "UNION UNIQUE USING VALUES WHEN WHERE WINDOW WITH"
-)
-_RESERVED = frozenset(_WORDS.split())
+    """Write a name, in backticks unless it is plain."""
+    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in _KEYWORDS
+    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 def _literal(literal: Literal) -> str:
