@@ -55,7 +55,7 @@ def demo(
             console.print(heading("The plan"), Text(plan.explain()))
             rows = write_parquet(session, plan.execute(), fresh)
             with step("Counting matches") as counting, stages(session, counting):
-                report = match_report(_SPEC, departures, observations)
+                report = match_report(plan.join, departures, observations)
             Path(fresh, _MARK).touch()
     head = ds.dataset(output, format="parquet").head(5)
     console.print(heading("Some rows"), rows_view(head, console, total=rows, first=_SHOWN))

@@ -20,6 +20,7 @@ class Step:
 
     progress: Progress
     task: TaskID
+    description: str
 
     def advance(self, amount: int) -> None:
         """Report that more of it is done."""
@@ -28,6 +29,10 @@ class Step:
     def update(self, done: int, total: int) -> None:
         """Report how much of it is done, of how much."""
         self.progress.update(self.task, completed=done, total=total or None)
+
+    def phase(self, name: str, done: int, total: int) -> None:
+        """Report how much of a part of it is done, of how much."""
+        self.progress.update(self.task, description=f"{self.description}: {name}", completed=done, total=total or None)
 
 
 @contextmanager
@@ -57,8 +62,8 @@ def step(description: str, *, total: int | None = None) -> Iterator[Step]:
     started_s = time.monotonic()
     with progress:
         task = progress.add_task(description, total=total)
-        yield Step(progress, task)
+        yield Step(progress, task, description)
         done = progress.tasks[0].total or 1
-        progress.update(task, completed=done, total=done)
+        progress.update(task, description=description, completed=done, total=done)
     if not console.is_terminal:
         console.print(f"{description}: {time.monotonic() - started_s:.1f} s", soft_wrap=True)

@@ -91,12 +91,16 @@ def _session(engine: str) -> AbstractContextManager[Any]:
     return spark_session()
 
 
+def _join_here(plan: Plan) -> pa.Table:
+    with step("Joining") as joining:
+        return plan.execute(progress=joining.phase)
+
+
 def _show_rows(plan: Plan, session: Any, rows: int) -> None:
     """Join, and show the first rows on standard output."""
     total: int | None = None
     if session is None:
-        with step("Joining"):
-            table = plan.execute()
+        table = _join_here(plan)
         head, total = table.slice(0, rows), table.num_rows
     else:
         from juncture.cli.spark import stages
@@ -115,8 +119,7 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> Non
         if session is not None:
             written = _write_spark(plan, session, fresh, output_format)
         else:
-            with step("Joining"):
-                table = plan.execute()
+            table = _join_here(plan)
             written = table.num_rows
             _write_table(table, fresh, output_format, written)
     messages().print(Text(f"Wrote {count(written)} to {output}."), soft_wrap=True)
@@ -147,11 +150,13 @@ def _report(plan: Plan, left: str, right: str, session: Any) -> MatchReport:
     """Count what became of the left rows."""
     with step("Counting matches") as counting:
         if session is None:
-            from juncture.local.report import match_report
+            from juncture.local.report import match_report as match_report_here
+            from juncture.local.scan import ParquetSource
 
-            return match_report(plan.join.spec, left, right)
+            sources = ParquetSource([left]), ParquetSource([right])
+            return match_report_here(plan.join, *sources, progress=counting.phase)
         from juncture.cli.spark import stages
         from juncture.spark.report import match_report as match_report_on_spark
 
         with stages(session, counting):
-            return match_report_on_spark(plan.join.spec, session.read.parquet(left), session.read.parquet(right))
+            return match_report_on_spark(plan.join, session.read.parquet(left), session.read.parquet(right))
