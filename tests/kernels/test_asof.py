@@ -121,7 +121,6 @@ def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, 
     if direction in ("forward", "nearest"):
         ahead = make(on, starts, right_on, right_starts, True, not exact or direction == "nearest", places, cut)
     pointers, counts = np.full((len(on), places), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
-    counts[asof.TIED] = -1
     cut = min(cut, len(on))
     for first, end in ((0, cut), (cut, len(on))):
         asof.choose(on, rows, first, end, behind, ahead, places, tolerance, int(per_row), floating, pointers, counts)
@@ -232,7 +231,17 @@ def test_infinities_are_at_distance_zero_from_themselves():
 def test_a_tie_at_the_last_place_is_counted():
     on, rows = np.array([9, 9], np.int64), np.array([1, 0], np.int32)
     behind = np.array([[[5, 1], [5, 2]], [[5, 1], [4, 2]]], np.int64)
-    pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.array([0, 0, 0, -1], np.int64)
+    pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.array([0, 0, 0, 0, -1], np.int64)
     tolerance = np.array([100], np.uint64)
     asof.choose(on, rows, 0, 2, behind, np.empty((0, 2, 2), np.int64), 1, tolerance, 0, False, pointers, counts)
-    assert counts[asof.TIED] == 1
+    assert (counts[asof.TIED], counts[asof.FIRST_TIED]) == (1, 1)
+
+
+def test_a_left_row_without_a_limit_to_meet_has_candidates_and_no_match():
+    on, rows = np.array([9, 9], np.int64), np.array([~1, 0], np.int32)
+    behind = np.array([[[5, 1]], [[5, 1]]], np.int64)
+    pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
+    limits = np.array([100, 100], np.uint64)
+    asof.choose(on, rows, 0, 2, behind, np.empty((0, 1, 2), np.int64), 1, limits, 1, False, pointers, counts)
+    assert pointers.tolist() == [[1], [asof.NOWHERE]]
+    assert (counts[asof.MATCHED], counts[asof.BEYOND]) == (1, 1)

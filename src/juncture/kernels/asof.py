@@ -42,6 +42,8 @@ from juncture.kernels.intrinsics import bits_as_float, float_as_bits, prefetch
 
 __all__ = [
     "BEYOND",
+    "COUNTERS",
+    "FIRST_TIED",
     "MATCHED",
     "NOTHING",
     "NOWHERE",
@@ -59,9 +61,9 @@ Codes = npt.NDArray[np.int32]
 NOWHERE = -1
 """The pointer in a place without a candidate."""
 
-MATCHED, BEYOND, NOTHING, TIED, COUNTERS = range(5)
-"""What `choose` counts: left rows that match, that have candidates beyond the tolerance only, and that have none;
-and the first left row for which a tie had to be decided (-1 if there is none)."""
+MATCHED, BEYOND, NOTHING, TIED, FIRST_TIED, COUNTERS = range(6)
+"""What `choose` counts: left rows that match, that have candidates beyond the tolerance only, that have none, and for
+which a tie had to be decided; the last counter is the first of these rows (it comes as -1)."""
 
 _AHEAD = 16
 """How many rows early a slot's cache line is asked for."""
@@ -446,7 +448,7 @@ def choose(
     Parameters
     ----------
     on, rows
-        Value and left row of each slot.
+        Value and left row of each slot; the complement of the row where no distance is small enough.
     first_slot, end_slot
         The range of slots to work on.
     behind, ahead
@@ -474,6 +476,9 @@ def choose(
     seen = max(places_behind, places_ahead)
     for slot in range(first_slot, end_slot):
         row = np.int64(rows[slot])
+        barred = row < 0
+        if barred:
+            row = ~row
         limit = tolerance[row * tolerance_step]
         back = front = taken = candidates = 0
         last_rank = np.int64(0)
@@ -490,7 +495,7 @@ def choose(
             if has_ahead:
                 far = _distance(on[slot], ~ahead[slot, front, 0], floating)
             use_ahead = not has_behind or (has_ahead and far < near)
-            if (far if use_ahead else near) > limit:
+            if barred or (far if use_ahead else near) > limit:
                 break
             rank = ahead[slot, front, 0] if use_ahead else behind[slot, back, 0]
             if taken < wanted:
@@ -498,7 +503,8 @@ def choose(
                     ahead[slot, front, ahead.shape[2] - 1] if use_ahead else behind[slot, back, behind.shape[2] - 1]
                 )
             elif rank == last_rank and use_ahead == last_ahead:
-                counts[TIED] = row if counts[TIED] < 0 else min(row, counts[TIED])
+                counts[TIED] += 1
+                counts[FIRST_TIED] = row if counts[FIRST_TIED] < 0 else min(row, counts[FIRST_TIED])
             last_rank, last_ahead = rank, use_ahead
             taken += 1
             if use_ahead:

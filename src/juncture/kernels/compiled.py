@@ -80,8 +80,8 @@ def inlined(function: Function) -> Function:
 def _compile(function: Callable[..., Any], signature: Any) -> Callable[..., Any]:
     try:
         return cast(Callable[..., Any], numba.njit(signature, nogil=True, cache=True)(function))
-    except RuntimeError as error:
-        if "cannot cache" not in str(error):
+    except (RuntimeError, OSError) as error:
+        # No folder can be written, as on some cluster nodes, or the disk is full: compile for this process alone.
+        if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
             raise
-        # Neither the package's folder nor the user's is writable, as on some cluster nodes.
         return cast(Callable[..., Any], numba.njit(signature, nogil=True)(function))

@@ -1,0 +1,62 @@
+"""Arrow arrays as NumPy sees them: plain values, and which of them are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+__all__ = ["Mask", "plain", "raw_values", "validity"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return an array's values without dictionaries, runs or views."""
+    while True:
+        data_type = array.type
+        if pat.is_dictionary(data_type):
+            array = array.dictionary_decode()
+        elif pat.is_run_end_encoded(data_type):
+            array = pc.run_end_decode(array)
+        elif pat.is_string_view(data_type):
+            array = array.cast(pa.large_string())
+        elif pat.is_binary_view(data_type):
+            array = array.cast(pa.large_binary())
+        elif isinstance(data_type, pa.BaseExtensionType):
+            array = array.storage
+        else:
+            return array
+
+
+def validity(array: pa.Array) -> Mask | None:
+    """Return which values are not null, or None if all are."""
+    if array.null_count == 0:
+        return None
+    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
+    """Return a view of a fixed-width array's values; those of nulls are anything.
+
+    Parameters
+    ----------
+    array
+        Whose values take as many bytes as ``item``, or a multiple of it: then the result has two dimensions.
+    item
+        The NumPy type to read them as.
+    """
+    kind = np.dtype(item)
+    width = array.type.bit_width // 8 // kind.itemsize
+    shape: tuple[int, ...] = (len(array),) if width == 1 else (len(array), width)
+    buffer = array.buffers()[1]
+    if len(array) == 0 or buffer is None:
+        return np.zeros(shape, kind)
+    count = len(array) * width
+    flat = np.frombuffer(buffer, kind, count, array.offset * width * kind.itemsize)
+    return flat.reshape(shape)

@@ -1,0 +1,207 @@
+"""Dense codes for the ``by`` values: given to the left rows, then looked up for the right ones.
+
+Strings are compared once for each distinct value of a dictionary where there is one, and never after that. Several
+columns are coded one by one and then in pairs, so that no two combinations can be confused.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.kernels import keys as kernels
+from juncture.local.arrays import raw_values, validity
+from juncture.local.forms import Form, Integers, Strings, form_of
+
+__all__ = ["EMPTY", "KeyCodes"]
+
+EMPTY = kernels.EMPTY
+"""The code of a row whose key is null, or that no left row has."""
+
+Codes = npt.NDArray[np.int32]
+
+_FIRST_SLOTS = 1 << 10
+_FIRST_BYTES = 1 << 14
+_REMEMBERED = 4
+
+
+class KeyCodes:
+    """The distinct keys of the left rows, and the code of each.
+
+    Parameters
+    ----------
+    left, right
+        The types of the ``by`` columns of both sides, pair by pair.
+
+    Notes
+    -----
+    `add` may be called by several threads at once, which take turns where keys are new; `find` too, once all keys are
+    in. Costs about 25 bytes for each distinct key, and the bytes of distinct strings.
+    """
+
+    def __init__(self, left: list[pa.DataType], right: list[pa.DataType]) -> None:
+        self._columns = [_Column(form_of(*types)) for types in zip(left, right, strict=True)]
+        self._pairs = [_IntegerTable() for _ in self._columns[1:]]
+
+    @property
+    def count(self) -> int:
+        """How many codes there are; some may belong to no row."""
+        if not self._columns:
+            return 1
+        return self._pairs[-1].count if self._pairs else self._columns[0].table_count
+
+    def add(self, columns: list[pa.Array], codes: Codes) -> None:
+        """Write the codes of left rows, giving new keys new ones; `EMPTY` where a column is null."""
+        self._encode(columns, codes, new=True)
+
+    def find(self, columns: list[pa.Array], codes: Codes) -> None:
+        """Write the codes of right rows; `EMPTY` where no left row has the key."""
+        self._encode(columns, codes, new=False)
+
+    def _encode(self, columns: list[pa.Array], codes: Codes, *, new: bool) -> None:
+        if not columns:
+            codes[:] = 0
+            return
+        self._columns[0].encode(columns[0], codes, new=new)
+        other = np.empty(len(codes), np.int32) if self._pairs else codes
+        for column, array, pairs in zip(self._columns[1:], columns[1:], self._pairs, strict=True):
+            column.encode(array, other, new=new)
+            pair = (codes.astype(np.int64) << 32) | other
+            codes[:] = np.where((codes == EMPTY) | (other == EMPTY), EMPTY, 0)
+            pairs.encode(Integers(pair, None), codes, new=new)
+
+
+class _IntegerTable:
+    """Codes of 64-bit integers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._hashes = np.zeros(_FIRST_SLOTS, np.uint64)
+        self._slots = np.full(_FIRST_SLOTS, EMPTY, np.int32)
+        self._lock = Lock()
+
+    def encode(self, form: Integers, codes: Codes, *, new: bool) -> None:
+        """Write the codes; those that are `EMPTY` stay so."""
+        if not new:
+            kernels.find_integers(form.values, self._hashes, self._slots, codes)
+            return
+        with self._lock:
+            position = 0
+            while True:
+                start = position
+                position = kernels.add_integers(form.values, start, self._hashes, self._slots, self.count, codes)
+                self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
+                if position == len(codes):
+                    return
+                self._hashes, self._slots = _grown(self._hashes, self._slots)
+
+
+class _StringTable:
+    """Codes of byte strings."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._hashes = np.zeros(_FIRST_SLOTS, np.uint64)
+        self._slots = np.full(_FIRST_SLOTS, EMPTY, np.int32)
+        self._offsets = np.zeros(_FIRST_SLOTS // 2 + 2, np.int64)
+        self._known = np.zeros(_FIRST_BYTES, np.uint8)
+        self._lock = Lock()
+
+    def encode(self, form: Strings, codes: Codes, *, new: bool) -> None:
+        """Write the codes; those that are `EMPTY` stay so."""
+        hashes = np.empty(len(codes), np.uint64)
+        kernels.hash_bytes(form.offsets, form.data, hashes)
+        if not new:
+            kernels.find_bytes(
+                form.offsets, form.data, hashes, self._hashes, self._slots, self._offsets, self._known, codes
+            )
+            return
+        with self._lock:
+            position = 0
+            while True:
+                start = position
+                position = kernels.add_bytes(
+                    form.offsets,
+                    form.data,
+                    hashes,
+                    start,
+                    self._hashes,
+                    self._slots,
+                    self._offsets,
+                    self._known,
+                    self.count,
+                    codes,
+                )
+                self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
+                if position == len(codes):
+                    return
+                self._make_room(int(form.offsets[position + 1] - form.offsets[position]))
+
+    def _make_room(self, length: int) -> None:
+        """Grow what is full: the slots, or the bytes of the known keys."""
+        if 2 * self.count >= len(self._slots):
+            self._hashes, self._slots = _grown(self._hashes, self._slots)
+            self._offsets = np.concatenate([self._offsets, np.zeros(len(self._slots) // 4, np.int64)])
+        else:
+            self._known = np.concatenate([self._known, np.zeros(len(self._known) + length, np.uint8)])
+
+
+def _grown(hashes: npt.NDArray[np.uint64], slots: Codes) -> tuple[npt.NDArray[np.uint64], Codes]:
+    """Return a table of four times as many slots with the same keys."""
+    larger = np.zeros(4 * len(slots), np.uint64), np.full(4 * len(slots), EMPTY, np.int32)
+    kernels.rehash(hashes, slots, *larger)
+    return larger
+
+
+class _Column:
+    """The codes of one pair of ``by`` columns."""
+
+    def __init__(self, form: Form) -> None:
+        self._form = form
+        self._integers = _IntegerTable()
+        self._strings = _StringTable()
+        self._remembered: list[tuple[pa.Array, bool, Codes]] = []
+
+    @property
+    def table_count(self) -> int:
+        """How many codes there are."""
+        return max(self._integers.count, self._strings.count)
+
+    def encode(self, array: pa.Array, codes: Codes, *, new: bool) -> None:
+        """Write the codes; `EMPTY` for nulls, and for keys that are unknown unless new."""
+        if pat.is_dictionary(array.type) and len(array.dictionary) <= 4 * len(array) + _FIRST_SLOTS:
+            valid = validity(array.indices)
+            codes[:] = 0 if valid is None else np.where(valid, 0, EMPTY)
+            width = array.indices.type.bit_width // 8
+            indices = raw_values(array.indices, f"{'u' if pat.is_unsigned_integer(array.indices.type) else 'i'}{width}")
+            mapping = self._mapping(array.dictionary, new=new)
+            kernels.map_codes(indices.astype(np.int32, copy=False), mapping, codes)
+            return
+        form = self._form.of(array)
+        codes[:] = 0 if form.valid is None else np.where(form.valid, 0, EMPTY)
+        if isinstance(form, Integers):
+            self._integers.encode(form, codes, new=new)
+        else:
+            self._strings.encode(form, codes, new=new)
+
+    def _mapping(self, dictionary: pa.Array, *, new: bool) -> Codes:
+        """Return the code of each value of a dictionary; slices of one table share theirs, so it is remembered."""
+        for known, known_new, mapping in self._remembered:
+            if known_new == new and _same(known, dictionary):
+                return mapping
+        mapping = np.empty(len(dictionary), np.int32)
+        self.encode(dictionary, mapping, new=new)
+        self._remembered = [(dictionary, new, mapping), *self._remembered[: _REMEMBERED - 1]]
+        return mapping
+
+
+def _same(one: pa.Array, other: pa.Array) -> bool:
+    """Tell whether two arrays are the same memory."""
+    if one.type != other.type or len(one) != len(other) or one.offset != other.offset or len(one) == 0:
+        return False
+    buffers = zip(one.buffers(), other.buffers(), strict=False)
+    return all((a is None) == (b is None) and (a is None or a.address == b.address) for a, b in buffers)

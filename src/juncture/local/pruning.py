@@ -1,0 +1,51 @@
+"""Which parts of the right side can hold a match at all, by the statistics that its files keep."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from juncture.local.codes import StepCoder, TooWideError
+from juncture.local.left import Left
+from juncture.local.scan import Source
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["useful_parts"]
+
+
+def useful_parts(join: ResolvedAsof, left: Left, source: Source, coder: StepCoder) -> list[int]:
+    """Return the parts that may hold a match for any of the left rows.
+
+    Without a tolerance, all that is earlier than the last left row may match backward, and all that is later than the
+    first forward. Parts without statistics are kept.
+    """
+    every = range(len(source.part_rows))
+    if len(left.slots) == 0:
+        return []
+    on = left.slots.on[: len(left.slots)]
+    first, last = int(on.min()), int(on.max())
+    reach = None
+    if join.tolerance is not None and coder.domain.kind != "float":
+        reach = int(np.max(left.limits))
+    backward, forward = (join.spec.direction in (side, "nearest") for side in ("backward", "forward"))
+    low = None if backward and reach is None else first - (reach or 0) * backward
+    high = None if forward and reach is None else last + (reach or 0) * forward
+    kept = []
+    for part in every:
+        extent = _extent(source, part, join.right_on, coder)
+        if extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low)):
+            kept.append(part)
+    return kept
+
+
+def _extent(source: Source, part: int, column: str, coder: StepCoder) -> tuple[int, int] | None:
+    """Return the least and the greatest code of a part."""
+    extent = source.extent(part, column)
+    if extent is None:
+        return None
+    try:
+        codes, valid = coder.encode(extent)
+    except TooWideError:
+        return None
+    if valid is not None and not valid.all():
+        return None
+    return int(codes[0]), int(codes[1])

@@ -1,0 +1,308 @@
+"""Tables that can be read again, part by part and from any thread: Arrow tables and Parquet files.
+
+A *source* is cut into *parts*: row groups of Parquet files, slices of a table. Its rows are numbered from 0 in the
+order of the parts, and all that a join remembers of a row is this number.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from juncture.errors import DataError
+from juncture.local.threads import Threads
+
+__all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
+
+BATCH_ROWS = 1 << 20
+"""The most rows that are decoded at once."""
+
+_SLICE_ROWS = 1 << 18
+_SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+class Source(ABC):
+    """A table that can be read again and again, in parts, by several threads at once.
+
+    Attributes
+    ----------
+    schema
+        Of the rows.
+    part_rows
+        The number of rows of each part.
+    """
+
+    schema: pa.Schema
+    part_rows: Sequence[int]
+
+    @abstractmethod
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part, a million at a time at most.
+
+        Parameters
+        ----------
+        part
+            Which part.
+        columns
+            Which columns, in this order.
+        coded
+            Those that may come dictionary-encoded, if that is cheaper to read.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+
+    @abstractmethod
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take in memory."""
+
+    def extent(self, part: int, column: str) -> pa.Array | None:  # noqa: ARG002 - what a source without statistics knows
+        """Return the least and the greatest value of a column in a part, if that is known without reading it."""
+        return None
+
+    @cached_property
+    def bounds(self) -> npt.NDArray[np.int64]:
+        """The number of each part's first row, and the number of all rows at the end."""
+        return np.concatenate([[0], np.cumsum(np.asarray(self.part_rows, np.int64))]).astype(np.int64)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.bounds[-1])
+
+
+class TableSource(Source):
+    """An Arrow table in memory."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.schema = table.schema
+        self._table = table
+        starts = range(0, table.num_rows, _SLICE_ROWS)
+        self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield views of a slice's rows."""
+        start = part * _SLICE_ROWS
+        yield from self._table.select(columns).slice(start, _SLICE_ROWS).to_batches()
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes that the columns take."""
+        return int(self._table.select(columns).nbytes)
+
+
+@dataclass(frozen=True)
+class _RowGroup:
+    file: int
+    number: int
+
+
+class ParquetSource(Source):
+    """Parquet files: each row group is a part.
+
+    Parameters
+    ----------
+    paths
+        Files, folders (all their Parquet files, at any depth), globs, or URIs that `pyarrow.fs` knows. Files come in
+        the order of the paths, those of a folder or glob by name.
+    row_groups
+        For each file, which of its row groups to read; by default all.
+
+    Raises
+    ------
+    DataError
+        If there is no file, one cannot be read, or has other columns than the first.
+
+    Notes
+    -----
+    Opening reads the footers only. Reading decodes one row group at a time in each thread, a million rows at once.
+    """
+
+    def __init__(self, paths: Sequence[str], row_groups: Sequence[Sequence[int]] | None = None) -> None:
+        self._files = [file for path in paths for file in _files(path)]
+        with Threads(min(8, len(self._files))) as threads:
+            footers = list(threads.map(_footer, self._files))
+        self.schema, self._metadata = footers[0]
+        self._footers = []
+        for file, (schema, metadata) in zip(self._files, footers, strict=True):
+            _check_siblings(self._files[0], self.schema, file, schema)
+            self._footers.append(metadata)
+        self._groups = [
+            _RowGroup(file, number)
+            for file, metadata in enumerate(self._footers)
+            for number in (range(metadata.num_row_groups) if row_groups is None else row_groups[file])
+            if metadata.row_group(number).num_rows > 0
+        ]
+        self.part_rows = [self._footers[group.file].row_group(group.number).num_rows for group in self._groups]
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group."""
+        group = self._groups[part]
+        path, filesystem = self._files[group.file]
+        with _reading(path), filesystem.open_input_file(path) as content:
+            footer = self._footers[group.file]
+            strings = [name for name in coded if _is_coded(self.schema.field(name).type)]
+            file = pq.ParquetFile(content, metadata=footer, read_dictionary=strings, pre_buffer=False)
+            for batch in file.iter_batches(BATCH_ROWS, [group.number], list(columns), use_threads=False):
+                yield batch.select(columns)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of the columns' encoded, uncompressed pages."""
+        wanted = set(columns)
+        total = 0
+        for group in self._groups:
+            metadata = self._footers[group.file].row_group(group.number)
+            for number in range(metadata.num_columns):
+                column = metadata.column(number)
+                if column.path_in_schema.partition(".")[0] in wanted or column.path_in_schema in wanted:
+                    total += column.total_uncompressed_size
+        return total
+
+    def value_bytes(self, column: str) -> float:
+        """Return the encoded bytes of one value of a column, on average: few where it is dictionary-encoded."""
+        return self.bytes_of([column]) / max(self.num_rows, 1)
+
+    def extent(self, part: int, column: str) -> pa.Array | None:
+        """Return the least and the greatest value by the row group's statistics."""
+        group = self._groups[part]
+        footer = self._footers[group.file]
+        metadata = footer.row_group(group.number)
+        for number in range(metadata.num_columns):
+            if metadata.column(number).path_in_schema == column:
+                statistics = metadata.column(number).statistics
+                if statistics is None or not statistics.has_min_max:
+                    return None
+                return _extent(statistics, footer.schema.column(number), self.schema.field(column).type)
+        return None
+
+
+def _is_coded(data_type: pa.DataType) -> bool:
+    """Tell whether Arrow can read a column as a dictionary."""
+    return bool(pat.is_string(data_type) or pat.is_binary(data_type) or pat.is_large_string(data_type))
+
+
+def _extent(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type: pa.DataType) -> pa.Array | None:
+    """Return a column chunk's statistics as values of its type; None for types in which they may be inexact."""
+    if pat.is_signed_integer(data_type) or pat.is_date32(data_type) or pat.is_floating(data_type):
+        return pa.array([statistics.min, statistics.max], data_type)
+    if pat.is_timestamp(data_type) and column.physical_type == "INT64":
+        # As integers, because datetimes would cut nanoseconds off.
+        unit = json.loads(column.logical_type.to_json()).get("timeUnit")
+        units = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+        if unit not in units:
+            return None
+        raw = pa.array([statistics.min_raw, statistics.max_raw], pa.int64())
+        return (
+            raw.cast(pa.timestamp(units[unit]))
+            .cast(pa.timestamp(data_type.unit), safe=False)
+            .cast(pa.int64())
+            .view(data_type)
+        )
+    return None
+
+
+Place = tuple[str, pa.fs.FileSystem]
+
+
+def _files(path: str) -> list[Place]:
+    """Return the Parquet files that a path leads to.
+
+    Raises
+    ------
+    DataError
+        If there are none.
+    """
+    try:
+        if "://" in path:
+            filesystem, inner = pa.fs.FileSystem.from_uri(path)
+        else:
+            filesystem, inner = pa.fs.LocalFileSystem(), str(Path(path).expanduser())
+        found = _expand(filesystem, inner, local="://" not in path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"The path {path!r} cannot be read: {error}") from error
+    if not found:
+        raise DataError(
+            f"The path {path!r} leads to no Parquet file. Expected a file, a folder that holds {_SUFFIXES[0]} files, "
+            "or a glob that matches some."
+        )
+    return [(file, filesystem) for file in found]
+
+
+def _expand(filesystem: pa.fs.FileSystem, path: str, *, local: bool) -> list[str]:
+    """Return the files of a file, folder or glob."""
+    info = filesystem.get_file_info(path)
+    if info.type == pa.fs.FileType.File:
+        return [path]
+    if info.type == pa.fs.FileType.Directory:
+        root = PurePosixPath(info.path)
+        inside = filesystem.get_file_info(pa.fs.FileSelector(path, recursive=True))
+        files = sorted(file.path for file in inside if file.type == pa.fs.FileType.File)
+        return [file for file in files if _is_data(PurePosixPath(file).relative_to(root))]
+    if local and any(character in path for character in "*?["):
+        start = Path(path).anchor
+        matches = sorted(map(str, Path(start or ".").glob(str(Path(path).relative_to(start)))))
+        shown = [match for match in matches if not Path(match).name.startswith(("_", "."))]
+        return [file for match in shown for file in _expand(filesystem, match, local=False)]
+    return []
+
+
+def _is_data(path: PurePosixPath) -> bool:
+    """Tell a data file from Spark's markers and other hidden files."""
+    return path.suffix.lower() in _SUFFIXES and not any(part.startswith(("_", ".")) for part in path.parts)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the file in errors of reading it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"The Parquet file {path!r} cannot be read, it may be cut off or damaged: {error}. Write it again, or "
+            "leave it out."
+        ) from error
+
+
+def _footer(place: Place) -> tuple[pa.Schema, pq.FileMetaData]:
+    path, filesystem = place
+    with _reading(path), filesystem.open_input_file(path) as content:
+        file = pq.ParquetFile(content)
+        return file.schema_arrow, file.metadata
+
+
+def _check_siblings(first: Place, expected: pa.Schema, place: Place, schema: pa.Schema) -> None:
+    """Refuse a file with other columns than the first, naming the difference.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, of another type, or more.
+    """
+    if schema.names == expected.names and schema.types == expected.types:
+        return
+    differences = []
+    for field in expected:
+        found = schema.field(field.name).type if field.name in schema.names else None
+        if found is None:
+            differences.append(f"{field.name!r} is missing")
+        elif found != field.type:
+            differences.append(f"{field.name!r} is {found} instead of {field.type}")
+    differences += [f"{name!r} is only there" for name in schema.names if name not in expected.names]
+    difference = "; ".join(differences) or "the columns come in another order"
+    raise DataError(
+        f"The Parquet file {place[0]!r} has another schema than {first[0]!r}: {difference}. All files of one table "
+        "need the same columns: rewrite it, or leave it out."
+    )

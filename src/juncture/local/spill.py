@@ -1,0 +1,232 @@
+"""What does not fit in memory: a folder of the join's own, and streams that are kept so that they can be read again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from weakref import finalize
+
+import pyarrow as pa
+
+from juncture.errors import StateError
+from juncture.local.scan import Source
+
+__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpooledSource"]
+
+MEMORY_BYTES = 256 << 20
+"""How much of a stream is kept in memory unless the caller says otherwise."""
+
+_PART_ROWS = 1 << 18
+_PART_BYTES = 32 << 20
+
+
+class SpillFolder:
+    """A temporary folder for one join, made when something is first written and removed whatever happens.
+
+    Parameters
+    ----------
+    parent
+        Where to make it; by default in the system's folder for temporary files (``TMPDIR``).
+
+    Examples
+    --------
+    >>> with SpillFolder() as folder:
+    ...     folder.spilled_bytes
+    0
+    """
+
+    def __init__(self, parent: str | os.PathLike[str] | None = None) -> None:
+        self._parent = parent
+        self._path: Path | None = None
+        self._remove: finalize[..., SpillFolder] | None = None
+        self._files = 0
+        self.spilled_bytes = 0
+
+    def __enter__(self) -> SpillFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder with all that is in it."""
+        if self._remove is not None:
+            self._remove()
+        self._path = None
+
+    def file(self, schema: pa.Schema) -> SpillFile:
+        """Start a file of record batches.
+
+        Raises
+        ------
+        StateError
+            If the folder cannot be made.
+        """
+        try:
+            if self._path is None:
+                self._path = Path(tempfile.mkdtemp(prefix="juncture-spill-", dir=self._parent))
+                self._remove = finalize(self, shutil.rmtree, self._path, ignore_errors=True)
+            self._files += 1
+            return SpillFile(self, self._path / f"{self._files}.arrow", schema)
+        except OSError as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: OSError) -> StateError:
+        """Return the error to raise where the disk refuses."""
+        folder = str(self._path or self._parent or tempfile.gettempdir())
+        return StateError(
+            f"The join keeps what does not fit in memory in {folder!r}, and cannot write there: {error}. So far it "
+            f"wrote {self.spilled_bytes:,} bytes. Free space on that disk, or set TMPDIR to a folder on a larger one."
+        )
+
+
+class SpillFile:
+    """Record batches in an Arrow IPC file, LZ4-compressed: written once, then read in any order by any thread."""
+
+    def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema) -> None:
+        self._folder = folder
+        self._path = str(path)
+        self._sink = pa.OSFile(self._path, "wb")
+        options = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
+        self._writer = pa.ipc.new_file(self._sink, schema, options=options)
+        self._written = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        try:
+            self._writer.write_batch(batch)
+            self._account()
+        except OSError as error:
+            self._abandon()
+            raise self._folder.failure(error) from error
+
+    def finish(self) -> None:
+        """End the file, so that it can be read.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        try:
+            self._writer.close()
+            self._account()
+            self._sink.close()
+        except OSError as error:
+            self._abandon()
+            raise self._folder.failure(error) from error
+
+    def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Yield some batches, with the columns of these numbers, in their own order."""
+        options = pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
+        with pa.OSFile(self._path) as content, pa.ipc.open_file(content, options=options) as reader:
+            for number in batches:
+                yield reader.get_batch(number)
+
+    def _account(self) -> None:
+        position = self._sink.tell()
+        self._folder.spilled_bytes += position - self._written
+        self._written = position
+
+    def _abandon(self) -> None:
+        """Close what a failed write left open; closing may fail on the same full disk."""
+        for each in (self._writer, self._sink):
+            try:
+                each.close()
+            except (OSError, pa.ArrowException):
+                continue
+
+
+class SpooledSource(Source):
+    """A stream of record batches, kept: in memory up to a limit, and beyond it in the spill folder.
+
+    Parameters
+    ----------
+    schema
+        Of the batches.
+    batches
+        Read once, to the end.
+    spill
+        Where to put what exceeds the limit. Without a folder, all is kept in memory.
+    memory_bytes
+        The limit.
+
+    Raises
+    ------
+    StateError
+        If there is no room to spill.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        spill: SpillFolder | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self.schema = schema
+        self._held: list[list[pa.RecordBatch]] = []
+        self._spilled: list[range] = []
+        self._file: SpillFile | None = None
+        self._bytes = 0
+        self.part_rows = []
+        written = 0
+        for part in _parts(batches):
+            self.part_rows.append(sum(batch.num_rows for batch in part))
+            size = sum(batch.nbytes for batch in part)
+            self._bytes += size
+            if spill is None or (self._file is None and self._bytes <= memory_bytes):
+                self._held.append(part)
+                continue
+            if self._file is None:
+                self._file = spill.file(schema)
+            for batch in part:
+                self._file.write(batch)
+            self._spilled.append(range(written, written + len(part)))
+            written += len(part)
+        if self._file is not None:
+            self._file.finish()
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield the batches of a part."""
+        if part < len(self._held):
+            for batch in self._held[part]:
+                yield batch.select(columns)
+            return
+        assert self._file is not None
+        numbers = [self.schema.get_field_index(name) for name in columns]
+        for batch in self._file.read(self._spilled[part - len(self._held)], numbers):
+            yield batch.select(columns)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of all columns, in proportion."""
+        return self._bytes * len(columns) // max(len(self.schema), 1)
+
+
+def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Gather batches into parts that are worth a task, and leave empty ones out."""
+    part: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, _PART_ROWS):
+            piece = batch.slice(start, _PART_ROWS)
+            part.append(piece)
+            rows += piece.num_rows
+            size += piece.nbytes
+            if rows >= _PART_ROWS or size >= _PART_BYTES:
+                yield part
+                part, rows, size = [], 0, 0
+    if part:
+        yield part

@@ -1,0 +1,89 @@
+"""Threads for compiled loops and Arrow's readers, both of which let go of the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from types import TracebackType
+from typing import TypeVar
+
+__all__ = ["Threads", "available_cores", "slices"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
+    """Cut a length into at most so many nearly equal slices, of at least so many items each.
+
+    Examples
+    --------
+    >>> slices(10, 3)
+    [(0, 3), (3, 6), (6, 10)]
+    >>> slices(10, 4, least=5)
+    [(0, 5), (5, 10)]
+    """
+    count = max(1, min(most, length // max(least, 1)))
+    edges = [length * i // count for i in range(count + 1)]
+    return list(pairwise(edges))
+
+
+class Threads:
+    """A pool of threads for one join; with one thread, none but the caller's.
+
+    Parameters
+    ----------
+    count
+        How many; by default one for each core that this process may use.
+    """
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = available_cores() if count is None else max(1, count)
+        self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield the results in order, a few items ahead of the one that is asked for.
+
+        An error in a task is raised here once those under way have ended, and no other is started.
+        """
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        running: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                running.append(self._pool.submit(function, item))
+                if len(running) >= 2 * self.count:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for task in running:
+                task.cancel()
+            for task in running:
+                if not task.cancelled():
+                    task.exception()
+
+    def run(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
+        """Call a function with each item, and wait for all."""
+        for _ in self.map(function, items):
+            pass
