@@ -10,7 +10,10 @@ from juncture.planner.choose import Choice, Engine
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "Progress"]
+
+Progress = Callable[[str, int, int], None]
+"""Called as an in-process join goes on: with the phase, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ class Plan:
     resources: Resources
     jobs: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
-    run: Callable[[], Any] = field(repr=False)
+    run: Callable[[Progress | None], Any] = field(repr=False)
 
     @property
     def algorithm(self) -> str:
@@ -67,8 +70,14 @@ class Plan:
 
         return explain_text(self)
 
-    def execute(self) -> Any:
+    def execute(self, *, progress: Progress | None = None) -> Any:
         """Run the join.
+
+        Parameters
+        ----------
+        progress
+            Called from this thread as an in-process join goes on, with the phase (``"left"``, ``"right"``,
+            ``"payload"``), how many rows of it are done, and how many there are.
 
         Returns
         -------
@@ -76,4 +85,4 @@ class Plan:
             In-process, the type of the left input, pyarrow where that was a path or a stream. On Spark a
             DataFrame, whose rows are computed when an action asks for them.
         """
-        return self.run()
+        return self.run(progress)
