@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.predicate.interval import point, union
@@ -13,7 +13,7 @@ from juncture.predicate.parse import parse
 from juncture.predicate.shape import shape
 from juncture.predicate.types import TIME_STEPS
 from predicate import naive
-from predicate.strategies import predicates, rows
+from predicate.strategies import SCHEMA, predicates, rows
 
 LEFT = pa.schema(
     {
@@ -83,10 +83,48 @@ def holds(parts, row) -> bool:
     return all(checks)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500)
 @given(st.data())
 def test_the_parts_together_are_the_predicate(data):
     node = data.draw(predicates())
+    row, other = data.draw(rows(node)), data.draw(rows(node))
+    bounds = None
+    if data.draw(st.booleans()):
+        bounds = {key: union(point(key.type, row[key]), point(key.type, other[key])) for key in columns(node)}
+    assert holds(shape(node, bounds), row) == (naive.evaluate(node, row) is True)
+
+
+DIFFERENCES = [
+    "l.int - r.int > 3",
+    "l.big - r.int <= 3",
+    "abs(l.big - r.big) < 5",
+    "abs(l.real - r.real) <= 3",
+    "3 >= abs(r.real - l.real)",
+    "l.real - r.real < 0.1D",
+    "abs(l.single - r.single) <= 3",
+    "2 * (l.tiny - r.big) > 5 - r.tiny",
+    "l.int - r.int = 4",
+    "l.price - r.price BETWEEN -0.5 AND 2",
+    "l.price * 2 > r.wide - 3",
+    "l.tiny - l.int > r.tiny - r.int + 2",
+    "l.ms - r.ns < INTERVAL 1 SECOND",
+    "l.ms + l.span >= r.ns - INTERVAL 0.001 SECONDS AND l.ms < r.ns",
+    "l.day - r.day < INTERVAL 3 DAYS AND l.day + 2 > r.day",
+    "l.day + 1 > r.ms",
+    "l.instant - INTERVAL 5 SECONDS > r.instant OR l.instant = r.instant",
+    "-l.big > -r.big",
+    "-(l.int - r.int) + 3 < l.tiny",
+    "r.big + 9223372036854775807 > l.big",
+    "NOT (l.big - r.tiny >= 3 OR r.big < l.big)",
+    "r.ms BETWEEN l.ms AND l.ms + l.span",
+    "l.ms < r.ns AND r.ms < l.ns AND l.text <=> r.text",
+]
+
+
+@settings(max_examples=700)
+@given(st.data())
+def test_the_parts_of_differences_together_are_the_predicate(data):
+    node = parse(data.draw(st.sampled_from(DIFFERENCES)), SCHEMA, SCHEMA)
     row, other = data.draw(rows(node)), data.draw(rows(node))
     bounds = None
     if data.draw(st.booleans()):

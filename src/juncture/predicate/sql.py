@@ -94,8 +94,12 @@ class _Writer:
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
 
-_KEYWORDS = frozenset({"CASE", "CAST", "FROM", "INTERVAL", "LEFT", "NOT", "NULL", "RIGHT", "SELECT", "WHERE"})
-"""Words that do not read as names; most others do, at the least behind a table's name."""
+_WORDS = """
+AND ANY AS BETWEEN CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DISTINCT ELSE FALSE FOR FROM HAVING INNER INTERVAL
+INTO JOIN LATERAL LEFT LIKE NOT NULL ON OR OUTER RIGHT RLIKE SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WITH
+"""
+_KEYWORDS = frozenset(_WORDS.split())
+"""Words that do not read as the name of a table or column."""
 
 
 def _identifier(name: str) -> str:
