@@ -319,9 +319,17 @@ class Search:
         join = self._join
         names = [*join.left_by, join.left_on]
         values = select(self._left, names, np.array([row], np.int64), self._threads)
-        shown = ", ".join(f"{name}={column[0].as_py()!r}" for name, column in zip(names, values, strict=True))
+        shown = ", ".join(f"{name}={_shown(column[0])}" for name, column in zip(names, values, strict=True))
         return DataError(
             f"Several right rows with the same {join.right_on!r} compete for the left row with {shown} (row {row:,}), "
             "and ties='error'. Remove the duplicates, or name in order_by= the columns that decide and pass "
             "ties='greatest'."
         )
+
+
+def _shown(value: pa.Scalar) -> str:
+    """Return a value as text, also a time that Python's own cannot hold."""
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        return f"{value.cast(pa.int64()).as_py()} ({value.type})"

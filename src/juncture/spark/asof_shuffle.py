@@ -8,6 +8,7 @@ pass (see `juncture.spark.worker.edges`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,25 +18,85 @@ from juncture.spark.partition import Cuts
 from juncture.spark.sides import Side
 from juncture.spark.transport import finish, packets, shuffled
 from juncture.spark.worker.edges import Edges, Seen
+from juncture.spark.worker.feed import Feed
 from juncture.spark.worker.gather import Gather, Task
 from juncture.spark.worker.keys import Coding
 from juncture.spark.worker.output import Output
 from juncture.spark.worker.packets import Content
 from juncture.spark.worker.scatter import Scatter, encoded
 from juncture.spark.worker.settle import Resolve, Settle
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["join_shuffled"]
+__all__ = ["Stages", "join_shuffled", "needed_right", "stages_of"]
 
 _SEEN: dict[str, tuple[Seen, ...]] = {
     "backward": ("backward",),
     "forward": ("forward",),
     "nearest": ("backward", "forward"),
 }
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What tasks do, stage by stage.
+
+    Attributes
+    ----------
+    left, right
+        What becomes of a side's rows, given where they come from.
+    joined
+        What becomes of a partition.
+    resolved
+        What becomes of it after a second shuffle, if there is one.
+    """
+
+    left: Callable[[Feed], Scatter]
+    right: Callable[[Feed], Scatter]
+    joined: Gather | Settle
+    resolved: Resolve | None
+
+
+def stages_of(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> Stages:
+    """Return what the tasks of a join do.
+
+    Parameters
+    ----------
+    join
+        The join.
+    coding, cuts
+        How rows are placed.
+    output
+        What Spark expects of the last stage.
+    memory_bytes
+        What a task may hold.
+    """
+    spec, columns = join.spec, needed_right(join)
+    left = encoded(join.left_schema, join.left_by)
+    right = encoded(pa.schema([join.right_schema.field(name) for name in columns]), join.right_by)
+    if spec.how in ("semi", "anti"):
+        spec = replace(spec, order_by=())
+    task = Task(spec, left, right, memory_bytes // 2)
+    ties = tuple(name for name in join.tie_columns if name in columns)
+    # One row more than are taken shows whether a tie had to be decided.
+    reach = spec.matches + (spec.ties == "error")
+    edges = Edges(join.right_by, join.right_on, ties, reach, _SEEN[spec.direction])
+    split = len(cuts.split_hashes) > 0
+
+    def scatter_left(feed: Feed) -> Scatter:
+        return Scatter(feed, Content.LEFT, join.left_by, join.left_on, coding, cuts, keeps_left(join))
+
+    def scatter_right(feed: Feed) -> Scatter:
+        carried = edges if split else None
+        return Scatter(feed, Content.RIGHT, join.right_by, join.right_on, coding, cuts, keeps_right(join), carried)
+
+    if split and keeps_right(join):
+        settle = Settle(task, coding, cuts, edges)
+        return Stages(scatter_left, scatter_right, settle, Resolve(task, join.right_by, output))
+    return Stages(scatter_left, scatter_right, Gather(task, output), None)
 
 
 def join_shuffled(
@@ -54,46 +115,33 @@ def join_shuffled(
     schema
         Of the result.
     """
-    how = join.spec.how
-    kept = {"left": how in ("left", "full", "anti"), "right": how in ("right", "full")}
-    task, columns = _task(join, memory_bytes)
-    split = len(cuts.split_hashes) > 0
-    edges = Edges(join.right_by, join.right_on, _ties(join, columns), _reach(join.spec), _SEEN[join.spec.direction])
-    sent = None
-    for side, by, on, names, content in (
-        (left, join.left_by, join.left_on, left.schema.names, Content.LEFT),
-        (right, join.right_by, join.right_on, columns, Content.RIGHT),
-    ):
-        keep = kept["left" if content is Content.LEFT else "right"]
-        frame, feed = side.rows(names, present=() if keep else (*by, on), coded=by)
-        carried = edges if split and content is Content.RIGHT else None
-        part = packets(frame, Scatter(feed, content, by, on, coding, cuts, keep, carried))
-        sent = part if sent is None else sent.union(part)
-    assert sent is not None
+    stages = stages_of(join, coding, cuts, Output.of(schema), memory_bytes)
+    left_present = () if keeps_left(join) else (*join.left_by, join.left_on)
+    right_present = () if keeps_right(join) else (*join.right_by, join.right_on)
+    left_frame, left_feed = left.rows(left.schema.names, left_present, join.left_by)
+    right_frame, right_feed = right.rows(needed_right(join), right_present, join.right_by)
+    sent = packets(left_frame, stages.left(left_feed)).union(packets(right_frame, stages.right(right_feed)))
     arrived = shuffled(sent, cuts.partitions)
-    output = Output.of(schema)
-    if not (split and kept["right"]):
-        return finish(arrived, Gather(task, output), schema)
-    settled = packets(arrived, Settle(task, coding, cuts, edges))
-    return finish(shuffled(settled, cuts.partitions), Resolve(task, join.right_by, output), schema)
+    if stages.resolved is None:
+        assert isinstance(stages.joined, Gather)
+        return finish(arrived, stages.joined, schema)
+    return finish(shuffled(packets(arrived, stages.joined), cuts.partitions), stages.resolved, schema)
 
 
-def _task(join: ResolvedAsof, memory_bytes: int) -> tuple[Task, list[str]]:
-    """Return what tasks have to know, and the right columns that they need."""
-    spec, columns = join.spec, list(join.right_schema.names)
-    if spec.how in ("semi", "anti"):
+def needed_right(join: ResolvedAsof) -> list[str]:
+    """Return the right columns that a join has to see."""
+    names: list[str] = join.right_schema.names
+    if join.spec.how in ("semi", "anti"):
         # Whether there is a match does not depend on which one is taken.
-        columns = [name for name in columns if name == join.right_on or name in join.right_by]
-        spec = replace(spec, order_by=())
-    left = encoded(join.left_schema, join.left_by)
-    right = encoded(pa.schema([join.right_schema.field(name) for name in columns]), join.right_by)
-    return Task(spec, left, right, memory_bytes // 2), columns
+        return [name for name in names if name == join.right_on or name in join.right_by]
+    return names
 
 
-def _ties(join: ResolvedAsof, columns: list[str]) -> tuple[str, ...]:
-    return tuple(name for name in join.tie_columns if name in columns)
+def keeps_left(join: ResolvedAsof) -> bool:
+    """Tell whether left rows without a match are needed."""
+    return join.spec.how in ("left", "full", "anti")
 
 
-def _reach(spec: Asof) -> int:
-    """Return how many right rows beyond its partition a left row may need; one more to see that there is a tie."""
-    return spec.matches + (spec.ties == "error")
+def keeps_right(join: ResolvedAsof) -> bool:
+    """Tell whether right rows without a match are needed."""
+    return join.spec.how in ("right", "full")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from juncture.spark.partition import Cuts
 from juncture.spark.worker import engine
-from juncture.spark.worker.keys import dense_keys, one_chunk
+from juncture.spark.worker.keys import dense_keys
 from juncture.spark.worker.packets import Content, Packet
 from juncture.spec.asof import Asof
 
@@ -119,9 +119,7 @@ class Edges:
             nothing = np.zeros(0, np.int64)
             return Ranked(nothing, nothing, nothing)
         table = part.rows
-        keys = np.zeros(table.num_rows, np.int64)
-        if self.by:
-            keys = dense_keys([one_chunk(table[name]) for name in self.by])
+        keys = dense_keys(table, self.by) if self.by else np.zeros(table.num_rows, np.int64)
         _, segments = np.unique(np.stack([keys, part.partitions]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
         right = pa.table(
@@ -133,7 +131,7 @@ class Edges:
         count = int(segments.max()) + 1
         left = pa.table({"segment": pa.array(range(count), pa.int64()), "far": pa.repeat(far, count)})
         spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
-        found, rows = engine.match(spec.resolve(left.schema, right.schema), left, right)
+        found, rows = engine.match(spec, left, right)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
     def carried(self, parts: Sequence[EdgeRows], cuts: Cuts) -> Iterator[Packet]:

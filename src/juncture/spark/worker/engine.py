@@ -1,22 +1,41 @@
 """What workers ask of the in-process engine: one thread, tables in, rows out."""
+
 from __future__ import annotations
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from collections.abc import Iterator
-from juncture import reference
-from juncture.spec.asof import ResolvedAsof, Asof
-from juncture.local.scan import Source
+
+from juncture.local import asof
+from juncture.local.columns import gather
+from juncture.local.scan import Source, TableSource
+from juncture.local.threads import Threads
+from juncture.spec.asof import Asof
+
+__all__ = ["join", "match", "take"]
+
+Ints = npt.NDArray[np.int64]
 
 
-def match(join: ResolvedAsof, left: pa.Table, right: pa.Table):
-    pairs = [(l, r) for l, rs in enumerate(reference._matches(join, left, right)) for r in rs]
-    return np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64)
+def match(spec: Asof, left: pa.Table, right: pa.Table | Source) -> tuple[Ints, Ints]:
+    """Return the numbers of the rows that match, by left row, best first."""
+    right = _source(right)
+    matches = asof.match(spec.resolve(left.schema, right.schema), TableSource(left), right, threads=1)
+    return matches.left_rows, matches.right_rows
 
 
-def join(spec: Asof, left: pa.Table, right: pa.Table|Source, spill=None) -> Iterator[pa.Table]:
-    if isinstance(right, Source):
-        batches=[b for p in range(len(right.part_rows)) for b in right.read(p, right.schema.names)]
-        right = pa.Table.from_batches(batches, right.schema) if batches else right.schema.empty_table()
-    left=left.unify_dictionaries().combine_chunks(); right=right.unify_dictionaries().combine_chunks()
-    j=spec.resolve(left.schema, right.schema)
-    yield reference.asof(j, left, right)
+def join(spec: Asof, left: pa.Table, right: pa.Table | Source) -> pa.Table:
+    """Return the joined rows."""
+    right = _source(right)
+    table, _ = asof.join(spec.resolve(left.schema, right.schema), TableSource(left), right, threads=1)
+    return table
+
+
+def _source(table: pa.Table | Source) -> Source:
+    return TableSource(table) if isinstance(table, pa.Table) else table
+
+
+def take(source: Source, columns: list[str], rows: Ints) -> pa.Table:
+    """Return columns of some rows, in any order and repeated ones included."""
+    with Threads(1) as alone:
+        return pa.table(gather(source, columns, rows, alone), schema=pa.schema([source.schema.field(c) for c in columns]))

@@ -7,26 +7,28 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.types as pat
 
-from juncture.errors import DataError
+from juncture.local.scan import ParquetSource, Source
+from juncture.local.spill import SpillFolder, SpooledSource
 
-__all__ = ["BatchFeed", "Feed", "FileFeed", "Unit"]
-
-_CHUNK_ROWS = 1 << 20
-_CHUNK_BYTES = 64 * 1024 * 1024
+__all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units"]
 
 
 class Feed(Protocol):
-    """A source of chunks, large enough that handling one costs little besides its rows."""
+    """The rows of one task."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every chunk."""
+        """Of the rows."""
         ...
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield the rows of one task, given what Spark hands over."""
+        """Yield the rows, given what Spark hands over, in chunks so large that handling one costs little."""
+        ...
+
+    def source(self, batches: Iterable[pa.RecordBatch], spill: SpillFolder, memory_bytes: int) -> Source:
+        """Return the rows as something that can be read again."""
         ...
 
 
@@ -38,9 +40,13 @@ class BatchFeed:
     ----------
     schema
         The names and types that the rows get. The columns come in this order, under names of Spark's own.
+    chunk_rows, chunk_bytes
+        When a chunk is large enough.
     """
 
     schema: pa.Schema
+    chunk_rows: int = 1 << 20
+    chunk_bytes: int = 64 << 20
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield the rows, many batches at a time."""
@@ -50,11 +56,16 @@ class BatchFeed:
             held.append(batch)
             rows += batch.num_rows
             held_bytes += batch.nbytes
-            if rows >= _CHUNK_ROWS or held_bytes >= _CHUNK_BYTES:
+            if rows >= self.chunk_rows or held_bytes >= self.chunk_bytes:
                 yield self._table(held)
                 held, rows, held_bytes = [], 0, 0
         if rows:
             yield self._table(held)
+
+    def source(self, batches: Iterable[pa.RecordBatch], spill: SpillFolder, memory_bytes: int) -> Source:
+        """Return the rows, kept in memory up to a limit."""
+        merged = (batch for chunk in self.chunks(batches) for batch in chunk.combine_chunks().to_batches())
+        return SpooledSource(self.schema, merged, spill, memory_bytes)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(batches).rename_columns(self.schema.names)
@@ -69,13 +80,25 @@ class Unit:
     Attributes
     ----------
     file
-        Its path.
+        Its path or URI.
     row_groups
         Which of its row groups.
     """
 
     file: str
     row_groups: tuple[int, ...]
+
+
+def open_units(units: Iterable[Unit]) -> Source:
+    """Return the rows of some parts of files.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read.
+    """
+    units = list(units)
+    return ParquetSource([unit.file for unit in units], [unit.row_groups for unit in units])
 
 
 @dataclass(frozen=True)
@@ -85,34 +108,46 @@ class FileFeed:
     Attributes
     ----------
     schema
-        The columns to read, and their types.
+        The columns to read, and their types. A dictionary type asks for the values to stay encoded.
     shares
-        The units of each share.
+        The units of each share, at least one.
     """
 
     schema: pa.Schema
     shares: tuple[tuple[Unit, ...], ...]
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield the rows, a row group at a time.
+        """Yield the rows, a row group or a million rows at a time.
 
         Raises
         ------
         DataError
             If a file cannot be read.
         """
-        for batch in batches:
-            for share in batch.column(0).to_pylist():
-                for unit in self.shares[share]:
-                    yield from _row_groups(unit, self.schema)
+        source = open_units(self._units(batches))
+        coded = [field.name for field in self.schema if pat.is_dictionary(field.type)]
+        for part in range(len(source.part_rows)):
+            for batch in source.read(part, self.schema.names, coded):
+                columns = [_as(column, field.type) for column, field in zip(batch.columns, self.schema, strict=True)]
+                yield pa.table(columns, schema=self.schema)
+
+    def source(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        spill: SpillFolder,  # noqa: ARG002 - the files are there to be read again
+        memory_bytes: int,  # noqa: ARG002
+    ) -> Source:
+        """Return the row groups."""
+        return open_units(self._units(batches))
+
+    def _units(self, batches: Iterable[pa.RecordBatch]) -> list[Unit]:
+        return [unit for batch in batches for share in batch.column(0).to_pylist() for unit in self.shares[share]]
 
 
-def _row_groups(unit: Unit, schema: pa.Schema) -> Iterator[pa.Table]:
-    text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    try:
-        with pq.ParquetFile(unit.file, read_dictionary=text, memory_map=True) as file:
-            for number in unit.row_groups:
-                table = file.read_row_group(number, columns=schema.names, use_threads=False)
-                yield table.select(schema.names).cast(schema)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"The Parquet file {unit.file!r} cannot be read: {error}") from error
+def _as(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return a column in the type that is wanted, encoded or not."""
+    if column.type == data_type:
+        return column
+    if pat.is_dictionary(data_type) and not pat.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.cast(data_type)

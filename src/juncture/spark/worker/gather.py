@@ -99,4 +99,4 @@ class Gather:
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         with SpillFolder() as spill:
             partition = Partition(batches, self.task, spill)
-            yield from engine.join(self.task.spec, partition.left, partition.right, spill)
+            yield engine.join(self.task.spec, partition.left, partition.right)

@@ -32,6 +32,7 @@ PACKET_SCHEMA = pa.schema([("target", pa.int32()), ("content", pa.int8()), ("row
 PACKET_COLUMNS = "target int, content tinyint, rows binary"
 """The same in Spark's words."""
 
+_NOTHING = pa.table({})
 _BATCH_BYTES = 8 * 1024 * 1024
 """About how many bytes of packets go to the JVM at a time: it holds them in direct memory, of which it has little."""
 
@@ -51,6 +52,8 @@ class Content(IntEnum):
     """What another partition says about them."""
     ERROR = 6
     """A message."""
+    EMPTY = 7
+    """Nothing: its partition has to know that it is there."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ def read_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         targets, contents, rows = batch.columns
         for target, content, cell in zip(targets.to_pylist(), contents.to_pylist(), rows, strict=True):
             buffer = cell.as_buffer()
-            yield Packet(target, Content(content), decoded(buffer), buffer)
+            rows = decoded(buffer) if buffer is not None else _NOTHING
+            yield Packet(target, Content(content), rows, buffer)
 
 
 def decoded(cell: pa.Buffer) -> pa.Table:

@@ -81,7 +81,7 @@ def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
     """Return a schema as `encode_keys` makes it."""
     for name in by:
         field = schema.field(name)
-        if pat.is_string(field.type) or pat.is_binary(field.type):
+        if _is_text(field.type):
             place = schema.get_field_index(name)
             schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type)))
     return schema
@@ -90,11 +90,16 @@ def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
 def encode_keys(table: pa.Table, by: Iterable[str]) -> pa.Table:
     """Turn text and binary keys into dictionaries, so that later steps handle each distinct key once."""
     for name in by:
-        data_type = table.schema.field(name).type
-        if pat.is_string(data_type) or pat.is_binary(data_type):
+        if _is_text(table.schema.field(name).type):
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, one_chunk(table[name]).dictionary_encode())
     return table
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    """Tell types whose values are better compared once than row by row."""
+    narrow = pat.is_string(data_type) or pat.is_binary(data_type)
+    return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
 
 def _split(table: pa.Table, targets: Ints, partitions: int, content: Content) -> Iterator[Packet]:

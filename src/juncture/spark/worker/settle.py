@@ -60,29 +60,24 @@ class Settle:
     def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         try:
             with SpillFolder() as spill:
-                yield from self._settled(Partition(batches, self.task, spill, _RIGHT), spill)
+                yield from self._settled(Partition(batches, self.task, spill, _RIGHT))
         except JunctureError as error:
             yield error_packet(error)
 
-    def _settled(self, partition: Partition, spill: SpillFolder) -> Iterator[Packet]:
+    def _settled(self, partition: Partition) -> Iterator[Packet]:
         left = partition.left.append_column(_LEFT, pa.array(np.arange(partition.left.num_rows)))
+        joined = engine.join(self.task.spec, left, partition.right)
+        right = np.asarray(joined[_RIGHT].fill_null(-1))
+        alone = np.asarray(joined[_LEFT].is_null())
+        foreign = right >= partition.own_rows
         ranks = self._ranks(partition)
-        may_be_taken = np.unique(np.concatenate([rows for rows, _ in ranks.values()]))
-        pending, taken = [], []
-        for joined in engine.join(self.task.spec, left, partition.right, spill):
-            right = np.asarray(joined[_RIGHT].fill_null(-1))
-            alone = np.asarray(joined[_LEFT].is_null())
-            foreign = right >= partition.own_rows
-            waits = alone & np.isin(right, may_be_taken)
-            pending.append(right[waits])
-            taken.append(right[foreign & ~alone])
-            ready = joined.filter(pa.array(~waits & ~(foreign & alone))).drop_columns([_LEFT, _RIGHT])
-            yield Packet(partition.target, Content.OUTPUT, ready)
-        rows = np.unique(np.concatenate(pending or [np.zeros(0, np.int64)]))
-        if len(rows):
-            yield Packet(partition.target, Content.PENDING, _named(partition, rows, ranks))
-        rows = np.unique(np.concatenate(taken or [np.zeros(0, np.int64)]))
-        yield from self._taken(partition, rows - partition.own_rows)
+        waits = alone & np.isin(right, np.concatenate([rows for rows, _ in ranks.values()]))
+        ready = joined.filter(pa.array(~waits & ~(foreign & alone))).drop_columns([_LEFT, _RIGHT])
+        yield Packet(partition.target, Content.OUTPUT, ready)
+        pending, taken = np.unique(right[waits]), np.unique(right[foreign & ~alone])
+        if len(pending):
+            yield Packet(partition.target, Content.PENDING, _named(partition, pending, ranks))
+        yield from self._taken(partition, taken - partition.own_rows)
 
     def _ranks(self, partition: Partition) -> dict[Seen, tuple[Ints, Ints]]:
         """Return the partition's own rows that others may take, and the rank of each in its segment's edge."""
@@ -171,6 +166,6 @@ class Resolve:
                 names = pa.concat_tables(taken)
                 names = names.filter(pc.equal(names[_SEEN], seen))
                 spec = Asof(left_on=column, right_on=_RANK, by=self.by, tolerance=0, how="anti")
-                rows = pa.concat_tables(engine.join(spec, rows, names))
+                rows = engine.join(spec, rows, names)
         rows = rows.drop_columns(list(_RANKS.values()))
-        yield from engine.join(self.task.spec, self.task.left.empty_table(), rows)
+        yield engine.join(self.task.spec, self.task.left.empty_table(), rows)

@@ -1,0 +1,154 @@
+"""Joins of a large side, task by task, with a small one that every task has whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.errors import JunctureError
+from juncture.local.spill import SpillFolder
+from juncture.spark.worker import engine
+from juncture.spark.worker.feed import Feed
+from juncture.spark.worker.output import Output
+from juncture.spark.worker.packets import Content, Packet, error_packet, raise_error, read_packets, write_packets
+from juncture.spark.worker.small import Small
+from juncture.spec.asof import Asof
+
+__all__ = ["Choose", "JoinRight", "ProbeLeft"]
+
+_ROW = "juncture:left"
+
+
+@dataclass(frozen=True)
+class JoinRight:
+    """Joins the left rows of a task with the whole right side.
+
+    Attributes
+    ----------
+    spec
+        What the join means.
+    feed
+        The left rows.
+    right, right_columns
+        The right side, and what is needed of it.
+    output
+        What Spark expects.
+    """
+
+    spec: Asof
+    feed: Feed
+    right: Small
+    right_columns: tuple[str, ...]
+    output: Output
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the joined rows."""
+        return self.output.batches(self._tables(batches))
+
+    def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        for chunk in self.feed.chunks(batches):
+            yield engine.join(self.spec, chunk, self.right.table(self.right_columns))
+
+
+@dataclass(frozen=True)
+class ProbeLeft:
+    """Finds the best right rows of a task for each row of the whole left side.
+
+    Attributes
+    ----------
+    spec
+        What the join means.
+    feed
+        The right rows.
+    left, left_columns
+        The left side, and what matching needs of it.
+    targets
+        How many partitions the left rows are cut into.
+    memory_bytes
+        How many bytes of right rows are kept in memory.
+    """
+
+    spec: Asof
+    feed: Feed
+    left: Small
+    left_columns: tuple[str, ...]
+    targets: int
+    memory_bytes: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield packets of right rows with the left rows that want them."""
+        return write_packets(self._packets(batches))
+
+    def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
+        try:
+            with SpillFolder() as spill:
+                right = self.feed.source(batches, spill, self.memory_bytes)
+                left = self.left.table(self.left_columns)
+                # Whether a tie has to be decided shows only when all tasks have had their say.
+                seen = self.spec.matches + (self.spec.ties == "error")
+                spec = replace(self.spec, how="inner", matches=seen, ties="greatest")
+                found, rows = engine.match(spec, left, right)
+                yield from self._cut(found, engine.take(right, self.feed.schema.names, rows))
+        except JunctureError as error:
+            yield error_packet(error)
+
+    def _cut(self, found: pa.Array, rows: pa.Table) -> Iterator[Packet]:
+        rows = rows.append_column(_ROW, pa.array(found))
+        for target in range(self.targets):
+            first, end = _range(target, self.targets, self.left.num_rows)
+            start, stop = np.searchsorted(found, [first, end])
+            if start < stop:
+                yield Packet(target, Content.RIGHT, rows.slice(start, stop - start))
+
+
+def _range(target: int, targets: int, rows: int) -> tuple[int, int]:
+    """Return the left rows of a partition."""
+    return rows * target // targets, rows * (target + 1) // targets
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Chooses, for the left rows of a partition, the best of what the tasks have found.
+
+    Attributes
+    ----------
+    spec
+        What the join means.
+    left
+        The left side.
+    right
+        The schema of the right rows.
+    targets
+        How many partitions there are.
+    output
+        What Spark expects.
+    """
+
+    spec: Asof
+    left: Small
+    right: pa.Schema
+    targets: int
+    output: Output
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the joined rows."""
+        return self.output.batches(self._tables(batches))
+
+    def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        right, target = [self.right.append(pa.field(_ROW, pa.int64())).empty_table()], None
+        for packet in read_packets(batches):
+            target = packet.target
+            if packet.content is Content.RIGHT:
+                right.append(packet.rows)
+            elif packet.content is not Content.EMPTY:
+                raise_error(packet)
+        if target is None:
+            return
+        first, end = _range(target, self.targets, self.left.num_rows)
+        left = self.left.slice(first, end).append_column(_ROW, pa.array(np.arange(first, end)))
+        # What a row was matched by counts no longer: each left row is a key of its own now.
+        spec = replace(self.spec, by=_ROW, left_by=None, right_by=None)
+        yield engine.join(spec, left, pa.concat_tables(right)).drop_columns([_ROW])

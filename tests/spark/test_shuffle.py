@@ -1,0 +1,115 @@
+"""The stages of a shuffled join, run one after the other without Spark, with keys cut anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example as explicit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture import errors, reference
+from juncture.errors import DataError
+from juncture.spark.asof_shuffle import needed_right, stages_of
+from juncture.spark.partition import BEFORE_ALL, Cuts
+from juncture.spark.worker.feed import BatchFeed
+from juncture.spark.worker.keys import Coding, place
+from juncture.spark.worker.output import Output
+from juncture.spark.worker.packets import PACKET_SCHEMA
+from juncture.spec.asof import Asof, ResolvedAsof
+from strategies import Example, examples, packed_examples
+from support.tables import difference, read_table
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a run is laid out: what decides nothing, and so must not show."""
+
+    cuts: Cuts
+    coding: Coding
+    tasks: int
+    memory_bytes: int
+
+
+def run(join: ResolvedAsof, left: pa.Table, right: pa.Table, layout: Layout) -> pa.Table:
+    """Run all stages, each task in turn."""
+    output = Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
+    stages = stages_of(join, layout.coding, layout.cuts, output, layout.memory_bytes)
+    arrived = []
+    for scatter, table in ((stages.left, left), (stages.right, right.select(needed_right(join)))):
+        size = -(-table.num_rows // layout.tasks)
+        for task in range(layout.tasks):
+            part = table.slice(task * size, size)
+            # Two rows at a time, so that there are many chunks.
+            feed = BatchFeed(part.schema, chunk_rows=4)
+            arrived += scatter(feed)(part.to_batches(max_chunksize=2))
+    last = by_target(arrived, layout.cuts.partitions)
+    finish = stages.joined
+    if stages.resolved is not None:
+        last = by_target([batch for task in last for batch in stages.joined(task)], layout.cuts.partitions)
+        finish = stages.resolved
+    batches = [batch for task in last for batch in finish(task)]
+    table = pa.Table.from_batches(batches, output.schema.append(pa.field("error", pa.string())))
+    for message in table["error"].drop_null().to_pylist():
+        kind, _, text = message.partition(": ")
+        raise getattr(errors, kind.rpartition(".")[2])(text)
+    return table.drop_columns(["error"]).rename_columns(join.output_schema.names)
+
+
+def by_target(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.RecordBatch]]:
+    """Do what Spark's shuffle does."""
+    table = pa.Table.from_batches(batches, PACKET_SCHEMA)
+    targets = table["target"].to_numpy()
+    assert set(targets.tolist()) <= set(range(partitions))
+    return [table.filter(pa.array(targets == target)).to_batches() for target in range(partitions)]
+
+
+@st.composite
+def layouts(draw: st.DrawFn, example: Example) -> Layout:
+    """Return cuts at rows of the tables, and hashes of few bits so that keys collide."""
+    join = example.resolve()
+    coding = Coding(Coding.of(join).by, Coding.of(join).on, draw(st.sampled_from([1, 2, 64, 64])))
+    rows = [(0, 0), (2**63, 0)]
+    for table, by, on in ((example.left, join.left_by, join.left_on), (example.right, join.right_by, join.right_on)):
+        hashes, codes, valid = place(table, by, on, coding)
+        rows += list(zip(hashes[valid].tolist(), codes[valid].tolist(), strict=True))
+    cut = st.sampled_from(sorted(set(rows))).flatmap(
+        lambda row: st.sampled_from([row, row, row, (row[0], BEFORE_ALL), (row[0], max(row[1] - 1, BEFORE_ALL))])
+    )
+    cuts = sorted(draw(st.sets(cut, max_size=6)))
+    hashes, codes = (np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64)))
+    return Layout(Cuts(hashes, codes), coding, draw(st.integers(1, 3)), draw(st.sampled_from([0, 1 << 20])))
+
+
+def check(example: Example, layout: Layout) -> None:
+    join = example.resolve()
+    try:
+        expected = reference.asof(join, example.left, example.right)
+    except DataError:
+        with pytest.raises(DataError):
+            run(join, example.left, example.right, layout)
+        return
+    problem = difference(run(join, example.left, example.right, layout), expected, ordered=False)
+    assert problem is None, f"{layout}\n{problem}"
+
+
+@given(st.data())
+def test_many_keys(data):
+    example = data.draw(packed_examples(cases=3))
+    check(example, data.draw(layouts(example)))
+
+
+@given(st.data())
+def test_no_key(data):
+    example = data.draw(packed_examples(keyed=False))
+    check(example, data.draw(layouts(example)))
+
+
+@given(st.data())
+def test_few_rows(data):
+    example = data.draw(examples(spark=True))
+    check(example, data.draw(layouts(example)))
