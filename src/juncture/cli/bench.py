@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markdown import Markdown
 from rich.text import Text
 
 from juncture.cli.console import messages, results
@@ -51,6 +50,8 @@ def asof(
     [dim]juncture bench asof --scale small
     juncture bench asof --engine local --only juncture --only polars --repeat 5[/dim]
     """
+    from rich.markdown import Markdown
+
     from juncture.bench.asof.scenarios import bench_asof
     from juncture.bench.harness import Limits, save_results
     from juncture.bench.report import markdown_table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Annotated
 
 import typer
@@ -52,4 +54,6 @@ def root(
 
 def main() -> None:
     """Run the command line."""
+    # What a command has begun to write is removed on the way out, so it has to get there.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     app()

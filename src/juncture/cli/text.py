@@ -280,10 +280,9 @@ def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
 def _batches(table: pa.Table | Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(table, pa.Table):
         return table.schema, iter(table.to_batches(max_chunksize=_ROWS))
-    import pyarrow.dataset as ds
-
-    dataset = ds.dataset(table, format="parquet")
-    return dataset.schema, dataset.to_batches(batch_size=_ROWS)
+    files = sorted(table.glob("*.parquet")) if table.is_dir() else [table]
+    batches = (batch for file in files for batch in pq.ParquetFile(file).iter_batches(_ROWS))
+    return pq.read_schema(files[0]), batches
 
 
 def _write_json(batch: pa.RecordBatch, stream: IO[str]) -> None:

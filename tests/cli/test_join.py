@@ -1,0 +1,194 @@
+"""`juncture join asof`, in-process and on Spark: the same rows, whole outputs, one block of text for a mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from juncture.cli.main import app
+
+FRAMES = pa.table({"ts": [2, 5, 8], "robot_id": ["arm_001", "arm_001", "arm_002"], "frame_id": [1, 2, 3]})
+TELEMETRY = pa.table(
+    {
+        "ts": [1, 4, 8],
+        "robot_id": ["arm_001", "arm_001", "arm_002"],
+        "joint_angle": [10.0, 20.0, 30.0],
+        "gripper": ["open", "closed", "open"],
+    }
+)
+JOINED = {**FRAMES.to_pydict(), "joint_angle": [10.0, 20.0, 30.0], "gripper": ["open", "closed", "open"]}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Stand in a folder with two small tables, as a user would."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(FRAMES, "frames.parquet")
+    pq.write_table(TELEMETRY, "telemetry.parquet")
+    return tmp_path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def asof(*arguments, left="frames.parquet", right="telemetry.parquet"):
+    return CliRunner().invoke(app, ["join", "asof", left, right, *arguments])
+
+
+def juncture(*arguments, **options):
+    command = [sys.executable, "-c", "from juncture.cli.main import main; main()", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_rows_are_shown(folder):
+    result = asof("--on", "ts", "--by", "robot_id", "--explain", "--report")
+    assert result.exit_code == 0, result.stderr
+    assert "robot_id" in result.stdout
+    assert "closed" in result.stdout
+    assert "3 rows" in result.stdout
+    assert "As-of join in-process" in result.stderr
+    assert "100.00%" in result.stderr
+
+
+def test_only_so_many_rows_are_shown(folder):
+    result = asof("--on", "ts", "--by", "robot_id", "--rows", "1")
+    assert "the first 1 row of 3" in result.stdout
+    assert "closed" not in result.stdout
+
+
+def test_outputs(folder):
+    for name, read in {
+        "out.parquet": pq.read_table,
+        "out": pq.read_table,
+        "out.csv": csv.read_csv,
+        "out.json": lambda name: pa.Table.from_pylist(list(map(json.loads, Path(name).read_text().splitlines()))),
+    }.items():
+        result = asof("--on", "ts", "--by", "robot_id", "-o", name)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout == ""
+        assert f"Wrote 3 rows to {name}." in result.stderr
+        assert read(name).to_pydict() == JOINED
+    assert names(folder) == ["frames.parquet", "out", "out.csv", "out.json", "out.parquet", "telemetry.parquet"]
+
+
+def test_inputs_of_any_format(folder):
+    csv.write_csv(FRAMES, "frames.txt")
+    (folder / "telemetry.ndjson").write_text("".join(json.dumps(row) + "\n" for row in TELEMETRY.to_pylist()))
+    (folder / "telemetry").mkdir()
+    for row in range(3):
+        csv.write_csv(TELEMETRY.slice(row, 1), f"telemetry/{row}.csv")
+    for left, right, options in (
+        ("frames.parquet", "telemetry.ndjson", []),
+        ("frames.parquet", "telemetry", []),
+        ("frames.parquet", "telemetry/*.csv", []),
+        ("frames.txt", "telemetry", ["--format", "csv"]),
+    ):
+        result = asof(
+            "--on", "ts", "--by", "robot_id", "-o", "out.parquet", "--overwrite", *options, left=left, right=right
+        )
+        assert result.exit_code == 0, result.stderr
+        assert pq.read_table("out.parquet").to_pydict() == JOINED
+
+
+def test_all_options(folder):
+    result = asof(
+        *("--left-on", "ts", "--right-on", "ts", "--left-by", "robot_id", "--right-by", "robot_id"),
+        *("--direction", "nearest", "--tolerance", "3", "--no-exact-matches", "--how", "inner", "--matches", "2"),
+        *("--order-by", "gripper", "--ties", "error", "--suffix", "_theirs", "--no-coalesce", "--algorithm", "merge"),
+        *("-o", "out.parquet"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert pq.read_table("out.parquet").select(["frame_id", "ts_theirs"]).to_pydict() == {
+        "frame_id": [1, 1, 2],
+        "ts_theirs": [1, 4, 4],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--on", "ts", "--by", "robot"], "Did you mean 'robot_id'?"),
+        ([], "exactly one column to order by"),
+        (["--on", "ts", "--tolerance", "5 parsecs"], "neither a duration"),
+        (["--on", "ts", "--tolerance", " "], "--tolerance is empty"),
+        (["--on", "ts", "--tolerance", "-1"], "negative"),
+        (["--on", "ts", "--tolerance", "1m"], "Pass a number"),
+        (["--on", "ts", "--direction", "sideways"], "'backward', 'forward', 'nearest'"),
+        (["--on", "ts", "--algorithm", "broadcast"], "on Spark"),
+        (["--on", "ts", "--engine", "flink"], "'local', 'spark'"),
+        (["--on", "ts", "-o", "frames.parquet"], "--overwrite"),
+        (["--on", "ts", "-o", "nowhere/out.parquet"], "no folder nowhere"),
+        (["--on", "ts", "-o", "out.xlsx"], "says nothing of its format"),
+        (["--on", "ts", "--format", "xml"], "'parquet', 'csv', 'json'"),
+        (["--on", "ts", "--matches", "0"], "at least 1"),
+    ],
+)
+def test_mistakes(folder, arguments, message):
+    result = asof(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert names(folder) == ["frames.parquet", "telemetry.parquet"]
+
+
+@pytest.mark.parametrize("name", ["nothing.parquet", "nothing.csv", "*.csv"])
+def test_an_input_that_is_not_there(folder, name):
+    result = asof("--on", "ts", right=name)
+    assert result.exit_code == 2
+    assert f"The right input {name} does not exist." in result.stderr
+
+
+def test_an_input_that_is_cut_off(folder):
+    whole = (folder / "telemetry.parquet").read_bytes()
+    (folder / "telemetry.parquet").write_bytes(whole[: len(whole) // 2])
+    result = asof("--on", "ts", "-o", "out.parquet")
+    assert result.exit_code == 2
+    assert "telemetry.parquet" in result.stderr
+    assert names(folder) == ["frames.parquet", "telemetry.parquet"]
+
+
+def test_an_output_that_fails_leaves_the_old_one(folder):
+    pq.write_table(FRAMES.append_column("path", [[[1], [2], [3]]]), "frames.parquet")
+    (folder / "out.csv").write_text("old")
+    result = asof("--on", "ts", "-o", "out.csv", "--overwrite")
+    assert result.exit_code == 2
+    assert "CSV cannot hold the column 'path'" in result.stderr
+    assert (folder / "out.csv").read_text() == "old"
+    assert names(folder) == ["frames.parquet", "out.csv", "telemetry.parquet"]
+
+
+def test_an_input_may_be_its_own_output(folder):
+    result = asof("--on", "ts", "--by", "robot_id", "-o", "frames.parquet", "--overwrite")
+    assert result.exit_code == 0, result.stderr
+    assert pq.read_table("frames.parquet").to_pydict() == JOINED
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_nothing(folder, number, code):
+    rows = 1_000_000
+    pq.write_table(pa.table({"ts": pa.array(range(rows)), "x": pa.array(range(rows))}), "big.parquet")
+    command = ("join", "asof", "big.parquet", "big.parquet", "--on", "ts", "-o", "out.json")
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    with juncture(*command, cwd=folder, env={**os.environ, "TMPDIR": str(scratch)}) as process:
+        deadline = time.monotonic() + 60
+        while not any(name.startswith(".out.json") for name in names(folder)) and time.monotonic() < deadline:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == code, stderr
+    assert "Traceback" not in stderr
+    assert names(folder) == ["big.parquet", "frames.parquet", "scratch", "telemetry.parquet"]
+    assert names(scratch) == []

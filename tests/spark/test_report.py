@@ -1,0 +1,33 @@
+"""The match report on Spark counts what brute force counts."""
+
+from dataclasses import asdict
+
+import pytest
+
+from juncture.spark.report import match_report
+from support.cases import read_cases
+from support.engines import fits_spark, to_spark
+from support.reports import expected_report
+
+
+def cases():
+    """Return a few cases of each concern: a report takes Spark a second or two."""
+    fitting = [
+        case
+        for case in read_cases("asof")
+        if case.error is None
+        and case.no_spark is None
+        and fits_spark(case.left.schema)
+        and fits_spark(case.right.schema)
+    ]
+    return fitting[::9]
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_a_report(spark, case):
+    join = case.spec.resolve(case.left.schema, case.right.schema)
+    found = asdict(match_report(join, to_spark(spark, case.left), to_spark(spark, case.right)))
+    expected = asdict(expected_report(join, case.left, case.right))
+    # Decimals are subtracted exactly, but their difference is rounded to a float.
+    assert found.pop("distances") == pytest.approx(expected.pop("distances"))
+    assert found == expected
