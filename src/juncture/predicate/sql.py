@@ -16,7 +16,7 @@ __all__ = ["to_sql"]
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 
 
-def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), implicit: bool = False) -> str:
+def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
     """Write an expression as SQL in Spark's dialect, which `juncture.predicate.parse.parse` reads back.
 
     Parameters
@@ -25,8 +25,10 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), implicit: bool = 
         The expression.
     names
         What the text calls the tables.
-    implicit
-        Whether to write the conversions that Spark does unasked, too.
+    guarded
+        Whether to write it so that Spark gives what `evaluate` gives, whatever its settings: integers
+        in 64 bits, conversions spelled out, and null instead of an error or a wrapped number. It is for Spark to read:
+        `parse` does not know its functions.
 
     Examples
     --------
@@ -36,16 +38,17 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), implicit: bool = 
     >>> node = parse("not (l.a between r.a and 3 or l.`b c` > -.5)", schema, schema)
     >>> to_sql(node)
     'NOT (l.a >= r.a AND l.a <= 3 OR l.`b c` > -0.5D)'
+    >>> to_sql(parse("l.a + 1 > r.a", schema, schema), guarded=True)
+    'try_add(CAST(l.a AS BIGINT), CAST(1 AS BIGINT)) > r.a'
     """
-    return _Writer(names, implicit).write(node, _OR)
+    return (_GuardedWriter if guarded else _Writer)(names).write(node, _OR)
 
 
 class _Writer:
     """Writes nodes, with brackets only where the order of operations needs them."""
 
-    def __init__(self, names: tuple[str, str], implicit: bool) -> None:
+    def __init__(self, names: tuple[str, str]) -> None:
         self._names = dict(zip(("left", "right"), names, strict=True))
-        self._implicit = implicit
 
     def write(self, node: Node, least: int) -> str:
         """Write a node, in brackets if it binds less than wanted."""
@@ -69,7 +72,7 @@ class _Writer:
             case nodes.Extreme(function=function, operands=operands):
                 return f"{function}({', '.join(self.write(each, _OR) for each in operands)})", _ATOM
             case nodes.Cast(type=target, operand=operand, implicit=implicit):
-                if implicit and not self._implicit:
+                if implicit:
                     return self._write(operand)
                 return f"CAST({self.write(operand, _OR)} AS {target})", _ATOM
         return self._write_truth(node)
@@ -93,6 +96,37 @@ class _Writer:
                 return " OR ".join(self.write(each, _AND) for each in operands), _OR
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
+
+class _GuardedWriter(_Writer):
+    """Writes nodes for Spark, with every operation that can fail in a form that gives null."""
+
+    def _write(self, node: Node) -> tuple[str, int]:
+        match node:
+            case nodes.Arithmetic(operator=operator, left=left, right=right):
+                counts = left.type.kind == "integer" and right.type.kind == "integer"
+                return f"{_TRIED[operator]}({self._operand(left, counts)}, {self._operand(right, counts)})", _ATOM
+            case nodes.Sign(operator=operator, operand=operand) if operand.type.kind == "integer":
+                text, least = self._operand(operand, widen=True), "-9223372036854775808L"
+                negative = f"try_subtract(0L, {text})"
+                return negative if operator == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
+            case nodes.Cast(type=target, operand=operand):
+                kinds = {operand.type.kind, target.kind}
+                # Finer units than Spark's are not spelled out: there, all timestamps have one.
+                if kinds == {"timestamp"} or kinds == {"duration"}:
+                    return self._write(operand)
+                return f"try_cast({self.write(operand, _OR)} AS {target})", _ATOM
+        return super()._write(node)
+
+    def _operand(self, node: Node, widen: bool) -> str:
+        text = self.write(node, _OR)
+        return f"CAST({text} AS BIGINT)" if widen and _is_narrow(node) else text
+
+
+def _is_narrow(node: Node) -> bool:
+    return node.type.bits < 64 or isinstance(node, Literal)
+
+
+_TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
 
 _WORDS = """
 AND ANY AS BETWEEN CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DISTINCT ELSE FALSE FOR FROM HAVING INNER INTERVAL

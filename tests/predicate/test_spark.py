@@ -1,0 +1,69 @@
+"""What Spark makes of predicates, beside what is computed here."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from juncture.predicate.evaluate import evaluate
+from juncture.predicate.parse import parse_expression
+from juncture.predicate.sql import to_sql
+
+PRICES = ["1.55", "-99999.99", None, "0.00", "7.05"]
+ROWS = pa.table(
+    {
+        "id": [0, 1, 2, 3, 4],
+        "i": pa.array([1, -7, None, 2**31 - 1, 0], pa.int32()),
+        "b": pa.array([2**63 - 1, 5, -3, -(2**63), None], pa.int64()),
+        "f": [0.0, math.nan, math.inf, -2.5, None],
+        "g": pa.array([0.1, math.nan, -math.inf, 3.0, 1.5], pa.float32()),
+        "d": pa.array([Decimal(text) if text else None for text in PRICES], pa.decimal128(7, 2)),
+        "t": [datetime(2024, 2, 29, 12), datetime(1969, 12, 31, 23, 59, 59, 999_999), None, datetime(1970, 1, 1), None],
+        "day": [date(2024, 2, 29), date(1969, 12, 31), None, date(1970, 1, 2), date(2000, 1, 1)],
+        "w": [timedelta(days=1, microseconds=1), timedelta(seconds=-3), None, timedelta(0), timedelta(hours=2)],
+        "s": ["a", "B", None, "", "é"],
+        "ok": [True, False, None, True, False],
+    }
+)
+
+EXPRESSIONS = [
+    "l.i + l.i", "l.b + 1", "l.b - l.i", "l.b * l.b", "-l.b", "abs(l.b)", "-l.i * 3", "l.i / l.b", "1 / l.f", "l.i / 0",
+    "l.g + l.i", "l.g * l.g", "l.f - l.f", "l.d * l.d", "l.d / 3", "l.d + l.b", "l.d / l.d", "abs(l.d) - 1.005",
+    "least(l.f, l.i)", "greatest(l.f, 1)", "least(l.d, l.i)", "greatest(l.s, 'b')",
+    "cast(l.f as int)", "cast(l.g as tinyint)", "cast(l.d as decimal(4, 1))", "cast(l.f as decimal(5, 1))",
+    "cast(l.d as double)", "cast(l.b as float)", "cast(l.i as boolean)", "cast(l.ok as int)",
+    "cast(l.t as date)", "cast(l.day as timestamp_ntz)",
+    "l.t + l.w", "l.t - interval '1 day 2 hours'", "l.t - timestamp_ntz '2024-01-01 00:00:00.5'", "l.w + l.w", "l.w * 3",
+    "l.day + l.i * 0 + 2", "l.day - date '2024-02-28' > interval 12 hours",
+    "l.f = l.g", "l.f > l.g", "l.f <= cast('nan' as double)", "l.f <=> l.g", "l.i = 1.0", "l.i < l.d", "l.b = l.f",
+    "l.t > l.day", "l.t < '2024-02-29 12:00:00.1'", "l.s > 'a'", "l.ok > false", "l.s <=> null",
+    "l.i in (1, 2, null)", "l.i not in (1, 2)", "l.i between -10 and l.b", "not (l.ok and l.i > 0)", "l.ok or l.i > 0",
+    "l.ok is not true", "l.f is null or l.i = null",
+]  # fmt: skip
+
+
+def same(one, other) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    return one == other
+
+
+@pytest.fixture(scope="module")
+def answers(spark):
+    from pyspark.sql import functions as sf
+
+    frame = spark.createDataFrame(ROWS).withColumn("t", sf.col("t").cast("timestamp_ntz")).alias("l")
+    texts = [to_sql(parse_expression(text, ROWS.schema, pa.schema([])), guarded=True) for text in EXPRESSIONS]
+    columns = [sf.expr(text).alias(f"c{place}") for place, text in enumerate(texts)]
+    table = frame.select("id", *columns).toArrow().sort_by("id")
+    return {text: table[f"c{place}"].to_pylist() for place, text in enumerate(EXPRESSIONS)}
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_spark_agrees(answers, text):
+    ours = evaluate(parse_expression(text, ROWS.schema, pa.schema([])), ROWS).to_pylist()
+    assert all(same(one, other) for one, other in zip(ours, answers[text], strict=True)), (ours, answers[text])
