@@ -145,7 +145,8 @@ class _StringTable:
         """Grow what is full: the slots, or the bytes of the known keys."""
         if 2 * self.count >= len(self._slots):
             self._hashes, self._slots = _grown(self._hashes, self._slots)
-            self._offsets = np.concatenate([self._offsets, np.zeros(len(self._slots) // 4, np.int64)])
+            room = len(self._slots) // 2 + 2 - len(self._offsets)
+            self._offsets = np.concatenate([self._offsets, np.zeros(room, np.int64)])
         else:
             self._known = np.concatenate([self._known, np.zeros(len(self._known) + length, np.uint8)])
 
