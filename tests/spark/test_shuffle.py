@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example as explicit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +19,9 @@ from juncture.spark.worker.feed import BatchFeed
 from juncture.spark.worker.keys import Coding, place
 from juncture.spark.worker.output import Output
 from juncture.spark.worker.packets import PACKET_SCHEMA
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import ResolvedAsof
 from strategies import Example, examples, packed_examples
-from support.tables import difference, read_table
+from support.tables import difference
 
 
 @dataclass(frozen=True)

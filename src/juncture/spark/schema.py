@@ -1,8 +1,8 @@
 """Spark's types and Arrow's, each in terms of the other.
 
 A join is resolved against Arrow schemas, so a DataFrame's schema is turned into one; and what a task returns has to
-have exactly the Arrow types that Spark expects of a column of its type, its *wire* types. Whether nulls may occur is left
-out on both ways.
+have exactly the Arrow types that Spark expects of a column of its type, its *wire* types. Whether nulls may occur is
+left out on both ways.
 """
 
 from __future__ import annotations

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from juncture.spark.worker.output import Output
-from juncture.spark.worker.packets import PACKET_COLUMNS
+from juncture.spark.worker.packets import PACKET_COLUMNS, Content
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Work", "finish", "packets", "shuffled"]
+__all__ = ["Work", "finish", "packets", "placeholders", "shuffled"]
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task does with its partition."""
@@ -28,6 +27,15 @@ def packets(frame: DataFrame, work: Work) -> DataFrame:
 def shuffled(frame: DataFrame, partitions: int) -> DataFrame:
     """Send each packet to the partition that it names."""
     return frame.repartitionById(partitions, "target")
+
+
+def placeholders(session: SparkSession, partitions: int) -> DataFrame:
+    """Return a packet with nothing in it for each partition, so that each has a task that knows its number."""
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+    content, rows = F.lit(int(Content.EMPTY)).cast("tinyint"), F.lit(None).cast("binary")
+    target = F.col("id").cast("int").alias("target")
+    return session.range(0, partitions, 1, 1).select(target, content.alias("content"), rows.alias("rows"))
 
 
 def finish(frame: DataFrame, work: Work, schema: StructType) -> DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import JunctureError
@@ -18,6 +19,8 @@ from juncture.spark.worker.small import Small
 from juncture.spec.asof import Asof
 
 __all__ = ["Choose", "JoinRight", "ProbeLeft"]
+
+Ints = npt.NDArray[np.int64]
 
 _ROW = "juncture:left"
 
@@ -61,8 +64,8 @@ class ProbeLeft:
     ----------
     spec
         What the join means.
-    feed
-        The right rows.
+    feed, by
+        The right rows, and their key columns.
     left, left_columns
         The left side, and what matching needs of it.
     targets
@@ -73,10 +76,18 @@ class ProbeLeft:
 
     spec: Asof
     feed: Feed
+    by: tuple[str, ...]
     left: Small
     left_columns: tuple[str, ...]
     targets: int
     memory_bytes: int
+
+    @property
+    def candidates(self) -> pa.Schema:
+        """The schema of the right rows that are sent on, to left rows and no longer to keys."""
+        on = self.spec.on_pair()[1]
+        kept = [field for field in self.feed.schema if field.name not in self.by or field.name == on]
+        return pa.schema([*kept, pa.field(_ROW, pa.int64())])
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield packets of right rows with the left rows that want them."""
@@ -87,16 +98,20 @@ class ProbeLeft:
             with SpillFolder() as spill:
                 right = self.feed.source(batches, spill, self.memory_bytes)
                 left = self.left.table(self.left_columns)
-                # Whether a tie has to be decided shows only when all tasks have had their say.
-                seen = self.spec.matches + (self.spec.ties == "error")
-                spec = replace(self.spec, how="inner", matches=seen, ties="greatest")
-                found, rows = engine.match(spec, left, right)
-                yield from self._cut(found, engine.take(right, self.feed.schema.names, rows))
+                found, rows = engine.match(self._probe_spec, left, right)
+                kept = engine.take(right, self.candidates.names[:-1], rows)
+                yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(self.candidates))
         except JunctureError as error:
             yield error_packet(error)
 
-    def _cut(self, found: pa.Array, rows: pa.Table) -> Iterator[Packet]:
-        rows = rows.append_column(_ROW, pa.array(found))
+    @property
+    def _probe_spec(self) -> Asof:
+        """What is asked of one task. Whether a tie has to be decided shows when all have had their say."""
+        if self.spec.ties == "error":
+            return replace(self.spec, how="inner", matches=self.spec.matches + 1, ties="greatest")
+        return self.spec if self.spec.how in ("semi", "anti") else replace(self.spec, how="inner")
+
+    def _cut(self, found: Ints, rows: pa.Table) -> Iterator[Packet]:
         for target in range(self.targets):
             first, end = _range(target, self.targets, self.left.num_rows)
             start, stop = np.searchsorted(found, [first, end])
@@ -120,9 +135,11 @@ class Choose:
     left
         The left side.
     right
-        The schema of the right rows.
+        The schema of the candidates.
     targets
         How many partitions there are.
+    names
+        The columns of the result.
     output
         What Spark expects.
     """
@@ -131,6 +148,7 @@ class Choose:
     left: Small
     right: pa.Schema
     targets: int
+    names: tuple[str, ...]
     output: Output
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,7 +156,7 @@ class Choose:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        right, target = [self.right.append(pa.field(_ROW, pa.int64())).empty_table()], None
+        right, target = [self.right.empty_table()], None
         for packet in read_packets(batches):
             target = packet.target
             if packet.content is Content.RIGHT:
@@ -150,5 +168,6 @@ class Choose:
         first, end = _range(target, self.targets, self.left.num_rows)
         left = self.left.slice(first, end).append_column(_ROW, pa.array(np.arange(first, end)))
         # What a row was matched by counts no longer: each left row is a key of its own now.
-        spec = replace(self.spec, by=_ROW, left_by=None, right_by=None)
-        yield engine.join(spec, left, pa.concat_tables(right)).drop_columns([_ROW])
+        order_by = [name for name in self.spec.order_columns() if name in self.right.names]
+        spec = replace(self.spec, by=_ROW, left_by=None, right_by=None, order_by=order_by)
+        yield engine.join(spec, left, pa.concat_tables(right)).select(list(self.names))

@@ -122,10 +122,10 @@ class Edges:
         keys = dense_keys(table, self.by) if self.by else np.zeros(table.num_rows, np.int64)
         _, segments = np.unique(np.stack([keys, part.partitions]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
-        right = pa.table(
-            [pa.array(segments), table[self.on], *(table[name] for name in self.ties)],
-            names=["segment", "on", *(f"tie{i}" for i in range(len(self.ties)))],
-        )
+        # Of rows that are equal in all columns the last one comes first, in every join that ranks them.
+        ties = [*(table[name] for name in self.ties), pa.array(np.arange(table.num_rows))]
+        names = ["segment", "on", *(f"tie{i}" for i in range(len(ties)))]
+        right = pa.table([pa.array(segments), table[self.on], *ties], names=names)
         # A left row for each segment, from which all of its rows are on the wanted side.
         far = pc.max(table[self.on]) if seen == "backward" else pc.min(table[self.on])
         count = int(segments.max()) + 1

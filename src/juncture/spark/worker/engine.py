@@ -38,4 +38,4 @@ def _source(table: pa.Table | Source) -> Source:
 def take(source: Source, columns: list[str], rows: Ints) -> pa.Table:
     """Return columns of some rows, in any order and repeated ones included."""
     with Threads(1) as alone:
-        return pa.table(gather(source, columns, rows, alone), schema=pa.schema([source.schema.field(c) for c in columns]))
+        return pa.table(gather(source, columns, rows, alone), names=columns)

@@ -88,7 +88,7 @@ class Coding:
             return raw_values(column, np.int64) // factor, valid
         if pat.is_date(column.type):
             column = column.cast(pa.date32()).view(pa.int32())
-        return raw_values(column.cast(pa.int64()), np.int64), valid
+        return np.asarray(raw_values(column.cast(pa.int64()), np.int64)), valid
 
 
 def place(table: pa.Table, by: tuple[str, ...], on: str, coding: Coding) -> tuple[Words, Ints, Mask]:
@@ -156,4 +156,4 @@ def _decimal_codes(column: pa.Array, types: tuple[pa.DataType, ...]) -> Ints:
     codes = words[:, first] >> np.uint64(rest)
     if rest:
         codes |= words[:, first + 1] << np.uint64(64 - rest)
-    return codes.view(np.int64)
+    return np.asarray(codes.view(np.int64), np.int64)

@@ -23,8 +23,8 @@ _BATCH_ROWS = 1 << 16
 class Output:
     """Turns tables into the batches that Spark takes, with a last column for an error.
 
-    An exception that leaves a task reaches the user as a traceback of Spark's worker. So an error that the user can mend
-    is a row instead, from which the query makes an error of one sentence.
+    An exception that leaves a task reaches the user as a traceback of Spark's worker. So an error that the user can
+    mend is a row instead, from which the query makes an error of one sentence.
 
     Attributes
     ----------

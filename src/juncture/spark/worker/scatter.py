@@ -82,8 +82,8 @@ def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
     for name in by:
         field = schema.field(name)
         if _is_text(field.type):
-            place = schema.get_field_index(name)
-            schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type)))
+            number = schema.get_field_index(name)
+            schema = schema.set(number, field.with_type(pa.dictionary(pa.int32(), field.type)))
     return schema
 
 
@@ -91,8 +91,8 @@ def encode_keys(table: pa.Table, by: Iterable[str]) -> pa.Table:
     """Turn text and binary keys into dictionaries, so that later steps handle each distinct key once."""
     for name in by:
         if _is_text(table.schema.field(name).type):
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, name, one_chunk(table[name]).dictionary_encode())
+            number = table.schema.get_field_index(name)
+            table = table.set_column(number, name, one_chunk(table[name]).dictionary_encode())
     return table
 
 
@@ -117,9 +117,9 @@ def _split(table: pa.Table, targets: Ints, partitions: int, content: Content) ->
 
 def compact(table: pa.Table) -> pa.Table:
     """Leave in each dictionary only the values that occur, since a packet takes its dictionaries along."""
-    for place, field in enumerate(table.schema):
+    for number, field in enumerate(table.schema):
         if pat.is_dictionary(field.type):
-            table = table.set_column(place, field.name, _compact(one_chunk(table.column(place))))
+            table = table.set_column(number, field.name, _compact(one_chunk(table.column(number))))
     return table
 
 

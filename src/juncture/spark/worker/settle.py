@@ -1,9 +1,9 @@
 """Which right rows nobody took, where keys are split among partitions: a second step for ``right`` and ``full``.
 
 A right row in its segment's edge may have been taken by a left row of another partition, which only that partition
-knows. So the partition that has the row sets it aside as *pending*, called by its key and its rank in the edge; one that
-took it says so, calling it the same; and a second shuffle brings both together. Where rows are equal in all columns it
-does not matter which of them is meant, so a rank is name enough.
+knows. So the partition that has the row sets it aside as *pending*, called by its key and its rank in the edge; one
+that took it says so, calling it the same; and a second shuffle brings both together. Where rows are equal in all
+columns it does not matter which of them is meant, so a rank is name enough.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class Settle:
         parts = [self._edge_rows(partition.carried.slice(0, 0).append_column(_RIGHT, pa.array([], pa.int64())))]
         parts += [self.edges.of(self._edge_rows(table)) for table in partition.right.tables()]
         whole = EdgeRows.concat(parts)
-        whole = whole.take(np.flatnonzero((whole.partitions == partition.target) & (whole.numbers < partition.own_rows)))
+        own = (whole.partitions == partition.target) & (whole.numbers < partition.own_rows)
+        whole = whole.take(np.flatnonzero(own))
         ranks: dict[Seen, tuple[Ints, Ints]] = {}
         for seen in self.edges.sides:
             ranked = self.edges.ranked(whole, seen)
@@ -103,8 +104,9 @@ class Settle:
         numbered = partition.carried.append_column(_RIGHT, pa.array(np.arange(partition.carried.num_rows)))
         carried = self._edge_rows(numbered)
         for seen in self.edges.sides:
-            before = carried.partitions < partition.target
-            there = carried.take(np.flatnonzero(before if seen == "backward" else carried.partitions > partition.target))
+            homes = carried.partitions
+            beyond = homes < partition.target if seen == "backward" else homes > partition.target
+            there = carried.take(np.flatnonzero(beyond))
             ranked = self.edges.ranked(there, seen)
             known = np.isin(there.numbers[ranked.rows], taken)
             rows, ranks = ranked.rows[known], ranked.ranks[known]

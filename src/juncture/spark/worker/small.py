@@ -10,7 +10,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from juncture.local.scan import Source, TableSource
 from juncture.spark.worker.feed import Unit, open_units
 
 __all__ = ["FileTable", "SentTable", "Small", "send"]

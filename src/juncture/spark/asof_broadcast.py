@@ -1,0 +1,97 @@
+"""As-of joins that send one side to every task: ``broadcast`` and ``broadcast_left``.
+
+A small DataFrame is collected when the join is built, and goes along with the tasks' code; a small table in files is
+read by each task.
+
+With ``broadcast`` the right side is small: the left rows stream past it, and never move. With ``broadcast_left`` the
+left side is: each task probes it with its own part of the right side, and sends on what is best for each left row; one
+shuffle of these brings the candidates of a left row together, and the best of them wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+
+from juncture.errors import PlanError
+from juncture.spark.asof_shuffle import keeps_left, needed_right
+from juncture.spark.files import FileSide, merged
+from juncture.spark.sides import Side
+from juncture.spark.transport import finish, packets, placeholders, shuffled
+from juncture.spark.worker.broadcast import Choose, JoinRight, ProbeLeft
+from juncture.spark.worker.output import Output
+from juncture.spark.worker.small import FileTable, Small, send
+from juncture.spec.asof import Asof, ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["SENT_BYTES_MAX", "join_broadcast", "join_broadcast_left"]
+
+SENT_BYTES_MAX = 96 << 20
+"""The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
+
+
+def join_broadcast(join: ResolvedAsof, left: Side, right: Side, schema: StructType) -> tuple[DataFrame, list[str]]:
+    """Return the result of a join whose right side goes to every task, and the jobs that this took.
+
+    Raises
+    ------
+    PlanError
+        If the right side is too large to be sent.
+    """
+    columns = needed_right(join)
+    small, jobs = _small(right, columns, "right")
+    present = () if keeps_left(join) else (*join.left_by, join.left_on)
+    frame, feed = left.rows(left.schema.names, present, join.left_by)
+    work = JoinRight(_task_spec(join), feed, small, tuple(columns), Output.of(schema))
+    return finish(frame, work, schema), jobs
+
+
+def join_broadcast_left(
+    join: ResolvedAsof, left: Side, right: Side, schema: StructType, *, cores: int, memory_bytes: int
+) -> tuple[DataFrame, list[str]]:
+    """Return the result of a join whose left side goes to every task, and the jobs that this took.
+
+    Raises
+    ------
+    PlanError
+        If the left side is too large to be sent.
+    """
+    columns = needed_right(join)
+    small, jobs = _small(left, left.schema.names, "left")
+    tolerance = join.tolerance.column if join.tolerance is not None else None
+    matching = dict.fromkeys((join.left_on, *join.left_by, *([tolerance] if tolerance else [])))
+    frame, feed = right.rows(columns, (*join.right_by, join.right_on), join.right_by)
+    spec = _task_spec(join)
+    work = ProbeLeft(spec, feed, join.right_by, small, tuple(matching), cores, memory_bytes // 2)
+    found = packets(frame, work)
+    # Partitions that nothing was found for have to speak for their left rows, too.
+    arrived = shuffled(placeholders(left.session, cores).union(found), cores)
+    names = tuple(column.name for column in join.output)
+    return finish(arrived, Choose(spec, small, work.candidates, cores, names, Output.of(schema)), schema), jobs
+
+
+def _task_spec(join: ResolvedAsof) -> Asof:
+    """Return the spec as tasks take it, which see the needed right columns only."""
+    return replace(join.spec, order_by=()) if join.spec.how in ("semi", "anti") else join.spec
+
+
+def _small(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
+    """Return a side as tasks have it whole, and the jobs that this took."""
+    if isinstance(side, FileSide):
+        return FileTable(merged(side.units()), side.footers.num_rows, uuid4().hex), []
+    frame, feed = side.rows(columns)
+    chunks = list(feed.chunks(frame.toArrow().to_batches()))
+    table = pa.concat_tables([feed.schema.empty_table(), *chunks])
+    sent = send(table)
+    if len(sent.cell) > SENT_BYTES_MAX:
+        raise PlanError(
+            f"The {name} side has {table.num_rows:,} rows in {len(sent.cell):,} bytes, and at most {SENT_BYTES_MAX:,} "
+            "can be sent along with a task's code. Pass algorithm='auto', 'hash' or 'range'."
+        )
+    return sent, [f"collected the {name} side: {table.num_rows:,} rows, {len(sent.cell):,} bytes"]

@@ -1,0 +1,126 @@
+"""Parquet files that Spark's tasks read themselves, row group by row group, without the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+
+from juncture.local.scan import ParquetSource
+from juncture.spark.schema import spark_schema
+from juncture.spark.worker.feed import Feed, FileFeed, Unit
+from juncture.spark.worker.scatter import encoded
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["FileSide"]
+
+_SHARE_BYTES = 128 << 20
+"""How many encoded bytes a task reads at most, as far as row groups allow."""
+
+
+class _Footers(ParquetSource):
+    """The row groups of files, as they are told to tasks."""
+
+    def units(self) -> list[Unit]:
+        """Return each row group as a unit of its own; where there is none, a file without any."""
+        units = [Unit(_uri(*self._files[group.file]), (group.number,)) for group in self._groups]
+        return units or [Unit(_uri(*self._files[0]), ())]
+
+
+def _uri(path: str, filesystem: pa.fs.FileSystem) -> str:
+    """Return a path as tasks find it."""
+    return path if isinstance(filesystem, pa.fs.LocalFileSystem) else f"{filesystem.type_name}://{path}"
+
+
+@dataclass(frozen=True)
+class FileSide:
+    """Parquet files.
+
+    Attributes
+    ----------
+    session
+        Whose tasks read them.
+    footers
+        What they say about themselves.
+    cores
+        How many tasks run at once.
+    """
+
+    session: SparkSession
+    footers: _Footers
+    cores: int
+
+    @classmethod
+    def of(cls, session: SparkSession, paths: Sequence[str], cores: int) -> FileSide:
+        """Look at the files' footers.
+
+        Raises
+        ------
+        DataError
+            If there is no file, one cannot be read, or has other columns than the first.
+        """
+        return cls(session, _Footers(paths), cores)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the files."""
+        return self.footers.schema
+
+    @property
+    def spark_schema(self) -> StructType:
+        """The same in Spark's types.
+
+        Raises
+        ------
+        SchemaError
+            If a column's values do not all exist in Spark.
+        """
+        return spark_schema(self.schema)
+
+    def units(self) -> tuple[Unit, ...]:
+        """Return all row groups, in the order of the rows."""
+        return tuple(self.footers.units())
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        present: Sequence[str] = (),  # noqa: ARG002 - the tasks leave useless rows out anyway
+        coded: Sequence[str] = (),
+    ) -> tuple[DataFrame, Feed]:
+        """Return the numbers of as many shares as there are to be tasks, and how a task reads its share."""
+        schema = encoded(pa.schema([self.schema.field(name) for name in columns]), coded)
+        shares = self._shares(columns)
+        frame = self.session.range(0, len(shares), 1, len(shares))
+        return frame, FileFeed(schema, shares)
+
+    def _shares(self, columns: Sequence[str]) -> tuple[tuple[Unit, ...], ...]:
+        """Cut the row groups into shares of about the same number of rows, as many for each core."""
+        units = self.footers.units()
+        if not self.footers.num_rows:
+            return (tuple(units),)
+        rounds = -(-self.footers.bytes_of(columns) // (_SHARE_BYTES * self.cores))
+        wanted = min(len(units), max(1, rounds) * self.cores)
+        middles = (self.footers.bounds[:-1] + self.footers.bounds[1:]) / 2
+        numbers = np.minimum((middles * wanted // max(self.footers.num_rows, 1)).astype(int), wanted - 1)
+        shares: dict[int, list[Unit]] = {}
+        for number, unit in zip(numbers.tolist(), units, strict=True):
+            shares.setdefault(number, []).append(unit)
+        return tuple(merged(share) for share in shares.values())
+
+
+def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """Join units that follow each other in one file, so that it is opened once."""
+    whole: list[Unit] = []
+    for unit in units:
+        if whole and whole[-1].file == unit.file:
+            whole[-1] = Unit(unit.file, whole[-1].row_groups + unit.row_groups)
+        else:
+            whole.append(unit)
+    return tuple(whole)
