@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from juncture.kernels import asof, sort
 
 small = st.integers(-6, 6)
+NO_CODES = np.empty((0, 1), np.int64)
 
 
 def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, flip=0, room=3):
@@ -102,8 +103,9 @@ def near(left, right, backward, forward, exact, limit, places):
     cut=st.integers(0, 40),
     floating=st.booleans(),
     merged=st.booleans(),
+    coded=st.booleans(),
 )
-def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, floating, merged):
+def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, floating, merged, coded):
     left, right = tables
     starts = np.cumsum([0] + [len(group) for group in left]).astype(np.int64)
     right_starts = np.cumsum([0] + [len(group) for group in right]).astype(np.int64)
@@ -121,9 +123,12 @@ def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, 
     if direction in ("forward", "nearest"):
         ahead = make(on, starts, right_on, right_starts, True, not exact or direction == "nearest", places, cut)
     pointers, counts = np.full((len(on), places), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
+    codes = np.full((len(on) if coded else 0, places), 0, np.int64)
     cut = min(cut, len(on))
     for first, end in ((0, cut), (cut, len(on))):
-        asof.choose(on, rows, first, end, behind, ahead, places, tolerance, int(per_row), floating, pointers, counts)
+        asof.choose(
+            on, rows, first, end, behind, ahead, places, tolerance, int(per_row), floating, pointers, codes, counts
+        )
     flat = [v for group in right for v in group]
     for group, values in enumerate(left):
         for i, value in enumerate(values):
@@ -131,6 +136,8 @@ def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, 
             limit = limits[row] if per_row else limits[0]
             expected = near(value, right[group], direction != "forward", direction != "backward", exact, limit, places)
             assert [flat[p] for p in pointers[row] if p >= 0] == expected
+            if coded:
+                assert codes[row, : len(expected)].tolist() == codes_of(expected, floating).tolist()
     assert counts[: asof.TIED].sum() == len(on)
     assert counts[asof.MATCHED] == (pointers[:, 0] >= 0).sum()
 
@@ -213,7 +220,9 @@ def test_distances_beyond_a_signed_integer():
     for limit, expected in ((2**64 - 1, 5), (2**64 - 2, asof.NOWHERE)):
         pointers, counts = np.full((1, 1), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
         tolerance = np.array([limit], np.uint64)
-        asof.choose(on, rows, 0, 1, behind, np.empty((0, 1, 2), np.int64), 1, tolerance, 0, False, pointers, counts)
+        asof.choose(
+            on, rows, 0, 1, behind, np.empty((0, 1, 2), np.int64), 1, tolerance, 0, False, pointers, NO_CODES, counts
+        )
         assert pointers[0, 0] == expected
         assert counts[asof.MATCHED if expected == 5 else asof.BEYOND] == 1
 
@@ -224,7 +233,7 @@ def test_infinities_are_at_distance_zero_from_themselves():
     pointers, counts = np.full((1, 2), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
     tolerance = np.array([1.0]).view(np.uint64)
     none = np.empty((0, 2, 2), np.int64)
-    asof.choose(on, np.zeros(1, np.int32), 0, 1, behind, none, 2, tolerance, 0, True, pointers, counts)
+    asof.choose(on, np.zeros(1, np.int32), 0, 1, behind, none, 2, tolerance, 0, True, pointers, NO_CODES, counts)
     assert pointers.tolist() == [[3, asof.NOWHERE]]
 
 
@@ -233,7 +242,9 @@ def test_a_tie_at_the_last_place_is_counted():
     behind = np.array([[[5, 1], [5, 2]], [[5, 1], [4, 2]]], np.int64)
     pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.array([0, 0, 0, 0, -1], np.int64)
     tolerance = np.array([100], np.uint64)
-    asof.choose(on, rows, 0, 2, behind, np.empty((0, 2, 2), np.int64), 1, tolerance, 0, False, pointers, counts)
+    asof.choose(
+        on, rows, 0, 2, behind, np.empty((0, 2, 2), np.int64), 1, tolerance, 0, False, pointers, NO_CODES, counts
+    )
     assert (counts[asof.TIED], counts[asof.FIRST_TIED]) == (1, 1)
 
 
@@ -242,6 +253,6 @@ def test_a_left_row_without_a_limit_to_meet_has_candidates_and_no_match():
     behind = np.array([[[5, 1]], [[5, 1]]], np.int64)
     pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
     limits = np.array([100, 100], np.uint64)
-    asof.choose(on, rows, 0, 2, behind, np.empty((0, 1, 2), np.int64), 1, limits, 1, False, pointers, counts)
+    asof.choose(on, rows, 0, 2, behind, np.empty((0, 1, 2), np.int64), 1, limits, 1, False, pointers, NO_CODES, counts)
     assert pointers.tolist() == [[1], [asof.NOWHERE]]
     assert (counts[asof.MATCHED], counts[asof.BEYOND]) == (1, 1)

@@ -426,6 +426,7 @@ def _distance(low: Any, high: Any, floating: bool) -> Any:
         int64,
         boolean,
         int64_table,
+        int64_table,
         int64s,
     )
 )
@@ -441,6 +442,7 @@ def choose(
     tolerance_step: int,
     floating: bool,
     pointers: Ints,
+    codes: Ints,
     counts: Ints,
 ) -> None:
     """Write each left row's matches: the candidates at the least distances, behind first, within the tolerance.
@@ -464,6 +466,8 @@ def choose(
         Whether codes stand for floats.
     pointers
         Out: for each left row, pointers of its matches, best first. Comes filled with `NOWHERE`.
+    codes
+        Out: the right values' codes likewise; without rows if nobody wants them.
     counts
         Out: `COUNTERS` counters, added to.
 
@@ -498,6 +502,8 @@ def choose(
             if barred or (far if use_ahead else near) > limit:
                 break
             rank = ahead[slot, front, 0] if use_ahead else behind[slot, back, 0]
+            if taken < wanted and len(codes) > 0:
+                codes[row, taken] = ~rank if use_ahead else rank
             if taken < wanted:
                 pointers[row, taken] = (
                     ahead[slot, front, ahead.shape[2] - 1] if use_ahead else behind[slot, back, behind.shape[2] - 1]

@@ -68,9 +68,9 @@ def match(
         If a file cannot be read, or ``ties="error"`` and a tie has to be decided.
     """
     found = find(join, left, right, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes, progress=progress)
-    left_rows, right_rows = pairs_of(found.pointers, keep_unmatched=False)
+    left_rows, here = pairs_of(found.pointers, keep_unmatched=False)
     assert left_rows is not None
-    return Matches(left_rows, right_rows)
+    return Matches(left_rows, found.pointers[here])
 
 
 def find(
@@ -138,8 +138,9 @@ def join(
         As `match` does.
     """
     timer = Timer(progress)
+    shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
     with Threads(threads) as pool:
-        found = Search(join, left, right, algorithm, pool, timer).run(memory_bytes)
+        found = Search(join, left, right, algorithm, pool, timer, keep_codes=shows_on).run(memory_bytes)
         with timer.phase("payload") as advance:
-            table = assemble(join, left, right, found.pointers, pool, advance)
+            table = assemble(join, left, right, found.pointers, pool, codes=found.codes, progress=advance)
     return table, found.report

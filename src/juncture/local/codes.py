@@ -95,6 +95,23 @@ class StepCoder:
             return values
         return raw_values(array.cast(pa.int64()), np.int64)
 
+    def restores(self, data_type: pa.DataType) -> bool:
+        """Tell whether values of a type can be told from their codes."""
+        if pat.is_timestamp(data_type):
+            return bool(data_type.unit == self.domain.unit)
+        return bool(pat.is_integer(data_type) or pat.is_date32(data_type))
+
+    def restore(self, codes: Ints, valid: Mask, data_type: pa.DataType) -> pa.Array:
+        """Return the values of some codes, in a type that `restores` accepts; null where they are not valid."""
+        if self.unsigned:
+            codes = codes ^ np.int64(-(2**63))
+        missing = None if valid.all() else ~valid
+        if pat.is_timestamp(data_type):
+            return pa.array(codes, mask=missing).view(data_type)
+        item = np.dtype(f"i{data_type.bit_width // 8}")
+        values = codes if item == codes.dtype else codes.astype(item)
+        return pa.array(values, mask=missing).view(data_type)
+
     def limit(self, tolerance: Tolerance | None) -> Words:
         """Return the one greatest distance of all rows, as the kernels compare distances."""
         constant = math.inf if tolerance is None or tolerance.constant is None else tolerance.constant

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import plain
+from juncture.local.arrays import Mask, plain
+from juncture.local.codes import StepCoder
 from juncture.local.columns import encoded, gather, nulls, select
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
@@ -20,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 
-def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Ints]:
+def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:
     """Return the pairs of rows that pointers stand for.
 
     Parameters
@@ -33,17 +34,16 @@ def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Ints
     Returns
     -------
     left_rows
-        None if they are all left rows, once each.
-    right_rows
-        One for each.
+        The left row of each pair; None if they are all left rows, once each.
+    here
+        Which of the pointers are the right rows; None if they are the first of each left row.
     """
+    if keep_unmatched and pointers.shape[1] == 1:
+        return None, None
     here = pointers >= 0
     if keep_unmatched:
-        if pointers.shape[1] == 1:
-            return None, pointers[:, 0]
         here[:, 0] = True
-    left_rows = np.repeat(np.arange(len(pointers), dtype=np.int64), here.sum(axis=1))
-    return left_rows, pointers[here]
+    return np.repeat(np.arange(len(pointers), dtype=np.int64), here.sum(axis=1)), here
 
 
 def unmatched_right(right_rows: int, pointers: Ints) -> Ints:
@@ -59,6 +59,8 @@ def assemble(
     right: Source,
     pointers: Ints,
     threads: Threads,
+    *,
+    codes: Ints | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
     """Return the joined table.
@@ -71,6 +73,8 @@ def assemble(
         Right row numbers for each left row, best first; -1 where there are no more.
     threads
         Who works.
+    codes
+        The codes of the right rows' ``on``, so that it need not be read again.
     progress
         Called with the parts of the right side that are done, and those that hold matches.
 
@@ -84,29 +88,27 @@ def assemble(
         rows = np.flatnonzero((pointers[:, 0] >= 0) == (how == "semi"))
         columns = select(left, [column.source for column in join.output], rows, threads, progress)
         return pa.table(columns, schema=join.output_schema)
-    left_rows, right_rows = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
-    table = _pairs(join, left, right, left_rows, right_rows, threads, progress)
+    left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
+    right_rows = pointers[:, 0] if here is None else pointers[here]
+    known = {}
+    if codes is not None:
+        on = codes[:, 0] if here is None else codes[here]
+        known[join.right_on] = _restored(join, on, right_rows >= 0)
+    theirs = [column.source for column in join.output if column.side == "right" and column.source not in known]
+    gathered = dict(zip(theirs, gather(right, theirs, right_rows, threads, progress), strict=True)) | known
+    ours = [column.source for column in join.output if column.side == "left"]
+    selected = dict(zip(ours, select(left, ours, left_rows, threads), strict=True))
+    columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
+    table = pa.table(columns, schema=join.output_schema)
     if how in ("left", "inner"):
         return table
     return pa.concat_tables([table, _lonely(join, right, unmatched_right(right.num_rows, pointers), threads)])
 
 
-def _pairs(
-    join: ResolvedAsof,
-    left: Source,
-    right: Source,
-    left_rows: Ints | None,
-    right_rows: Ints,
-    threads: Threads,
-    progress: Progress | None,
-) -> pa.Table:
-    """Return the columns of both sides for pairs of rows."""
-    theirs = [column.source for column in join.output if column.side == "right"]
-    ours = [column.source for column in join.output if column.side == "left"]
-    gathered = iter(gather(right, theirs, right_rows, threads, progress))
-    selected = iter(select(left, ours, left_rows, threads))
-    columns = [next(selected if column.side == "left" else gathered) for column in join.output]
-    return pa.table(columns, schema=join.output_schema)
+def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
+    """Return the right ``on`` column by its codes."""
+    data_type = join.right_schema.field(join.right_on).type
+    return pa.chunked_array([StepCoder.of(join).restore(codes, valid, data_type)])
 
 
 def _lonely(join: ResolvedAsof, right: Source, rows: Ints, threads: Threads) -> pa.Table:

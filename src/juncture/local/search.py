@@ -88,6 +88,8 @@ class Found:
     ----------
     pointers
         Right row numbers for each left row, best first; -1 where there are no more.
+    codes
+        The codes of these rows' ``on`` likewise, where they were asked for and the values can be told from them.
     tied
         Left rows with a tie between the last row that was taken and one that was not; counted only where asked.
     report
@@ -95,6 +97,7 @@ class Found:
     """
 
     pointers: Ints
+    codes: Ints | None
     tied: int
     report: Report
 
@@ -147,6 +150,8 @@ class Search:
         Whether to count ties instead of settling them.
     skip_parts
         Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
+    keep_codes
+        Whether to return the codes of the matches' ``on``.
     """
 
     def __init__(
@@ -160,6 +165,7 @@ class Search:
         *,
         count_ties: bool = False,
         skip_parts: bool = True,
+        keep_codes: bool = False,
     ) -> None:
         self._join = join
         self._left = left
@@ -180,6 +186,7 @@ class Search:
         elif self._places > self._wanted:
             self._ties = "order"
         self._coder: Coder = StepCoder.of(join)
+        self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
         # Without columns to decide, tied rows are equal.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns
         self._trusts_codes = True
@@ -207,23 +214,25 @@ class Search:
             If a file cannot be read, or ``ties="error"`` and a tie has to be decided.
         """
         pointers = np.full((self._left.num_rows, self._wanted), kernels.NOWHERE, np.int64)
+        codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
         counts: Counter[str] = Counter()
         for piece in pieces(self._left, self.row_bytes, memory_bytes):
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
-            counts.update(self._persist(piece, pointers[first:end]))
+            counts.update(self._persist(piece, pointers[first:end], codes[first:end]))
         tied = counts.pop("tied", 0)
         report = Report(
             left_rows=self._left.num_rows, right_rows=self._right.num_rows, seconds=self._timer.seconds, **counts
         )
-        return Found(pointers, tied, report)
+        return Found(pointers, codes if self._keep_codes else None, tied, report)
 
-    def _persist(self, piece: range, pointers: Ints) -> dict[str, int]:
+    def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Try, and try again with what was learnt."""
         while True:
             try:
-                return self._attempt(piece, pointers)
+                return self._attempt(piece, pointers, codes)
             except TooWideError:
                 self._coder = RankCoder.of(self._join, self._on_columns())
+                self._keep_codes = False
             except TieFloodError:
                 self._coded = code_columns(self._right.schema, self._join.tie_columns)
             except UndecidedError:
@@ -235,7 +244,7 @@ class Search:
                 for batch in source.read(part, [column]):
                     yield batch.column(0)
 
-    def _attempt(self, piece: range, pointers: Ints) -> dict[str, int]:
+    def _attempt(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Find the matches of a piece of the left side, and count what became of its rows."""
         with self._timer.phase("left") as advance:
             left = read_left(self._join, self._left, piece, self._coder, self._threads, advance)
@@ -243,7 +252,7 @@ class Search:
             right = self._prepare(left, advance)
             best, seen = self._algorithm(left.slots, right, self._directions, self._places, self._threads)
         with self._timer.phase("choose"):
-            counts = self._choose(left, best, pointers)
+            counts = self._choose(left, best, pointers, codes)
         if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
         alone = int(np.diff(left.slots.starts)[~seen].sum())
@@ -282,8 +291,8 @@ class Search:
             progress=advance,
         )
 
-    def _choose(self, left: Left, best: list[Ints], pointers: Ints) -> Ints:
-        """Write the matches into the pointers, and return the kernel's counters."""
+    def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
+        """Write the matches into pointers and codes, and return the kernel's counters."""
         none = np.empty((0, self._places, 2), np.int64)
         sides = {direction.forward: found for direction, found in zip(self._directions, best, strict=True)}
         behind, ahead = sides.get(False, none), sides.get(True, none)
@@ -305,7 +314,7 @@ class Search:
             counts[kernels.FIRST_TIED] = -1
             step, wanted = int(len(limits) > 1), self._wanted
             kernels.choose(
-                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, pointers, counts
+                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, pointers, codes, counts
             )
             return counts
 
