@@ -11,9 +11,9 @@ import juncture as jn
 from juncture.spec.asof import Asof, ResolvedAsof
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LOCAL", "SPARK", "fits_spark", "refuses", "run_in_process", "run_on_spark", "spark_type"]
+__all__ = ["LOCAL", "SPARK", "fits_spark", "refuses", "run_in_process", "run_on_spark", "spark_type", "to_spark"]
 
 LOCAL = ("probe", "merge")
 SPARK = ("broadcast", "broadcast_left", "hash", "range", "window")
@@ -69,6 +69,15 @@ def run_in_process(spec: Asof, left: object, right: object, algorithm: str) -> p
     return jn.plan(left, right, spec, algorithm=algorithm).execute()
 
 
+def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a DataFrame of a table's rows. Spark Connect infers no schema where there is no row."""
+    if table.num_rows:
+        return spark.createDataFrame(table)
+    from juncture.spark.schema import spark_schema
+
+    return spark.createDataFrame([], spark_schema(table.schema))
+
+
 def run_on_spark(spark: SparkSession, spec: Asof, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
-    frames = [spark.createDataFrame(table) for table in (left, right)]
+    frames = [to_spark(spark, table) for table in (left, right)]
     return jn.plan(*frames, spec, algorithm=algorithm).execute().toArrow()

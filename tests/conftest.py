@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# `ci` gives the same examples every time. HYPOTHESIS_PROFILE=thorough looks longer, and elsewhere each time.
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
+settings.register_profile("ci", max_examples=150, derandomize=True, database=None, **QUIET)
+settings.register_profile("dev", max_examples=50, **QUIET)
+settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--spark",
+        choices=["classic", "connect"],
+        default="classic",
+        help="the kind of Spark session that the tests marked `spark` use",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "spark: uses a Spark session (every test that takes the fixture is marked)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """One session for all tests, started when the first of them needs it."""
+    from juncture.spark.session import local_session
+
+    connect = request.config.getoption("--spark") == "connect"
+    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect)
+    # Small tables in few tasks: what a test of a join spends is mostly the starting of tasks.
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    yield session
+    session.stop()

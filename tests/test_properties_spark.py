@@ -1,0 +1,80 @@
+"""Every algorithm on Spark gives the rows of the reference, whatever the partitions."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import juncture as jn
+from juncture import reference
+from juncture.errors import DataError, PlanError
+from strategies import Example, examples, packed_examples
+from support.engines import SPARK, refuses, to_spark
+from support.tables import difference, write_table
+
+# A failing example is not shrunk, since each try costs a second: of a packed one, the case that fails is shown instead.
+FEW = settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+FEWER = settings(FEW, max_examples=6)
+
+
+def check(spark, example: Example, partitions: int) -> None:
+    """Run all algorithms on an example at once, and compare each with the reference."""
+    try:
+        expected = reference.asof(example.resolve(), example.left, example.right)
+    except DataError:
+        expected = None
+    frames = [to_spark(spark, table).repartition(partitions) for table in (example.left, example.right)]
+
+    def run(algorithm: str) -> str | None:
+        try:
+            answer = jn.plan(*frames, example.spec, algorithm=algorithm).execute().toArrow()
+        except PlanError as error:
+            return None if refuses(algorithm, example.resolve()) else f"it refused: {error}"
+        except Exception as error:
+            return None if expected is None and "DataError" in repr(error) else f"it failed: {error!r}"
+        if refuses(algorithm, example.resolve()):
+            return "it did not refuse"
+        if expected is None:
+            return "it did not raise DataError"
+        return problem(example, answer, expected)
+
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        problems = dict(zip(SPARK, pool.map(run, SPARK), strict=True))
+    assert not any(problems.values()), "\n\n".join(f"{name}: {what}" for name, what in problems.items() if what)
+
+
+def problem(example: Example, answer: pa.Table, expected: pa.Table) -> str | None:
+    """Say how an answer is wrong, in the first case that is."""
+    whole = difference(answer, expected, ordered=False)
+    if whole is None or "case" not in example.left.column_names:
+        return whole
+    for case in range(1_000):
+        parts = [
+            table.filter(pc.equal(table["case"], case)) for table in (answer, expected, example.left, example.right)
+        ]
+        what = difference(parts[0], parts[1], ordered=False)
+        if what is not None:
+            return f"{example.spec}\n{write_table(parts[2])}\n\n{write_table(parts[3])}\n\n{what}"
+    return whole
+
+
+@FEW
+@given(example=packed_examples(), partitions=st.integers(1, 4))
+def test_many_keys(spark, example, partitions):
+    check(spark, example, partitions)
+
+
+@FEWER
+@given(example=packed_examples(keyed=False), partitions=st.integers(1, 4))
+def test_no_key(spark, example, partitions):
+    check(spark, example, partitions)
+
+
+@FEWER
+@given(example=examples(spark=True), partitions=st.integers(1, 3))
+def test_few_rows(spark, example, partitions):
+    check(spark, example, partitions)
