@@ -262,7 +262,7 @@ _CASTS = {
     "decimal": ("integer", "float", "decimal", "boolean"),
     "date": ("date", "timestamp"),
     "timestamp": ("date", "timestamp"),
-    "boolean": ("boolean",),
+    "boolean": ("integer", "float", "decimal", "boolean"),
     "string": ("string",),
     "duration": ("duration",),
 }

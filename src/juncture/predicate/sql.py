@@ -39,7 +39,7 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
     >>> to_sql(node)
     'NOT (l.a >= r.a AND l.a <= 3 OR l.`b c` > -0.5D)'
     >>> to_sql(parse("l.a + 1 > r.a", schema, schema), guarded=True)
-    'try_add(CAST(l.a AS BIGINT), CAST(1 AS BIGINT)) > r.a'
+    'try_add(try_cast(l.a AS BIGINT), try_cast(1 AS BIGINT)) > r.a'
     """
     return (_GuardedWriter if guarded else _Writer)(names).write(node, _OR)
 
@@ -103,27 +103,26 @@ class _GuardedWriter(_Writer):
     def _write(self, node: Node) -> tuple[str, int]:
         match node:
             case nodes.Arithmetic(operator=operator, left=left, right=right):
-                counts = left.type.kind == "integer" and right.type.kind == "integer"
-                return f"{_TRIED[operator]}({self._operand(left, counts)}, {self._operand(right, counts)})", _ATOM
+                kinds = (left.type.kind, right.type.kind)
+                wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
+                one, other = self._operand(left, wanted), self._operand(right, wanted)
+                return f"{_TRIED[operator]}({one}, {other})", _ATOM
             case nodes.Sign(operator=operator, operand=operand) if operand.type.kind == "integer":
-                text, least = self._operand(operand, widen=True), "-9223372036854775808L"
+                text, least = self._operand(operand, "BIGINT"), "-9223372036854775808L"
                 negative = f"try_subtract(0L, {text})"
                 return negative if operator == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
             case nodes.Cast(type=target, operand=operand):
-                kinds = {operand.type.kind, target.kind}
-                # Finer units than Spark's are not spelled out: there, all timestamps have one.
-                if kinds == {"timestamp"} or kinds == {"duration"}:
+                # Units are not spelled out: in Spark, all timestamps and all durations have one.
+                if operand.type.kind == target.kind and target.kind in ("timestamp", "duration"):
                     return self._write(operand)
                 return f"try_cast({self.write(operand, _OR)} AS {target})", _ATOM
         return super()._write(node)
 
-    def _operand(self, node: Node, widen: bool) -> str:
+    def _operand(self, node: Node, wanted: str) -> str:
+        """Write an operand, an integer in the type that is wanted: dates move by INT only."""
         text = self.write(node, _OR)
-        return f"CAST({text} AS BIGINT)" if widen and _is_narrow(node) else text
-
-
-def _is_narrow(node: Node) -> bool:
-    return node.type.bits < 64 or isinstance(node, Literal)
+        fits = str(node.type) == wanted and not isinstance(node, Literal)
+        return text if fits or not wanted or node.type.kind != "integer" else f"try_cast({text} AS {wanted})"
 
 
 _TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
