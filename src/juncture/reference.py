@@ -105,20 +105,50 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values as Python's, but times as whole nanoseconds: Python's own round them and end in 9999."""
+    """Return the values as Python's, but dates as days and times as nanoseconds.
+
+    Python's own round nanoseconds, and end in 9999.
+    """
     column = _plain(column)
-    data_type = column.type
-    if not (pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type)):
-        return list(column.to_pylist())
-    unit_ns = 1_000 ** (3 - TIME_UNITS.index(data_type.unit))
-    units = column.cast(pa.int32() if pat.is_time32(data_type) else pa.int64())
-    return [None if v is None else v * unit_ns for v in units.to_pylist()]
+    return [_exact(value, column.type) for value in column.cast(_timeless(column.type)).to_pylist()]
+
+
+def _exact(value: Any, data_type: pa.DataType) -> Any:
+    """Turn the integers that `_timeless` made of times into days and nanoseconds."""
+    if value is None:
+        return None
+    if pat.is_struct(data_type):
+        return {field.name: _exact(value[field.name], field.type) for field in data_type}
+    if pat.is_map(data_type):
+        return [(_exact(key, data_type.key_type), _exact(item, data_type.item_type)) for key, item in value]
+    if isinstance(value, list):
+        return [_exact(item, data_type.value_type) for item in value]
+    if pat.is_date64(data_type):
+        return value // 86_400_000
+    if pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type):
+        return value * 1_000 ** (3 - TIME_UNITS.index(data_type.unit))
+    return value
+
+
+def _timeless(data_type: pa.DataType) -> pa.DataType:
+    """Return the type with integers in place of times."""
+    if pat.is_struct(data_type):
+        return pa.struct([field.with_type(_timeless(field.type)) for field in data_type])
+    if pat.is_map(data_type):
+        return pa.map_(_timeless(data_type.key_type), _timeless(data_type.item_type))
+    if pat.is_list(data_type):
+        return pa.list_(_timeless(data_type.value_type))
+    if pat.is_large_list(data_type):
+        return pa.large_list(_timeless(data_type.value_type))
+    if pat.is_fixed_size_list(data_type):
+        return pa.list_(_timeless(data_type.value_type), data_type.list_size)
+    if pat.is_temporal(data_type) and not pat.is_interval(data_type):
+        return pa.int32() if data_type.bit_width == 32 else pa.int64()
+    return data_type
 
 
 def _on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
     """Return the values in steps of the domain; None where they never match."""
-    if domain.kind == "date":
-        column = _plain(column).cast(pa.date32()).cast(pa.int32())
     values = _values(column)
     if domain.kind == "float":
         return [None if v is None or math.isnan(v) else v for v in values]

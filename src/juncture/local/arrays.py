@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["Mask", "plain", "raw_values", "validity"]
+__all__ = ["Mask", "plain", "raw_values", "validity", "without_times"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -60,3 +60,31 @@ def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
     count = len(array) * width
     flat = np.frombuffer(buffer, kind, count, array.offset * width * kind.itemsize)
     return flat.reshape(shape)
+
+
+def without_times(data_type: pa.DataType) -> pa.DataType:
+    """Return a nested type with integers in place of times, of which Python's own round some and cannot hold others.
+
+    Examples
+    --------
+    >>> without_times(pa.list_(pa.timestamp("ns")))
+    ListType(list<item: int64>)
+    """
+    if pat.is_struct(data_type):
+        return pa.struct([field.with_type(without_times(field.type)) for field in data_type])
+    if pat.is_map(data_type):
+        return pa.map_(without_times(data_type.key_type), without_times(data_type.item_type))
+    if pat.is_large_list(data_type):
+        return pa.large_list(data_type.value_field.with_type(without_times(data_type.value_type)))
+    if pat.is_fixed_size_list(data_type):
+        return pa.list_(data_type.value_field.with_type(without_times(data_type.value_type)), data_type.list_size)
+    if pat.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(without_times(data_type.value_type)))
+    if (
+        pat.is_timestamp(data_type)
+        or pat.is_time64(data_type)
+        or pat.is_duration(data_type)
+        or pat.is_date64(data_type)
+    ):
+        return pa.int64()
+    return pa.int32() if pat.is_time32(data_type) or pat.is_date32(data_type) else data_type

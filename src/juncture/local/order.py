@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import plain, raw_values, validity
+from juncture.local.arrays import plain, raw_values, validity, without_times
 from juncture.local.codes import float_codes
 from juncture.local.forms import form_of
 from juncture.spec.schema import plain_type
@@ -58,8 +58,9 @@ def _ranks_of(column: pa.ChunkedArray) -> Ints:
     if column.num_chunks == 0 or pat.is_null(plain_type(column.type)):
         return np.zeros(len(column), np.int64)
     chunks = [plain(chunk) for chunk in column.chunks]
-    if pat.is_nested(chunks[0].type):
-        return _nested_ranks([value for chunk in chunks for value in chunk.to_pylist()])
+    if pat.is_nested(chunks[0].type) or pat.is_interval(chunks[0].type):
+        timeless = without_times(chunks[0].type)
+        return _nested_ranks([value for chunk in chunks for value in chunk.cast(timeless).to_pylist()])
     if _prefix_kind(chunks[0].type) == "whole":
         codes = np.concatenate([_whole_codes(chunk) for chunk in chunks])
         ranked = np.unique(codes, return_inverse=True)[1] + 1

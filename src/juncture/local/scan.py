@@ -196,8 +196,11 @@ def _is_coded(data_type: pa.DataType) -> bool:
 
 def _extent(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type: pa.DataType) -> pa.Array | None:
     """Return a column chunk's statistics as values of its type; None for types in which they may be inexact."""
-    if pat.is_signed_integer(data_type) or pat.is_date32(data_type) or pat.is_floating(data_type):
+    if pat.is_signed_integer(data_type) or pat.is_floating(data_type):
         return pa.array([statistics.min, statistics.max], data_type)
+    if pat.is_date32(data_type):
+        # As integers, because Python's dates end in 9999.
+        return pa.array([statistics.min_raw, statistics.max_raw], pa.int32()).cast(data_type)
     if pat.is_timestamp(data_type) and column.physical_type == "INT64":
         # As integers, because datetimes would cut nanoseconds off.
         unit = json.loads(column.logical_type.to_json()).get("timeUnit")

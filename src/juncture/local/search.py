@@ -176,7 +176,7 @@ class Search:
         self._skip_parts = skip_parts
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
-        self._wanted = 1 if any_match else spec.matches
+        self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
         self._refuses_ties = spec.ties == "error" and not count_ties
         # One place more than wanted shows whether a tie has to be decided.
         self._places = self._wanted + (self._refuses_ties or count_ties)

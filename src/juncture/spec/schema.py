@@ -192,6 +192,11 @@ def check_keys(left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_
                     f"The {side} by column {field.name!r} is of type {field.type}: maps cannot be compared for "
                     "equality. Join by its entries, sorted, or by a string made of them."
                 )
+            if "interval" in kind or "union" in kind:
+                raise SchemaError(
+                    f"The {side} by column {field.name!r} is of type {field.type}, which cannot be compared for "
+                    "equality. Cast it to a type that can, a string for example."
+                )
         if kinds[0] != kinds[1]:
             raise SchemaError(
                 f"The by columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
