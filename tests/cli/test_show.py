@@ -6,7 +6,7 @@ import io
 import pyarrow as pa
 from rich.console import Console
 
-from juncture.cli.show import report_view, rows_view
+from juncture.cli.show import print_plan, report_view, rows_view
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import Asof
 
@@ -96,3 +96,28 @@ def test_a_report_says_only_what_can_be():
     assert "key" not in text
     assert "too far" not in text
     assert "distance  min 0, median 1.5, 90% 2, 99% 3, max 1e+09" in text
+
+
+PLAN = """As-of join on Spark
+  because    the right side goes to every task
+  ran first  nothing
+    * broadcast       about 1.0 s, which is the least"""
+
+
+def test_a_plan_in_a_log_is_as_it_is():
+    console = Console(file=io.StringIO(), width=30)
+    print_plan(PLAN, console)
+    assert console.file.getvalue() == PLAN + "\n"
+
+
+def test_a_plan_on_a_terminal_keeps_its_columns():
+    console = Console(file=io.StringIO(), width=44, force_terminal=True, color_system=None)
+    print_plan(PLAN, console)
+    assert console.file.getvalue().splitlines() == [
+        "As-of join on Spark",
+        "  because    the right side goes to every",
+        "             task",
+        "  ran first  nothing",
+        "    * broadcast       about 1.0 s, which is",
+        "                      the least",
+    ]

@@ -9,12 +9,11 @@ from typing import Annotated
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
-from rich.text import Text
 
 from juncture.cli.console import results
 from juncture.cli.output import replacing
 from juncture.cli.progress import step
-from juncture.cli.show import count, heading, report_view, rows_view
+from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.errors import PlanError
 from juncture.spec.asof import Asof
 
@@ -54,7 +53,8 @@ def demo(
             departures, observations = (session.read.parquet(str(path)) for path in (left, right))
             with step("Planning") as planning, stages(session, planning):
                 plan = plan_join(departures, observations, _SPEC)
-            console.print(heading("The plan"), Text(plan.explain()))
+            console.print(heading("The plan"))
+            print_plan(plan.explain(), console)
             rows = write_parquet(session, plan.execute(), fresh)
             with step("Counting matches") as counting, stages(session, counting):
                 report = match_report(plan.join, departures, observations)

@@ -52,7 +52,7 @@ def step(description: str, *, total: int | None = None) -> Iterator[Step]:
     console = messages()
     progress = Progress(
         SpinnerColumn(finished_text="[green]✓"),
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description:<27}", markup=False),
         BarColumn(bar_width=20),
         TaskProgressColumn(),
         TimeElapsedColumn(),

@@ -17,7 +17,7 @@ from juncture.cli.console import messages, results
 from juncture.cli.inputs import Format, as_parquet, format_of
 from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
-from juncture.cli.show import count, heading, report_view, rows_view
+from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.cli.text import write_text
 from juncture.join import plan as plan_join
 from juncture.planner.plan import Plan
@@ -65,7 +65,7 @@ def run(spec: Asof, request: Request) -> None:
         with step("Planning"):
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session)
         if request.explain:
-            messages().print(Text(plan.explain()), soft_wrap=True)
+            print_plan(plan.explain(), messages())
         if request.output is None:
             _show_rows(plan, session, request.rows)
         else:

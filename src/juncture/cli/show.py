@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.duration import format_duration
 
-__all__ = ["count", "heading", "report_view", "rows_view"]
+__all__ = ["count", "heading", "print_plan", "report_view", "rows_view"]
 
 _CELL_WIDTH_MAX = 28
 _GAP = 2
@@ -70,6 +72,16 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
     if not notes:
         notes.append(count(head.num_rows))
     return Group(table, Text("; ".join(notes), style="dim"))
+
+
+def print_plan(text: str, console: Console) -> None:
+    """Print a plan's explanation; on a terminal, long lines continue below the text that they belong to."""
+    for line in text.splitlines():
+        if console.is_terminal:
+            label = re.match(r"\s*\S.*?\s{2,}(?=\S)", line)
+            indent = " " * (label.end() if label else 0)
+            line = textwrap.fill(line, max(console.width, len(indent) + 20), subsequent_indent=indent)
+        console.print(Text(line), soft_wrap=True)
 
 
 def _fitting(cells: dict[str, list[Text]], width: int, first: Sequence[str]) -> set[str]:
