@@ -122,6 +122,14 @@ def test_width(one, expected):
         ("/", interval(DOUBLE, 1.0), interval(DOUBLE, 1.0), DOUBLE, "[0.0, ∞) or NaN"),
         ("-", interval(DOUBLE, 1.0), interval(DOUBLE, 1.0), DOUBLE, "(-∞, ∞) or NaN"),
         ("+", interval(DOUBLE, 0.1, 0.1), interval(DOUBLE, 0.2, 0.2), DOUBLE, "[0.3, 0.30000000000000004]"),
+        (
+            "+",
+            interval(DOUBLE, 0.0, 1.0, lower_open=True, upper_open=True),
+            point(DOUBLE, math.inf),
+            DOUBLE,
+            "[inf, ∞)",
+        ),
+        ("*", interval(DOUBLE, 1.0, 2.0, lower_open=True), point(DOUBLE, -math.inf), DOUBLE, "(-∞, -inf]"),
         ("-", interval(MILLIS, 5_000), interval(SECONDS, 1, 1), LENGTH, "[4 seconds, ∞)"),
         (
             "+",

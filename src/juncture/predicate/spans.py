@@ -78,7 +78,10 @@ def add(one: Span, other: Span) -> Span:
     """Return all sums. Infinities of opposite signs add up to anything."""
     low = _sum(one.low, other.low, -_INFINITY)
     high = _sum(one.high, other.high, _INFINITY)
-    return Span(low, one.low_open or other.low_open, high, one.high_open or other.high_open)
+    # What an infinite end is added to makes no difference, so that it is reached whether the other end is or not.
+    low_open = (one.low_open or other.low_open) and not _is_infinite(low)
+    high_open = (one.high_open or other.high_open) and not _is_infinite(high)
+    return Span(low, low_open, high, high_open)
 
 
 def _sum(one: Real, other: Real, undecided: float) -> Real:
@@ -103,7 +106,8 @@ def _corner_product(one: tuple[Real, bool], other: tuple[Real, bool]) -> tuple[R
     if a == 0 or b == 0:
         closed = (a == 0 and not a_open) or (b == 0 and not b_open)
         return 0, not closed
-    return _product(a, b), a_open or b_open
+    product = _product(a, b)
+    return product, (a_open or b_open) and not _is_infinite(product)
 
 
 def _product(a: Real, b: Real) -> Real:
