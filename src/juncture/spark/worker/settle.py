@@ -112,9 +112,10 @@ class Settle:
             rows, ranks = ranked.rows[known], ranked.ranks[known]
             for home in np.unique(there.partitions[rows]).tolist():
                 here = there.partitions[rows] == home
-                names = there.rows.select(list(self.edges.by)).take(rows[here])
-                names = names.append_column(_SEEN, pa.array([seen] * int(here.sum())))
-                yield Packet(home, Content.TAKEN, names.append_column(_RANK, pa.array(ranks[here])))
+                keys = there.rows.take(rows[here])
+                columns = {name: keys[name] for name in self.edges.by}
+                columns[_SEEN], columns[_RANK] = pa.array([seen] * keys.num_rows), pa.array(ranks[here])
+                yield Packet(home, Content.TAKEN, pa.table(columns))
 
 
 def _named(partition: Partition, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> pa.Table:

@@ -1,0 +1,172 @@
+"""As-of joins on Spark: the algorithms behind one function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as st
+
+from juncture.errors import PlanError
+from juncture.planner.stats import Resources, Stats
+from juncture.spark.asof_broadcast import join_broadcast, join_broadcast_left
+from juncture.spark.asof_native import join_native
+from juncture.spark.asof_shuffle import join_shuffled
+from juncture.spark.asof_window import join_window
+from juncture.spark.files import FileSide
+from juncture.spark.partition import Cuts, Sample, balanced_cuts, even_cuts
+from juncture.spark.sides import FrameSide, Side
+from juncture.spark.worker.keys import Coding
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Built", "build", "partition_count"]
+
+_PARTITIONS_PER_CORE = 2
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A join that Spark can run.
+
+    Attributes
+    ----------
+    frame
+        Its result, computed when an action asks for it.
+    jobs
+        The jobs that ran while it was built, in words.
+    details
+        What `explain` says of it, as pairs of a heading and a text.
+    """
+
+    frame: DataFrame
+    jobs: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+
+
+def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int) -> int:
+    """Return into how many partitions the rows of a join are shuffled.
+
+    Parameters
+    ----------
+    stats, resources
+        A partition is to take at most a quarter of what a task may hold.
+    shuffle_partitions
+        What the session makes of any other shuffle: it decides where nobody has counted the rows.
+
+    Examples
+    --------
+    >>> from juncture.planner.stats import SideStats
+    >>> side = SideStats(rows=10_000_000, row_bytes=100)
+    >>> partition_count(Stats(left=side, right=side), Resources(cores=2, memory_bytes=512 << 20), 200)
+    15
+    """
+    least = _PARTITIONS_PER_CORE * resources.cores
+    sizes = [side.bytes for side in (stats.left, stats.right)]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return max(least, shuffle_partitions)
+    return max(least, -(-sum(known) // (resources.memory_bytes // 4)))
+
+
+def build(
+    join: ResolvedAsof,
+    left: Side,
+    right: Side,
+    *,
+    algorithm: str,
+    stats: Stats,
+    resources: Resources,
+    sample: Sample | None = None,
+    cuts: Cuts | None = None,
+) -> Built:
+    """Build a join with one algorithm.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its inputs.
+    algorithm
+        Its name, as in `juncture.planner.choose.ALGORITHMS`.
+    stats, resources
+        What is known of the inputs, and what may be used.
+    sample
+        Rows of both sides, which ``range`` needs.
+    cuts
+        Where to cut ``range``'s partitions, instead of by the sample.
+
+    Raises
+    ------
+    PlanError
+        If the algorithm cannot run this join after all: a side is too large to be sent, or types have no common type
+        in SQL.
+    DataError
+        If a file cannot be read.
+    """
+    schema = _result_schema(join, left, right)
+    if algorithm == "broadcast":
+        frame, jobs = join_broadcast(join, left, right, schema)
+        return Built(frame, tuple(jobs))
+    if algorithm == "broadcast_left":
+        frame, jobs = join_broadcast_left(
+            join, left, right, schema, cores=resources.cores, memory_bytes=resources.memory_bytes
+        )
+        return Built(frame, tuple(jobs))
+    if algorithm in ("hash", "range"):
+        if cuts is None:
+            shuffle_partitions = int(left.session.conf.get(_SHUFFLE_PARTITIONS) or 1)
+            count = partition_count(stats, resources, shuffle_partitions)
+            cuts = even_cuts(count) if algorithm == "hash" else balanced_cuts(_needed(sample), count)
+        frame = join_shuffled(
+            join, left, right, coding=Coding.of(join), cuts=cuts, memory_bytes=resources.memory_bytes, schema=schema
+        )
+        return Built(frame, details=(("partitions", _describe(cuts)),))
+    frames = _as_frame(left, "left"), _as_frame(right, "right")
+    in_sql = join.spec.resolve(frames[0].schema, frames[1].schema)
+    return Built((join_window if algorithm == "window" else join_native)(in_sql, *frames))
+
+
+def _needed(sample: Sample | None) -> Sample:
+    if sample is None:
+        raise PlanError("algorithm='range' needs a sample of both sides, which lazy=True forbids. Pass 'hash'.")
+    return sample
+
+
+def _describe(cuts: Cuts) -> str:
+    split = len(cuts.split_hashes)
+    keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
+    return f"{cuts.partitions}; {keys} split among several"
+
+
+def _as_frame(side: Side, name: str) -> FrameSide:
+    """Return an input as a DataFrame."""
+    if isinstance(side, FrameSide):
+        return side
+    assert isinstance(side, FileSide)
+    files = [unit.file for unit in side.units()]
+    frame = side.session.read.parquet(*dict.fromkeys(files))
+    return FrameSide.of(frame, "left" if name == "left" else "right")
+
+
+def _result_schema(join: ResolvedAsof, left: Side, right: Side) -> st.StructType:
+    """Return the schema of the result in Spark's types: those of the inputs."""
+    types = {"left": left.spark_schema, "right": right.spark_schema}
+    fields = []
+    for column in join.output:
+        data_type = types[column.side][column.source].dataType
+        # A value of the right side may stand in a left column, and have nulls inside where that has none.
+        fields.append(st.StructField(column.name, _nullable(data_type) if column.filled_from else data_type))
+    return st.StructType(fields)
+
+
+def _nullable(data_type: st.DataType) -> st.DataType:
+    if isinstance(data_type, st.ArrayType):
+        return st.ArrayType(_nullable(data_type.elementType))
+    if isinstance(data_type, st.MapType):
+        return st.MapType(data_type.keyType, _nullable(data_type.valueType))
+    if isinstance(data_type, st.StructType):
+        return st.StructType([st.StructField(f.name, _nullable(f.dataType)) for f in data_type.fields])
+    return data_type

@@ -1,0 +1,163 @@
+"""Values of ``on``, and distances between them, as Spark columns that compare exactly.
+
+A value is a list of *words*, compared one after the other. Nearly always it is a single one. Decimals that share no
+type of Spark's own, because their digits before and after the point are more than 37 together, have three: the whole
+part divided by 10²⁰, the rest of that, and the fraction. All are cut towards zero, so that they keep the order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import PlanError
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column
+
+__all__ = ["OnDomain"]
+
+_LOW = Decimal(10) ** 20
+_DIGITS_MAX = 37
+"""Decimals of so many digits can be subtracted: the difference has one more."""
+_DAY_MICROS = 86_400_000_000
+_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+@dataclass(frozen=True)
+class OnDomain:
+    """How the ``on`` columns of a join are compared in SQL.
+
+    Attributes
+    ----------
+    kind
+        As in `juncture.spec.schema.Domain`.
+    scale
+        Of decimals, the digits after the point.
+    digits
+        Of decimals, the digits that hold the values of both sides.
+    zoned
+        Of timestamps, whether they have a time zone.
+    """
+
+    kind: str
+    scale: int
+    digits: int
+    zoned: bool
+
+    @classmethod
+    def of(cls, join: ResolvedAsof) -> OnDomain:
+        """Return the domain of a join.
+
+        Raises
+        ------
+        PlanError
+            If SQL cannot subtract such decimals.
+        """
+        sides = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
+        kind, scale, digits = join.domain.kind, join.domain.scale, 0
+        if kind == "decimal":
+            digits = max(side.precision - side.scale for side in sides) + scale
+            if digits > _DIGITS_MAX < scale:
+                raise PlanError(
+                    f"The on columns are {sides[0]} and {sides[1]}: SQL cannot subtract decimals that have more than "
+                    f"{_DIGITS_MAX} digits after the point. Pass algorithm='auto'."
+                )
+        return cls(kind, scale, digits, kind == "timestamp" and sides[0].tz is not None)
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.digits > _DIGITS_MAX
+
+    def usable(self, on: Column) -> Column:
+        """Tell whether a value can match: it is neither null nor NaN."""
+        return on.isNotNull() & ~F.isnan(on) if self.kind == "float" else on.isNotNull()
+
+    def words(self, on: Column) -> list[Column]:
+        """Return a value as words in its order."""
+        if self.kind == "float":
+            return [on.cast("double") + F.lit(0.0)]
+        if self.kind == "integer":
+            return [on.cast("long")]
+        if self.kind == "date":
+            return [F.unix_date(on).cast("long")]
+        if self.kind == "timestamp":
+            return [F.unix_micros(on) if self.zoned else _micros(on - F.expr(_EPOCH)).cast("long")]
+        return _split(on) if self._is_wide else [on.cast(f"decimal({self.digits},{self.scale})")]
+
+    def distance(self, more: list[Column], less: list[Column]) -> list[Column]:
+        """Return how far a value is above another that is not greater, as words."""
+        if self.kind == "float":
+            # Infinities are at distance 0 from themselves, and their difference is NaN.
+            return [F.when(more[0] == less[0], 0.0).otherwise(more[0] - less[0])]
+        if self.kind in ("integer", "timestamp"):
+            return [more[0].cast("decimal(20,0)") - less[0].cast("decimal(20,0)")]
+        if not self._is_wide:
+            return [more[0] - less[0]]
+        fraction = more[2] - less[2]
+        borrow = (fraction < 0).cast("int")
+        low = more[1] - less[1] - borrow.cast("decimal(1,0)")
+        borrow_high = (low < 0).cast("long")
+        return _words(
+            more[0] - less[0] - borrow_high,
+            low + borrow_high.cast("decimal(1,0)") * F.lit(_LOW),
+            fraction + borrow.cast("decimal(1,0)"),
+        )
+
+    def within(self, distance: list[Column], constant: int | float) -> Column:
+        """Tell whether a distance does not exceed a number of steps."""
+        if self.kind == "float":
+            return distance[0] <= F.lit(float(constant))
+        with localcontext(prec=100):
+            limit = Decimal(constant).scaleb(-self.scale)
+            whole, fraction = divmod(limit, 1)
+            high, low = divmod(whole, _LOW)
+        if self._is_wide:
+            if high >= 2**63:
+                return F.lit(True)
+            return F.struct(*distance) <= F.struct(*_words(F.lit(int(high)), F.lit(low), F.lit(fraction)))
+        if limit >= Decimal(10) ** (21 if self.kind != "decimal" else self.digits + 1 - self.scale):
+            return F.lit(True)
+        return distance[0] <= F.lit(limit)
+
+    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:
+        """Tell whether a distance does not exceed a row's own limit, which may be of any type that the spec allows."""
+        import pyarrow.types as pat
+
+        if pat.is_duration(data_type):
+            micros = _micros(limit)
+            ours = distance[0] * F.lit(_DAY_MICROS) if self.kind == "date" else distance[0]
+            return (micros >= 0) & (ours <= micros)
+        if pat.is_floating(data_type):
+            return ~F.isnan(limit) & (limit >= 0) & (distance[0] <= limit.cast("double"))
+        if self.kind == "float":
+            # The nearest float may be more than the limit, and the distance just that.
+            near = limit.cast("double")
+            exceeds = near.cast("decimal(20,0)") > limit.cast("decimal(20,0)")
+            return (limit >= 0) & ((distance[0] < near) | ((distance[0] == near) & ~exceeds))
+        if self.kind == "decimal":
+            words = distance if self._is_wide else _split(distance[0])
+            return (limit >= 0) & (F.struct(*words) <= F.struct(*_split(limit)))
+        return (limit >= 0) & (distance[0] <= limit.cast("decimal(20,0)"))
+
+
+def _micros(interval: Column) -> Column:
+    """Return an interval's microseconds as a decimal without a fraction."""
+    return (interval.cast("interval second").cast("decimal(20,6)") * 1_000_000).cast("decimal(20,0)")
+
+
+def _split(value: Column) -> list[Column]:
+    """Return a decimal, or an integer, as three words."""
+    fraction = value % F.lit(Decimal(1))
+    whole = (value - fraction).cast("decimal(38,0)")
+    return _words(F.call_function("div", whole, F.lit(_LOW)), whole % F.lit(_LOW), fraction)
+
+
+def _words(high: Column, low: Column, fraction: Column) -> list[Column]:
+    """Return three words in types that all of them can be compared in."""
+    return [high.cast("long"), low.cast("decimal(23,0)"), fraction.cast("decimal(38,37)")]

@@ -1,0 +1,133 @@
+"""The plan of an as-of join on Spark: what is known of the inputs, the choice, and the query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from juncture.inputs import kind_of, paths_of
+from juncture.planner.choose import Choice, Question, choose
+from juncture.planner.plan import Plan
+from juncture.planner.stats import Resources, Stats
+from juncture.spark.asof import Built, build, partition_count
+from juncture.spark.asof_native import has_native
+from juncture.spark.files import FileSide
+from juncture.spark.partition import Sample
+from juncture.spark.session import resources as resources_of
+from juncture.spark.sides import FrameSide, Side
+from juncture.spark.stats import Survey
+from juncture.spec.asof import Asof, ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["plan_asof"]
+
+_SENT = {"broadcast": "right", "broadcast_left": "left"}
+
+
+def plan_asof(
+    spec: Asof,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str = "auto",
+    session: SparkSession | None = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan an as-of join of DataFrames, or of Parquet files that Spark's tasks read.
+
+    Parameters
+    ----------
+    spec, left, right, algorithm, lazy, stats
+        As for `juncture.plan`.
+    session
+        Whose tasks read files; that of a DataFrame if None.
+
+    Raises
+    ------
+    SchemaError, PlanError, DataError
+        As `juncture.plan` does.
+    """
+    session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
+    resources = resources_of(session)
+    ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
+    join = spec.resolve(ours.schema, theirs.schema)
+    planning = _Planning(join, ours, theirs, stats, resources, lazy, has_native(session))
+    choice, built = planning.run(algorithm)
+    return Plan(
+        join=join,
+        engine="spark",
+        choice=choice,
+        stats=planning.survey.stats,
+        resources=resources,
+        jobs=(*planning.survey.jobs, *built.jobs),
+        details=built.details,
+        run=lambda _: built.frame,
+    )
+
+
+def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> Side:
+    if kind_of(table, name) == "path":
+        return FileSide.of(session, paths_of(table), resources.cores)
+    return FrameSide.of(table, name)
+
+
+class _Planning:
+    """The making of one plan, which looks at the inputs no closer than the choice needs."""
+
+    def __init__(
+        self,
+        join: ResolvedAsof,
+        left: Side,
+        right: Side,
+        given: Stats | None,
+        resources: Resources,
+        lazy: bool,
+        native: bool,
+    ) -> None:
+        self.join, self.left, self.right = join, left, right
+        self.resources = resources
+        self.lazy = lazy
+        self.native = native
+        self.survey = Survey(join, left, right, given)
+
+    def run(self, algorithm: str) -> tuple[Choice, Built]:
+        """Choose and build. What turns out too large to be sent is not chosen again."""
+        if not self.lazy and algorithm in ("auto", "hash", "range"):
+            self.survey.count()
+        choice = self._choose(algorithm)
+        if choice.algorithm in _SENT and not self.lazy and algorithm == "auto":
+            self.survey.measure("right" if choice.algorithm == "broadcast" else "left")
+            choice = self._choose(algorithm)
+        sample = None
+        if choice.algorithm in ("hash", "range") and not self.lazy and algorithm != "hash":
+            sample = self.survey.sample(self._partitions())
+            choice = self._choose(algorithm)
+        return choice, self._build(choice.algorithm, sample)
+
+    def _choose(self, algorithm: str) -> Choice:
+        question = Question(
+            join=self.join,
+            engine="spark",
+            stats=self.survey.stats,
+            resources=self.resources,
+            direct=isinstance(self.left, FileSide) and isinstance(self.right, FileSide),
+            lazy=self.lazy,
+            native=self.native,
+        )
+        return choose(question, algorithm)
+
+    def _partitions(self) -> int:
+        return partition_count(self.survey.stats, self.resources, self.resources.cores)
+
+    def _build(self, algorithm: str, sample: Sample | None) -> Built:
+        return build(
+            self.join,
+            self.left,
+            self.right,
+            algorithm=algorithm,
+            stats=self.survey.stats,
+            resources=self.resources,
+            sample=sample,
+        )

@@ -1,0 +1,188 @@
+"""What is known of the inputs before a join runs, and the jobs that it takes to know more.
+
+Nothing is looked at twice: what the caller gives, or files say in their footers, is taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.planner.stats import SideStats, Stats
+from juncture.spark.files import FileSide
+from juncture.spark.partition import Sample
+from juncture.spark.sides import FrameSide, Side
+from juncture.spark.transport import packets
+from juncture.spark.worker.keys import Coding, place
+from juncture.spark.worker.packets import Content, raise_error, read_packets
+from juncture.spark.worker.pick import Pick
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Survey"]
+
+Name = Literal["left", "right"]
+
+_VARIABLE_BYTES = 20
+"""Bytes of a string or a nested value that nobody has measured: Spark's own guess."""
+_SAMPLE_ROWS = 20_000
+_SAMPLE_ROWS_PER_PARTITION = 100
+_LEFT_WEIGHT = 2.0
+"""What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
+
+
+class Survey:
+    """What is known of two inputs so far.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its inputs.
+    given
+        What the caller knows.
+
+    Attributes
+    ----------
+    stats
+        What is known.
+    jobs
+        The jobs that have run for it, in words.
+    """
+
+    def __init__(self, join: ResolvedAsof, left: Side, right: Side, given: Stats | None) -> None:
+        self._join = join
+        self._sides: dict[Name, Side] = {"left": left, "right": right}
+        given = given or Stats()
+        self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
+        self.jobs: list[str] = []
+
+    def count(self) -> None:
+        """Count the rows of both sides where they are not known, in one job."""
+        counts: DataFrame | None = None
+        unknown = [name for name in self._sides if self._of(name).rows is None]
+        for name in unknown:
+            side = self._sides[name]
+            assert isinstance(side, FrameSide)
+            ours = side.frame.agg(F.count(F.lit(1)).alias("rows")).select(F.lit(name).alias("side"), "rows")
+            counts = ours if counts is None else counts.unionAll(ours)
+        if counts is None:
+            return
+        for row in counts.collect():
+            self._learn(row["side"], "count", rows=row["rows"])
+        self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
+
+    def measure(self, name: Name) -> None:
+        """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
+        side, known = self._sides[name], self._of(name)
+        if not isinstance(side, FrameSide) or known.sources.get("row_bytes") != "assumed" or not known.rows:
+            return
+        frame = side.frame.toDF(*(f"c{i}" for i in range(len(side.schema))))
+        sizes = [_size(F.col(f"c{i}"), field.type) for i, field in enumerate(side.schema)]
+        totals = frame.agg(*(F.sum(size).alias(f"s{i}") for i, size in enumerate(sizes) if size is not None)).collect()
+        fixed = sum(_width(field.type) for field, size in zip(side.schema, sizes, strict=True) if size is None)
+        self._learn(name, "measured", row_bytes=fixed + sum(total or 0 for total in totals[0]) // known.rows + 1)
+        self.jobs.append(f"measured the {name} side")
+
+    def sample(self, partitions: int) -> Sample:
+        """Sample keys and ``on`` of both sides, whose rows have been counted, in one job.
+
+        Parameters
+        ----------
+        partitions
+            How many are to be balanced by it.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        wanted = max(_SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
+        left, right = (self._picked(name, wanted) for name in self._sides)
+        found: dict[Content, list[pa.Table]] = {Content.LEFT: [], Content.RIGHT: []}
+        for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
+            if packet.content is Content.ERROR:
+                raise_error(packet)
+            found[packet.content].append(packet.rows)
+        parts = [self._weighed(name, tables) for name, tables in zip(self._sides, found.values(), strict=True)]
+        sample = Sample(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))
+        self.jobs.append(f"sampled {len(sample.hashes):,} rows of both sides")
+        return sample
+
+    def _picked(self, name: Name, wanted: int) -> DataFrame:
+        side, rows = self._sides[name], self._of(name).rows
+        assert rows is not None
+        by, on = self._columns(name)
+        fraction = min(1.0, wanted / max(rows, 1))
+        frame, feed = side.rows(list(dict.fromkeys((*by, on))), coded=by)
+        if isinstance(side, FrameSide) and fraction < 1:
+            frame, fraction = frame.sample(fraction=fraction, seed=0), 1.0
+        return packets(frame, Pick(feed, Content.LEFT if name == "left" else Content.RIGHT, fraction))
+
+    def _weighed(self, name: Name, tables: Sequence[pa.Table]) -> Sample:
+        """Return picked rows of one side as a sample, and learn from it."""
+        picked = sum(table.num_rows for table in tables)
+        by, on = self._columns(name)
+        coding = Coding.of(self._join)
+        places = [place(table, by, on, coding) for table in tables if table.num_rows]
+        hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes[valid] for hashes, _, valid in places)])
+        codes = np.concatenate([np.zeros(0, np.int64), *(codes[valid] for _, codes, valid in places)])
+        hottest = int(np.unique(hashes, return_counts=True)[1].max(initial=0))
+        self._learn(name, f"sample of {picked:,} rows", hottest_share=hottest / max(picked, 1))
+        weight = (self._of(name).rows or 0) / max(picked, 1) * (_LEFT_WEIGHT if name == "left" else 1.0)
+        return Sample(hashes, codes, np.full(len(hashes), weight))
+
+    def _columns(self, name: Name) -> tuple[tuple[str, ...], str]:
+        join = self._join
+        return (join.left_by, join.left_on) if name == "left" else (join.right_by, join.right_on)
+
+    def _of(self, name: Name) -> SideStats:
+        return self.stats.left if name == "left" else self.stats.right
+
+    def _learn(self, name: Name, source: str, **figures: Any) -> None:
+        """Note figures of a side, and where they come from."""
+        side = self._of(name)
+        sources = {**side.sources, **dict.fromkeys(figures, source)}
+        self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
+
+
+_FIELDS = ("hashes", "codes", "weights")
+
+
+def _known(side: Side, given: SideStats) -> SideStats:
+    """Return what is known of an input without a job."""
+    figures: dict[str, Any] = {}
+    sources = {**dict.fromkeys(("rows", "row_bytes", "hottest_share", "keys"), "given"), **given.sources}
+    if given.row_bytes is None:
+        variable = any(_size(F.lit(None), field.type) is not None for field in side.schema)
+        figures["row_bytes"] = sum(_width(field.type) for field in side.schema)
+        sources["row_bytes"] = "assumed" if variable else "by its types"
+    if isinstance(side, FileSide):
+        rows = side.footers.num_rows
+        if given.row_bytes is None:
+            figures["row_bytes"] = max(figures["row_bytes"], side.footers.bytes_of(side.schema.names) // max(rows, 1))
+        figures["rows"] = rows
+        sources["rows"] = "Parquet footers"
+    return replace(given, **figures, sources=sources)
+
+
+def _width(data_type: pa.DataType) -> int:
+    """Return about how many bytes a value takes."""
+    try:
+        return max(1, int(data_type.bit_width) // 8)
+    except ValueError:
+        return _VARIABLE_BYTES
+
+
+def _size(value: Column, data_type: pa.DataType) -> Column | None:
+    """Return the bytes of a value whose size varies, None of others."""
+    if pat.is_nested(data_type):
+        return F.octet_length(F.to_json(F.struct(value))).cast("long")
+    return F.octet_length(value).cast("long") if _width(data_type) == _VARIABLE_BYTES else None
