@@ -30,7 +30,9 @@ def _opened(one, draw):
         return one
     lower = None if one.lower is None else next_float(one.lower, -1, one.type.bits)
     upper = None if one.upper is None else next_float(one.upper, 1, one.type.bits)
-    return interval(one.type, lower, upper, lower_open=True, upper_open=True, nan=one.may_be_nan, null=one.may_be_null)
+    # Nothing is beyond infinity.
+    ends = {"lower_open": lower != one.lower, "upper_open": upper != one.upper}
+    return interval(one.type, lower, upper, **ends, nan=one.may_be_nan, null=one.may_be_null)
 
 
 @SOUND
