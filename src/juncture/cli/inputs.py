@@ -59,7 +59,7 @@ def as_parquet(path: str, *, side: str, named: str | None, nulls: Sequence[str],
     Parameters
     ----------
     path
-        A file, folder or glob of one format.
+        A file, folder or glob of one format; for Parquet also a URI.
     side
         ``"left"`` or ``"right"``.
     named, nulls
@@ -73,6 +73,8 @@ def as_parquet(path: str, *, side: str, named: str | None, nulls: Sequence[str],
         If the format is not known, or there is nothing to read.
     """
     file_format = format_of(path, named=named, argument=side.upper())
+    if "://" in path and file_format == "parquet":
+        return path
     files = _files(path, side)
     if file_format == "parquet":
         return path

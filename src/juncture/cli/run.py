@@ -71,7 +71,7 @@ def run(spec: Asof, request: Request) -> None:
         else:
             _write(plan, session, request.output, output_format)
         if request.report:
-            report = _report(plan, left, right, session)
+            report = _report(plan, left, right)
             messages().print(heading("Match report"), report_view(report, plan.join))
 
 
@@ -146,17 +146,10 @@ def _write_spark(plan: Plan, session: Any, target: Path, output_format: Format) 
     return rows
 
 
-def _report(plan: Plan, left: str, right: str, session: Any) -> MatchReport:
-    """Count what became of the left rows."""
+def _report(plan: Plan, left: str, right: str) -> MatchReport:
+    """Count what became of the left rows, in this process wherever the join ran: it reads the same files."""
+    from juncture.local.report import match_report
+    from juncture.local.scan import ParquetSource
+
     with step("Counting matches") as counting:
-        if session is None:
-            from juncture.local.report import match_report as match_report_here
-            from juncture.local.scan import ParquetSource
-
-            sources = ParquetSource([left]), ParquetSource([right])
-            return match_report_here(plan.join, *sources, progress=counting.phase)
-        from juncture.cli.spark import stages
-        from juncture.spark.report import match_report as match_report_on_spark
-
-        with stages(session, counting):
-            return match_report_on_spark(plan.join, session.read.parquet(left), session.read.parquet(right))
+        return match_report(plan.join, ParquetSource([left]), ParquetSource([right]), progress=counting.phase)

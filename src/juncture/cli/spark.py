@@ -39,6 +39,8 @@ def spark_session() -> Iterator[Any]:
     with tempfile.TemporaryFile() as log:
         with step("Starting Spark"), _standard_error_to(log):
             session = local_session("juncture")
+            # Spark's default is INT96, which has no zone: times would come back as others than went in.
+            session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         try:
             yield session
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
@@ -66,9 +67,10 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame) -> Match
     )
 
 
-def _column(name: str) -> Column:
-    """Return a column by its name, whatever characters that has."""
-    return F.col(f"`{name.replace('`', '``')}`")
+def _renamed(frame: DataFrame, schema: pa.Schema, names: dict[str, str]) -> DataFrame:
+    """Return columns under other names. They are found by position: names may hold dots, or differ in case only."""
+    safe = frame.toDF(*(f"c{position}" for position in range(len(schema))))
+    return safe.select(*(F.col(f"c{schema.get_field_index(name)}").alias(new) for new, name in names.items()))
 
 
 def _keys(join: ResolvedAsof, side: str) -> list[str]:
@@ -78,19 +80,19 @@ def _keys(join: ResolvedAsof, side: str) -> list[str]:
 
 def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     """Return the right rows that can match at all, once for each key and ``on``, with how many there are."""
-    columns = [_column(name).alias(key) for name, key in zip(join.right_by, _keys(join, "right"), strict=True)]
-    usable = _is_usable(join, _column(join.right_on))
-    for name in join.right_by:
-        usable = usable & _column(name).isNotNull()
-    selected = right.where(usable).select(*columns, _column(join.right_on).alias("right_on"))
-    return selected.groupBy(*selected.columns).agg(F.count("*").alias("tied"))
+    keys = _keys(join, "right")
+    names = {"right_on": join.right_on, **dict(zip(keys, join.right_by, strict=True))}
+    usable = _is_usable(join, F.col("right_on"))
+    for key in keys:
+        usable = usable & F.col(key).isNotNull()
+    return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
 def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame) -> DataFrame:
     """Return each left row's keys with the candidate that is nearest on the wanted side, however far."""
-    columns = [_column(name).alias(key) for name, key in zip(join.left_by, _keys(join, "left"), strict=True)]
+    names = {"left_on": join.left_on, **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
-        columns.append(_column(join.tolerance.column).alias("tolerance"))
+        names["tolerance"] = join.tolerance.column
     spec = Asof(
         left_on="left_on",
         right_on="right_on",
@@ -99,8 +101,7 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame) -> Data
         direction=join.spec.direction,
         allow_exact_matches=join.spec.allow_exact_matches,
     )
-    frame = left.select(_column(join.left_on).alias("left_on"), *columns)
-    joined: DataFrame = plan_asof(spec, frame, candidates).execute()
+    joined: DataFrame = plan_asof(spec, _renamed(left, join.left_schema, names), candidates).execute()
     return joined
 
 
