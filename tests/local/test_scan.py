@@ -1,0 +1,199 @@
+"""Sources: which files a path leads to, how parts are read, what statistics tell, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture.errors import DataError
+from juncture.local import asof, scan
+from juncture.local.scan import ParquetSource, TableSource
+
+TABLE = pa.table({"ts": pa.array(range(10), pa.int64()), "k": list("aabbccddee"), "v": [i / 2 for i in range(10)]})
+
+
+def rows(source, columns=("ts",), coded=()):
+    batches = [b for part in range(len(source.part_rows)) for b in source.read(part, list(columns), coded)]
+    return [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+
+
+def test_a_table_is_cut_into_slices(monkeypatch):
+    monkeypatch.setattr(scan, "_SLICE_ROWS", 4)
+    source = TableSource(TABLE)
+    assert source.part_rows == [4, 4, 2]
+    assert source.bounds.tolist() == [0, 4, 8, 10]
+    assert rows(source, ["v", "ts"]) == list(zip(TABLE["v"].to_pylist(), range(10), strict=True))
+    assert source.bytes_of(["ts"]) == 80
+
+
+def test_a_table_without_rows_has_no_parts():
+    source = TableSource(TABLE.slice(0, 0))
+    assert (source.part_rows, source.num_rows) == ([], 0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder as Spark writes it: parts at two depths, markers, and hidden files that are not Parquet at all."""
+    (tmp_path / "deep").mkdir()
+    pq.write_table(TABLE.slice(0, 4), tmp_path / "part-0.snappy.parquet", row_group_size=3)
+    pq.write_table(TABLE.slice(4, 4), tmp_path / "part-1.PARQUET")
+    pq.write_table(TABLE.slice(8), tmp_path / "deep" / "x.parquet")
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / ".part-0.snappy.parquet.crc").write_text("crc")
+    (tmp_path / "_metadata.parquet").write_text("not a table")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ([""], [8, 9, *range(8)]),
+        (["part-1.PARQUET"], [4, 5, 6, 7]),
+        (["*.parquet"], [0, 1, 2, 3]),
+        (["**/*.parquet"], [8, 9, 0, 1, 2, 3]),
+        (["part-?.*"], list(range(8))),
+        (["de*"], [8, 9]),
+        (["part-1.PARQUET", "deep", "part-1.PARQUET"], [4, 5, 6, 7, 8, 9, 4, 5, 6, 7]),
+    ],
+)
+def test_paths_lead_to_files(folder, paths, expected):
+    source = ParquetSource([f"{folder}/{path}" for path in paths])
+    assert [row[0] for row in rows(source)] == expected
+
+
+def test_a_relative_glob(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    assert ParquetSource([f"{folder.name}/part-*"]).num_rows == 8
+
+
+def test_a_uri(folder):
+    assert ParquetSource([f"file://{folder}/deep"]).num_rows == 2
+
+
+def test_row_groups_are_parts_and_can_be_chosen(folder):
+    path = f"{folder}/part-0.snappy.parquet"
+    assert ParquetSource([path]).part_rows == [3, 1]
+    chosen = ParquetSource([path], row_groups=[[1]])
+    assert rows(chosen) == [(3,)]
+    assert chosen.bounds.tolist() == [0, 1]
+
+
+def test_a_long_row_group_comes_in_batches(folder, monkeypatch):
+    monkeypatch.setattr(scan, "BATCH_ROWS", 2)
+    source = ParquetSource([f"{folder}/part-1.PARQUET"])
+    assert [batch.num_rows for batch in source.read(0, ["ts"])] == [2, 2]
+
+
+def test_strings_may_come_coded(folder):
+    source = ParquetSource([f"{folder}/part-1.PARQUET"])
+    [batch] = source.read(0, ["k", "ts"], coded=["k", "ts"])
+    assert pa.types.is_dictionary(batch.schema.field("k").type)
+    assert batch.column("k").to_pylist() == ["c", "c", "d", "d"]
+    [batch] = source.read(0, ["k"])
+    assert batch.schema.field("k").type == pa.string()
+
+
+def test_bytes_come_from_the_footers(folder):
+    source = ParquetSource([f"{folder}/deep"])
+    assert 0 < source.bytes_of(["ts"]) < source.bytes_of(["ts", "k", "v"])
+    assert source.value_bytes("ts") == source.bytes_of(["ts"]) / 2
+
+
+@pytest.mark.parametrize(
+    ("values", "data_type"),
+    [
+        ([3, None, -7], pa.int64()),
+        ([3, None, -7], pa.int16()),
+        ([1.5, float("nan"), -2.0], pa.float64()),
+        ([date(2024, 1, 2), date(1969, 1, 1)], pa.date32()),
+        ([datetime(2024, 1, 1), datetime(1900, 1, 1)], pa.timestamp("us")),
+        ([1_700_000_000_000_000_001, -5], pa.timestamp("ns", "UTC")),
+        ([datetime(2024, 1, 1), datetime(2025, 1, 1)], pa.timestamp("ms", "Europe/Paris")),
+    ],
+)
+def test_extents_are_those_of_the_statistics(tmp_path, values, data_type):
+    array = pa.array(values, pa.int64()).cast(data_type) if data_type.bit_width == 64 and values[-1] == -5 else None
+    array = pa.array(values, data_type) if array is None else array
+    pq.write_table(pa.table({"ts": array}), tmp_path / "a.parquet")
+    extent = ParquetSource([str(tmp_path)]).extent(0, "ts")
+    present = array.drop_null()
+    if pa.types.is_floating(data_type):
+        present = pa.array([v for v in present.to_pylist() if v == v], data_type)
+    ordered = present.sort()
+    assert extent.type == data_type
+    assert extent.equals(pa.concat_arrays([ordered[:1], ordered[-1:]]))
+
+
+def test_extents_that_are_not_known(tmp_path):
+    table = pa.table({"ts": pa.array([None], pa.int64()), "s": ["a"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    source = ParquetSource([str(tmp_path)])
+    assert source.extent(0, "ts") is None
+    assert source.extent(0, "s") is None
+    assert TableSource(table).extent(0, "ts") is None
+
+
+@pytest.mark.parametrize(
+    ("direction", "tolerance", "skipped"),
+    [
+        ("backward", None, 2),
+        ("backward", 5, 5),
+        ("backward", 30, 2),
+        ("forward", None, 3),
+        ("forward", 1, 5),
+        ("nearest", None, 0),
+        ("nearest", 12, 3),
+        ("backward", "limit", 4),
+    ],
+)
+def test_row_groups_that_cannot_match_are_not_read(tmp_path, direction, tolerance, skipped):
+    # Row groups hold 0-9, 10-19, 20-29, 30-39, 40-49 and 50-59; the left rows are at 35 and 36.
+    right = pa.table({"ts": pa.array(range(60), pa.int64()), "v": list(range(60))})
+    pq.write_table(right, tmp_path / "right.parquet", row_group_size=10)
+    left = pa.table({"ts": pa.array([35, 36], pa.int64()), "limit": pa.array([3, 8], pa.int64())})
+    spec = jn.Asof(on="ts", direction=direction, tolerance=tolerance)
+    join = spec.resolve(left.schema, right.schema)
+    table, report = asof.join(join, TableSource(left), ParquetSource([str(tmp_path)]))
+    assert report.parts_skipped == skipped
+    assert table["v"].to_pylist() == [35, 36]
+
+
+def test_a_path_that_leads_nowhere(tmp_path):
+    for path in ("missing.parquet", "missing/*.parquet", ""):
+        with pytest.raises(DataError, match="leads to no Parquet file"):
+            ParquetSource([f"{tmp_path}/{path}"])
+
+
+def test_a_file_that_is_cut_off(folder):
+    path = folder / "part-1.PARQUET"
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=r"part-1\.PARQUET.*cut off or damaged"):
+        ParquetSource([str(folder)])
+
+
+def test_a_file_that_vanishes_after_it_was_opened(folder):
+    source = ParquetSource([str(folder)])
+    (folder / "part-1.PARQUET").unlink()
+    with pytest.raises(DataError, match=r"part-1\.PARQUET"):
+        rows(source)
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (TABLE.drop(["v"]), "'v' is missing"),
+        (TABLE.set_column(2, "v", TABLE["ts"]), "'v' is int64 instead of double"),
+        (TABLE.append_column("w", TABLE["ts"]), "'w' is only there"),
+        (TABLE.select(["v", "k", "ts"]), "another order"),
+    ],
+)
+def test_files_of_different_schemas(folder, other, difference):
+    pq.write_table(other, folder / "z.parquet")
+    with pytest.raises(DataError, match=difference) as raised:
+        ParquetSource([str(folder)])
+    assert "z.parquet" in str(raised.value)

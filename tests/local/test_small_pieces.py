@@ -1,0 +1,128 @@
+"""What happens at large sizes, brought about at small ones: many parts, stripes, pieces and floods of ties."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import juncture as jn
+from juncture import reference
+from juncture.errors import DataError
+from juncture.local import asof, columns, probe, scan, sorting
+from juncture.local.scan import TableSource
+from strategies import Example, examples
+from support.tables import difference, read_table
+
+
+@pytest.fixture(params=[1, 6], ids=lambda most: f"ties-{most}")
+def small(request, monkeypatch):
+    """Cut everything small, so that a few rows make many pieces."""
+    monkeypatch.setattr(scan, "_SLICE_ROWS", 2)
+    monkeypatch.setattr(columns, "_SLICE_ROWS", 3)
+    monkeypatch.setattr(columns, "_SLICE_LEAST", 1)
+    monkeypatch.setattr(sorting, "_SLICE_LEAST", 1)
+    monkeypatch.setattr(probe, "_BATCH_ROWS", 5)
+    monkeypatch.setattr(probe, "_BATCH_ROWS_LEAST", 3)
+    monkeypatch.setattr(probe, "_PARTITION_SLOTS", 2)
+    monkeypatch.setattr(probe, "_TIES_ROOM", 1)
+    monkeypatch.setattr(probe, "_TIES_MOST", request.param)
+
+
+def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int | None) -> None:
+    join = example.resolve()
+    left, right = TableSource(example.left), TableSource(example.right)
+    arguments = {"algorithm": algorithm, "threads": threads, "memory_bytes": memory_bytes}
+    try:
+        expected = reference.asof(join, example.left, example.right)
+    except DataError:
+        with pytest.raises(DataError, match="compete"):
+            asof.join(join, left, right, **arguments)
+        return
+    table, report = asof.join(join, left, right, **arguments)
+    problem = difference(table, expected, ordered=True)
+    assert problem is None, problem
+    reasons = (report.null_on, report.null_key, report.unknown_key, report.nothing_there, report.too_far)
+    assert min(reasons) >= 0
+    assert report.left_rows == report.matched + sum(reasons) == example.left.num_rows
+
+
+@pytest.mark.parametrize("algorithm", ["probe", "merge"])
+@given(
+    example=examples(rows=24),
+    threads=st.integers(1, 3),
+    memory_bytes=st.sampled_from([None, 1, 400]),
+)
+def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, memory_bytes):
+    check(example, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes)
+
+
+@given(
+    example=examples(rows=40),
+    threads=st.integers(1, 3),
+    matches=st.integers(1, 4),
+    ons=st.lists(st.integers(0, 2), min_size=40, max_size=40),
+)
+def test_floods_of_ties_are_settled(small, example, threads, matches, ons):
+    # One value of `on` in most rows, and any payload to decide.
+    right = example.right.append_column("tie", pa.array(ons[: example.right.num_rows], pa.int64()))
+    left = pa.table({"ts": pa.array([0, 1, 2, 5], pa.int64())})
+    right = right.append_column("at", pa.array([on // 2 for on in ons[: right.num_rows]], pa.int64()))
+    spec = replace(
+        example.spec, on=None, left_on="ts", right_on="at", by=None, left_by=None, right_by=None, tolerance=None,
+        order_by=(), matches=matches, suffix="_other",
+    )  # fmt: skip
+    check(Example(spec, left, right), algorithm="probe", threads=threads, memory_bytes=None)
+
+
+@pytest.mark.parametrize("how", ["left", "full", "semi"])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "a: int64\nnull\n-9223372036854775808\n-9223372036854775808\nnull",
+        "a: string | b: int64\ncommon-prefix-1 | 5\ncommon-prefix-2 | 1\ncommon-prefix-2 | 2\nc | 9",
+        "a: float64 | b: bool | c: uint64\nnan | true | 1\nnan | false|2\nnan | true|18446744073709551615\n1|true|3",
+        "a: list<int64> | b: int64\n[1] | 1\n[1, 2] | 2\n[] | 3\n[1, 2] | 4",
+        "a: int8 | b: int8 | c: int8 | d: int8 | e: int8\n1|1|1|1|1\n1|1|1|1|3\n1|1|1|1|2\n1|1|1|0|9",
+    ],
+)
+def test_ties_that_codes_cannot_tell_apart(small, payload, how):
+    right = read_table(payload)
+    right = right.append_column("ts", pa.array([7] * right.num_rows, pa.int64()))
+    left = pa.table({"ts": pa.array([7, 6, 8], pa.int64())})
+    for matches in (1, 2, 3, 5):
+        spec = jn.Asof(on="ts", how=how, matches=matches)
+        check(Example(spec, left, right), algorithm="probe", threads=1, memory_bytes=None)
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+@pytest.mark.parametrize("keys", [1, 3])
+def test_rows_that_fall_between_stripes(small, direction, keys):
+    chance = random.Random(keys)
+
+    def table(rows: int, name: str) -> pa.Table:
+        # Bursts, so that most buckets are empty and rows belong to slots of a later or earlier bucket.
+        on = [chance.choice([0, 1_000, 5_000, 5_100, 90_000]) + chance.randint(0, 80) for _ in range(rows)]
+        by = [chance.randrange(keys) for _ in range(rows)]
+        return pa.table({"ts": on, "k": by, name: list(range(rows))})
+
+    left, right = table(250, "a"), table(300, "b")
+    for exact in (True, False):
+        spec = jn.Asof(on="ts", by="k", direction=direction, allow_exact_matches=exact)
+        for threads in (1, 3):
+            check(Example(spec, left, right), algorithm="probe", threads=threads, memory_bytes=None)
+
+
+def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
+    monkeypatch.setattr(scan, "_SLICE_ROWS", 4)
+    left = pa.table({"ts": pa.array(range(10), pa.int64())})
+    right = pa.table({"ts": pa.array(range(10), pa.int64()), "v": list(range(10))})
+    join = jn.Asof(on="ts").resolve(left.schema, right.schema)
+    for memory_bytes, times in ((None, 1), (1, 3)):
+        table, report = asof.join(join, TableSource(left), TableSource(right), threads=1, memory_bytes=memory_bytes)
+        assert report.right_rows_read == 10 * times
+        assert table["v"].to_pylist() == list(range(10))

@@ -1,0 +1,140 @@
+"""Streams that are kept in memory or on disk, and what is left behind: nothing."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture.errors import StateError
+from juncture.local import spill as module
+from juncture.local.spill import SpillFolder, SpooledSource
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])
+
+
+def batches(sizes):
+    number = 0
+    for size in sizes:
+        ids = range(number, number + size)
+        yield pa.record_batch(
+            [
+                pa.array(ids, pa.int64()),
+                [f"name-{i}" for i in ids],
+                pa.array([[i % 7] for i in ids], pa.list_(pa.int8())),
+            ],
+            schema=SCHEMA,
+        )
+        number += size
+
+
+def read_all(source, columns):
+    parts = [list(source.read(part, columns)) for part in range(len(source.part_rows))]
+    assert [sum(batch.num_rows for batch in part) for part in parts] == source.part_rows
+    table = pa.Table.from_batches([b for part in parts for b in part], pa.schema([SCHEMA.field(c) for c in columns]))
+    return table.to_pydict()
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@given(
+    sizes=st.lists(st.integers(0, 40), max_size=8),
+    memory_bytes=st.sampled_from([0, 500, 10**9]),
+    part_rows=st.sampled_from([1, 7, 1000]),
+    part_bytes=st.sampled_from([1, 10**9]),
+)
+def test_a_stream_is_read_again_as_it_came(sizes, memory_bytes, part_rows, part_bytes):
+    with pytest.MonkeyPatch.context() as patch, SpillFolder() as folder:
+        patch.setattr(module, "_PART_ROWS", part_rows)
+        patch.setattr(module, "_PART_BYTES", part_bytes)
+        source = SpooledSource(SCHEMA, batches(sizes), folder, memory_bytes)
+        whole = pa.Table.from_batches(batches(sizes), SCHEMA)
+        assert source.num_rows == whole.num_rows
+        for columns in (["tags", "ts"], ["name"], ["ts", "name", "tags"]):
+            assert read_all(source, columns) == whole.select(columns).to_pydict()
+        assert folder.spilled_bytes > 0 or memory_bytes > 0 or whole.num_rows == 0
+
+
+def test_within_the_limit_nothing_is_written(scratch):
+    with SpillFolder() as folder:
+        SpooledSource(SCHEMA, batches([10, 10]), folder, 10**6)
+        assert folder.spilled_bytes == 0
+        assert list(scratch.iterdir()) == []
+
+
+def test_beyond_the_limit_the_rest_is_written_and_removed(scratch):
+    with SpillFolder() as folder:
+        source = SpooledSource(SCHEMA, batches([10, 10]), folder, 0)
+        [made] = scratch.iterdir()
+        assert made.name.startswith("juncture-spill-")
+        assert folder.spilled_bytes > 0
+        assert source.bytes_of(["ts"]) > 0
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_errors_and_interrupts_leave_nothing(scratch, error):
+    def broken():
+        yield from batches([10])
+        raise error
+
+    with pytest.raises(error), SpillFolder() as folder:
+        SpooledSource(SCHEMA, broken(), folder, 0)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_folder_that_nobody_closes_is_removed_with_its_owner(scratch):
+    folder = SpillFolder()
+    SpooledSource(SCHEMA, batches([10]), folder, 0)
+    assert list(scratch.iterdir()) != []
+    del folder
+    gc.collect()
+    assert list(scratch.iterdir()) == []
+
+
+class FullDisk:
+    """A file on a disk without room for more than some bytes."""
+
+    def __init__(self, path: str, mode: str, room: int = 600) -> None:
+        self._file = Path(path).open(mode)  # noqa: SIM115 - closed by whoever opened this
+        self._room = room
+        self.closed = False
+
+    def write(self, content: bytes) -> int:
+        if self._file.tell() + len(content) > self._room:
+            raise OSError(28, "No space left on device")
+        return self._file.write(content)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        self.closed = True
+
+
+@pytest.mark.parametrize("room", [0, 600, 2_000])
+def test_no_space_left(scratch, monkeypatch, room):
+    monkeypatch.setattr(module.pa, "OSFile", lambda path, mode: pa.PythonFile(FullDisk(path, mode, room), mode="w"))
+    with pytest.raises(StateError, match="No space left on device") as raised, SpillFolder() as folder:
+        SpooledSource(SCHEMA, batches([10] * 50), folder, 0)
+    assert str(scratch) in str(raised.value)
+    assert "TMPDIR" in str(raised.value)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    with pytest.raises(StateError, match="missing"), SpillFolder(tmp_path / "missing") as folder:
+        SpooledSource(SCHEMA, batches([1]), folder, 0)
