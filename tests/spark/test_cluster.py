@@ -1,0 +1,67 @@
+"""Joins on a standalone cluster: the loss of a worker in mid-join."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from support.cluster import standalone_cluster, wait_for
+
+SCRIPT = Path(__file__).parents[1] / "support" / "cluster_join.py"
+
+
+def write_side(path: Path, rows: int, keys: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    table = pa.table(
+        {
+            "ts": generator.integers(0, 10 * rows, rows),
+            "key": generator.integers(0, keys, rows),
+            "value": generator.random(rows),
+        }
+    )
+    path.mkdir()
+    for part in range(4):
+        pq.write_table(table.slice(part * rows // 4, rows // 4), path / f"{part}.parquet")
+
+
+def start_join(url: str, folder: Path, **options: Any) -> subprocess.Popen[bytes]:
+    paths = [str(folder / name) for name in ("left", "right", "joined")]
+    return subprocess.Popen([sys.executable, str(SCRIPT), url, *paths, json.dumps(options)])
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in table.column_names])
+
+
+@pytest.mark.parametrize("algorithm", ["range", "hash"])
+def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, algorithm: str) -> None:
+    for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
+        write_side(tmp_path / name, rows, keys=3, seed=seed)
+    spec = jn.Asof(on="ts", by="key", how="left")
+    with standalone_cluster(tmp_path / "cluster", memory="1g") as cluster:
+        settings = {"spark.executor.memory": "600m", "spark.cores.max": "2"}
+        running = start_join(cluster.url, tmp_path, spec=spec.to_dict(), algorithm=algorithm, settings=settings)
+        try:
+            victim = cluster.workers[0]
+            wait_for(lambda: victim.has_shuffled() or running.poll() is not None, "shuffle data of the first worker")
+            assert running.poll() is None
+            victim.kill()
+            assert running.wait(timeout=300) == 0
+        finally:
+            running.kill()
+            running.wait()
+        assert victim.process.wait() != 0
+    joined = pq.read_table(tmp_path / "joined")
+    expected = jn.plan(str(tmp_path / "left"), str(tmp_path / "right"), spec).execute()
+    assert pc.count(joined["value_right"]).as_py() > 0
+    assert in_order(joined).equals(in_order(expected))
