@@ -19,6 +19,9 @@ that decide.
 """
 
 
+RAISED = "[USER_RAISED_EXCEPTION] juncture.errors.DataError: Right rows tie. SQLSTATE: P0001\n\tat org.apache.spark"
+
+
 def run(error, *arguments):
     app = typer.Typer(cls=ReportingGroup, pretty_exceptions_enable=False)
 
@@ -57,6 +60,12 @@ def test_an_error_that_a_spark_worker_raised():
         "  Right rows tie for left row 3. Name order_by columns",
         "that decide.",
     ]
+
+
+def test_an_error_that_a_query_raised():
+    result = run(RuntimeError(RAISED))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == ["Problem in the data", "  Right rows tie."]
 
 
 def test_an_error_that_nobody_foresaw():

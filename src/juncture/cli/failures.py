@@ -34,7 +34,10 @@ _TITLES = {
     "StateError": "No room to work in",
 }
 
-_CARRIED = re.compile(r"juncture\.errors\.(\w+): (.+?)(?:\n\s*\n|\n'|\n\s+at |', from|$)", re.DOTALL)
+_CARRIED = re.compile(
+    r"juncture\.errors\.(\w+): (.+?)(?:\s+SQLSTATE: \w{5}\b|\n\s*\n|\n'|\n\s+at |', from|$)", re.DOTALL
+)
+"""An error of ours in the text of one of Spark's, which goes on in one of several ways."""
 
 
 class ReportingGroup(TyperGroup):

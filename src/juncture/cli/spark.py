@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -41,10 +42,13 @@ def spark_session() -> Iterator[Any]:
             session = local_session("juncture")
             # Spark's default is INT96, which has no zone: times would come back as others than went in.
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        # PySpark logs every error that it raises, and the command shows it too.
+        logging.disable(logging.CRITICAL)
         try:
             yield session
         finally:
             session.stop()
+            logging.disable(logging.NOTSET)
 
 
 @contextmanager
