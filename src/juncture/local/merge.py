@@ -16,9 +16,9 @@ from juncture.kernels import asof as kernels
 from juncture.kernels.sort import mark_runs
 from juncture.local.keys import EMPTY
 from juncture.local.probe import Direction, Right
-from juncture.local.sorting import ROWS_MOST, Slots, sort_slots
+from juncture.local.sorting import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.local.threads import Threads
-from juncture.local.ties import tie_ranks
+from juncture.local.ties import tie_keys
 
 __all__ = ["merge"]
 
@@ -53,7 +53,7 @@ def merge(
     repeated = mark_runs(ordered.on[: len(ordered)], ordered.starts, ends)
     sorted_pointers = pointers[ordered.rows]
     if repeated and right.ties != "ignore":
-        _order_ties(sorted_pointers, ends, right)
+        _order_ties(sorted_pointers, ends, right, threads)
     work = partial(_merge_range, slots, ordered, sorted_pointers, ends)
     best = []
     for direction in directions:
@@ -87,7 +87,7 @@ def _load(right: Right, threads: Threads) -> tuple[Rows, Ints, Ints]:
     return keys, on, pointers
 
 
-def _order_ties(pointers: Ints, ends: Rows, right: Right) -> None:
+def _order_ties(pointers: Ints, ends: Rows, right: Right, threads: Threads) -> None:
     """Order the rows within each run of equal key and ``on``, the winner last."""
     inside = np.ones(len(ends), np.bool_)
     inside[1:] = ends[1:] == ends[:-1]
@@ -95,8 +95,8 @@ def _order_ties(pointers: Ints, ends: Rows, right: Right) -> None:
     inside[:1] = ends[:1] > 1
     places = np.flatnonzero(inside)
     tied = pointers[places]
-    order = np.lexsort((tied, tie_ranks(right.source, right.tie_columns, tied), ends[places]))
-    pointers[places] = tied[order]
+    keys = tie_keys(right.source, right.tie_columns, tied, threads)
+    pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], threads)]
 
 
 def _merge_range(

@@ -23,7 +23,7 @@ from juncture.local.codes import float_codes
 from juncture.local.forms import form_of
 from juncture.spec.schema import plain_type
 
-__all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "ranks"]
+__all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "order_keys"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,41 +38,42 @@ class UndecidedError(Exception):
     """Two values of a column have the same code after all, so that equal codes do not mean equal rows."""
 
 
-def ranks(table: pa.Table) -> Ints:
-    """Return a number for each row, greater for rows that win; equal for equal rows.
+def order_keys(table: pa.Table) -> list[Ints]:
+    """Return numbers to order rows by, the most significant first: rows that win have greater ones.
 
     Notes
     -----
-    Sorts the distinct values of each column; those of nested types one by one in Python.
+    The distinct values of strings and long decimals are sorted by Arrow, those of nested types one by one in Python.
     """
-    total = np.zeros(table.num_rows, np.int64)
-    for column in table.columns:
-        codes = _ranks_of(column)
-        pairs = total * np.int64(max(int(codes.max(initial=0)), 0) + 1) + codes
-        total = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
-    return total
+    return [key for column in table.columns for key in _keys_of(column)]
 
 
-def _ranks_of(column: pa.ChunkedArray) -> Ints:
-    """Return the dense rank of each value of a column, 0 for null."""
+def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
+    """Return the numbers of a column; those of nulls are the least."""
     if column.num_chunks == 0 or pat.is_null(plain_type(column.type)):
-        return np.zeros(len(column), np.int64)
+        return []
     chunks = [plain(chunk) for chunk in column.chunks]
     if pat.is_nested(chunks[0].type) or pat.is_interval(chunks[0].type):
         timeless = without_times(chunks[0].type)
-        return _nested_ranks([value for chunk in chunks for value in chunk.cast(timeless).to_pylist()])
+        return [_nested_ranks([value for chunk in chunks for value in chunk.cast(timeless).to_pylist()])]
     if _prefix_kind(chunks[0].type) == "whole":
         codes = np.concatenate([_whole_codes(chunk) for chunk in chunks])
-        ranked = np.unique(codes, return_inverse=True)[1] + 1
     else:
-        wide = {True: pa.large_binary(), False: chunks[0].type}[_is_text(chunks[0].type)]
-        encoded = pa.concat_arrays([chunk.cast(wide) for chunk in chunks]).dictionary_encode()
-        distinct = encoded.dictionary
-        rank_of = np.empty(len(distinct) + 1, np.int64)
-        rank_of[pc.array_sort_indices(distinct).to_numpy()] = np.arange(1, len(distinct) + 1)
-        ranked = rank_of[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+        codes = _text_ranks(chunks)
+    if column.null_count == 0 and not any(chunk.null_count for chunk in chunks):
+        return [codes]
     present = np.concatenate([np.ones(len(c), np.bool_) if (v := validity(c)) is None else v for c in chunks])
-    return np.where(present, ranked, 0).astype(np.int64)
+    return [present.astype(np.int64), np.where(present, codes, 0)]
+
+
+def _text_ranks(chunks: list[pa.Array]) -> Ints:
+    """Return the ranks of strings, binary or long decimals; those of nulls are anything."""
+    wide = pa.large_binary() if _is_text(chunks[0].type) else chunks[0].type
+    encoded = pa.concat_arrays([chunk.cast(wide) for chunk in chunks]).dictionary_encode()
+    rank_of = np.empty(len(encoded.dictionary) + 1, np.int64)
+    rank_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    ranks: Ints = rank_of[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    return ranks
 
 
 def _nested_ranks(values: list[Any]) -> Ints:

@@ -322,13 +322,15 @@ class _Pass:
             ties = self.ties[which].drain(self.best[which])
             if self.right.may_flood and len(ties) > _TIES_MOST // 2:
                 raise TieFloodError
-            settle(self.best[which], ties, self.right.source, self.right.tie_columns, within=False)
+            # The other threads wait, and must not be asked for help.
+            with Threads(1) as alone:
+                settle(self.best[which], ties, self.right.source, self.right.tie_columns, alone, within=False)
 
     def finish(self, threads: Threads) -> None:
         """Settle what is tied, and spread the candidates over the slots that they serve."""
         for direction, best, ties in zip(self.directions, self.best, self.ties, strict=True):
             if self.right.ties != "ignore" and not self.right.decided:
-                settle(best, ties.drain(best), self.right.source, self.right.tie_columns, within=True)
+                settle(best, ties.drain(best), self.right.source, self.right.tie_columns, threads, within=True)
             fill = partial(_spread, best, self.slots.starts, direction)
             threads.run(fill, self.slots.group_ranges(threads))
 

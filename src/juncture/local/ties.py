@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from juncture.kernels.asof import NOWHERE
 from juncture.local.columns import gather
-from juncture.local.order import ranks
+from juncture.local.order import order_keys
 from juncture.local.scan import Source
+from juncture.local.sorting import order_of
 from juncture.local.threads import Threads
 
-__all__ = ["Ties", "settle", "tie_ranks"]
+__all__ = ["Ties", "settle", "tie_keys"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,15 +46,16 @@ class Ties:
         return live
 
 
-def tie_ranks(source: Source, columns: tuple[str, ...], pointers: Ints) -> Ints:
-    """Return a number for each row that a pointer names, greater for those that win ties."""
-    if not columns:
-        return np.zeros(len(pointers), np.int64)
-    with Threads(1) as alone:
-        return ranks(pa.table(gather(source, columns, pointers, alone), names=list(map(str, range(len(columns))))))
+def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, threads: Threads) -> list[Ints]:
+    """Return numbers to order the rows by that pointers name, the most significant first; greater ones win ties.
+
+    Of rows that are equal, the later one wins.
+    """
+    table = pa.table(gather(source, columns, pointers, threads), names=list(map(str, range(len(columns)))))
+    return [*order_keys(table), pointers]
 
 
-def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], *, within: bool) -> None:
+def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], threads: Threads, *, within: bool) -> None:
     """Give tied places to the rows that win them.
 
     Parameters
@@ -64,12 +66,14 @@ def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], *, 
         What `Ties.drain` returned.
     source, columns
         The right side, and what decides, the first column first.
+    threads
+        Who works.
     within
         Whether to order rows that tie with each other inside the places, too.
 
     Notes
     -----
-    Reads the columns of the tied rows only. Sorts them: some 100 bytes and 1 µs for each.
+    Reads the columns of the tied rows only, and sorts them: some 100 bytes and 0.2 µs for each.
     """
     places = best.shape[1]
     slots, ranks_here = ties[:, SLOT], ties[:, RANK]
@@ -79,11 +83,11 @@ def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], *, 
     pointer = np.concatenate([best[held_slots, held_places, -1], ties[:, POINTER]])
     if len(slot) == 0:
         return
-    decided = tie_ranks(source, columns, pointer)
-    order = np.lexsort((~pointer, ~decided, ~rank, slot))
+    keys = tie_keys(source, columns, pointer, threads)
+    order = order_of([slot, ~rank, *(~key for key in keys)], threads)
     # The places of a slot and rank are consecutive, and as many as it has: the winners take them in order.
     place = np.concatenate([held_places, np.full(len(ties), places)])
-    targets = np.lexsort((place, ~rank, slot))
+    targets = order_of([slot, ~rank, place], threads)
     free = place[targets] < places
     run = _runs(slot[order], rank[order])
     winners = _first_of_runs(run, _counts_of_runs(_runs(slot[targets], rank[targets])[free], run))
