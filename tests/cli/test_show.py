@@ -80,7 +80,7 @@ def test_a_report():
     assert rows["matched"] == ["190", "95.00%"]
     assert rows["unmatched"] == ["10", "5.00%"]
     assert rows["no key"][0] == "2"
-    assert rows["too old"][0] == "0"
+    assert rows["too old"] == ["0", "0.00%", "more", "than", "2h", "away"]
     assert "staleness  min 0s, median 30m, 90% 1h, 99% 1h, max 2h" in text
 
 

@@ -24,6 +24,7 @@ _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2
 _SHOWN = ("departure", "origin", "observed", "temp", "wind_speed", "visib", "carrier", "flight", "dest")
 
 _ROWS_SHOWN = 5
+_ROW_GROUP_ROWS = 50_000
 
 _MARK = "_juncture_demo"
 """A file in the output that says that a demo made it; engines skip names that start with an underscore."""
@@ -47,7 +48,8 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="juncture-") as folder:
         with step("Reading flights and weather"):
             left, right = Path(folder, "flights.parquet"), Path(folder, "weather.parquet")
-            pq.write_table(flights(), left)
+            # Spark cuts files between row groups: with several, all cores have something to do.
+            pq.write_table(flights(), left, row_group_size=_ROW_GROUP_ROWS)
             pq.write_table(weather(), right)
         with spark_session() as session, replacing(output) as fresh:
             departures, observations = (session.read.parquet(str(path)) for path in (left, right))

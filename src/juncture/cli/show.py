@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from juncture.planner.report import Distances, MatchReport
-from juncture.spec.asof import ResolvedAsof
+from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.duration import format_duration
 
 __all__ = ["count", "heading", "print_plan", "report_view", "rows_view"]
@@ -134,7 +134,7 @@ def report_view(report: MatchReport, join: ResolvedAsof) -> RenderableType:
 
     def line(label: str, rows: int, why: str = "", *, share: bool = True) -> None:
         part = f"{rows / report.left_rows:.2%}" if share and report.left_rows else ""
-        table.add_row(Text(label), f"{rows:,}", part, Text(why))
+        table.add_row(Text(label), f"{rows:,}", part, Text(why), style="" if rows else "dim")
 
     line("left rows", report.left_rows, share=False)
     line("right rows", report.right_rows, share=False)
@@ -164,8 +164,16 @@ def _reasons(report: MatchReport, join: ResolvedAsof) -> list[tuple[str, int, st
         reasons.append(("unknown key", report.unknown_key, f"no right row has this {keys}"))
     reasons.append((none, report.nothing_there, f"no right row {side} this {join.left_on}"))
     if join.tolerance is not None:
-        reasons.append((far, report.too_far, "beyond the tolerance"))
+        reasons.append((far, report.too_far, _tolerance(join.tolerance, join)))
     return reasons
+
+
+def _tolerance(tolerance: Tolerance, join: ResolvedAsof) -> str:
+    if tolerance.column is not None:
+        return f"farther than its {tolerance.column}"
+    if join.domain.is_time:
+        return f"more than {format_duration(int(tolerance.constant or 0) * join.domain.step_ns)} away"
+    return "beyond the tolerance"
 
 
 def _distances(distances: Distances | None) -> str:
