@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from juncture.errors import SchemaError
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.schema import TIME_UNITS, plain_type
+from support.tables import timeless, write_table
 
 __all__ = ["Example", "examples", "packed_examples"]
 
@@ -40,8 +41,6 @@ class Example:
         return self.spec.resolve(self.left.schema, self.right.schema)
 
     def __repr__(self) -> str:
-        from support.tables import write_table
-
         return f"{self.spec.to_dict()}\n{write_table(self.left)}\n\n{write_table(self.right)}\n"
 
 
@@ -105,6 +104,7 @@ LOCAL_BY = [
     (pa.timestamp("s"), pa.timestamp("ns")),
     (pa.time32("s"), pa.time64("us")),
     (struct(a=pa.int8()), struct(b=pa.int64())),
+    (pa.list_(pa.timestamp("s")), pa.list_(pa.timestamp("ns"))),
     (pa.list_(pa.int32()), pa.large_list(pa.int64())),
 ]
 SPARK_PAYLOAD = [
@@ -121,6 +121,7 @@ SPARK_PAYLOAD = [
     pa.binary(),
     pa.list_(pa.int64()),
     pa.list_(pa.list_(pa.string())),
+    pa.list_(pa.timestamp("us")),
     struct(a=pa.float64(), b=pa.string()),
     pa.map_(pa.string(), pa.int64()),
 ]
@@ -139,7 +140,9 @@ LOCAL_PAYLOAD = [
     pa.run_end_encoded(pa.int32(), pa.int64()),
     pa.binary(2),
     pa.large_list(struct(z=pa.date32())),
+    struct(a=pa.timestamp("ns"), b=pa.duration("s")),
     pa.list_(pa.float32(), 2),
+    pa.month_day_nano_interval(),
     pa.null(),
 ]
 
@@ -185,6 +188,8 @@ def pool(data_type: pa.DataType) -> Sequence[Any]:
         return [*near, *fine, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63]
     if pat.is_time(data_type):
         return [time(0), time(12), time(12, 0, 1), time(23, 59, 59)]
+    if pat.is_interval(data_type):
+        return [pa.MonthDayNano([0, 1, 0]), pa.MonthDayNano([0, 0, 5]), pa.MonthDayNano([-1, 1, 1])]
     if pat.is_boolean(data_type):
         return [True, False]
     if pat.is_null(data_type):
@@ -231,7 +236,7 @@ def build(values: list[Any], data_type: pa.DataType) -> pa.Array:
         return pa.array(values, pa.int64()).cast(data_type)
     if data_type == pa.float16():
         return pa.array([None if v is None else np.float16(v) for v in values], data_type)
-    return pa.array(values, data_type)
+    return pa.array(values, timeless(data_type)).cast(data_type)
 
 
 @dataclass

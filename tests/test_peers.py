@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import juncture as jn
-from support.engines import SPARK
+from support.engines import SPARK, to_spark
 from support.tables import difference
 
 ON_TYPES = [pa.int64(), pa.int32(), pa.float64(), pa.timestamp("us"), pa.timestamp("ns"), pa.date32()]
@@ -194,7 +194,7 @@ def test_duckdb_on_spark(spark, keys, direction):
     left, right = side(chance, 10_000, **size), without_ties(side(chance, 40_000, **size))
     answer = asof_in_duckdb(left, right, COMPARISONS[direction, True])
     expected = rows_of(left, answer["row_right"])
-    frames = [spark.createDataFrame(table).repartition(3) for table in (left, right)]
+    frames = [to_spark(spark, table).repartition(3) for table in (left, right)]
     for algorithm in SPARK:
         ours = jn.join_asof(*frames, on="ts", by="k", direction=direction, algorithm=algorithm).toArrow()
         assert ours.sort_by("row").select(expected.column_names).cast(expected.schema).equals(expected), algorithm

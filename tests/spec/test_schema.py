@@ -181,6 +181,15 @@ def test_a_name_taken_by_a_renamed_column_is_taken():
     assert [(column.name, column.source) for column in columns[1:]] == [("v_right", "v"), ("v_right_right", "v_right")]
 
 
+@pytest.mark.parametrize(
+    "data_type",
+    [pa.month_day_nano_interval(), pa.list_(pa.month_day_nano_interval()), pa.sparse_union([pa.field("a", pa.int8())])],
+)
+def test_other_types_without_equality_are_no_keys(data_type):
+    with pytest.raises(SchemaError, match=r"The left by column 'k' is of type .*, which cannot be compared for"):
+        check_keys(pa.schema([("k", data_type)]), pa.schema([("k", data_type)]), ["k"], ["k"])
+
+
 LEFT = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 RIGHT = pa.schema([("v", pa.float64()), ("k", pa.string()), ("ts", pa.int64()), ("w", pa.float64())])
 

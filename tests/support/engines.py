@@ -70,12 +70,15 @@ def run_in_process(spec: Asof, left: object, right: object, algorithm: str) -> p
 
 
 def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Return a DataFrame of a table's rows. Spark Connect infers no schema where there is no row."""
-    if table.num_rows:
-        return spark.createDataFrame(table)
+    """Return a DataFrame of a table's rows.
+
+    The schema is given, since Spark takes times without a zone for instants otherwise, and Spark Connect infers none
+    where there is no row.
+    """
     from juncture.spark.schema import spark_schema
 
-    return spark.createDataFrame([], spark_schema(table.schema))
+    schema = spark_schema(table.schema)
+    return spark.createDataFrame(table if table.num_rows else [], schema)
 
 
 def run_on_spark(spark: SparkSession, spec: Asof, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:

@@ -61,5 +61,17 @@ def type_fits_parquet(data_type: pa.DataType) -> bool:
         return data_type.unit != "s"
     if pat.is_dictionary(data_type):
         return data_type == pa.dictionary(pa.int32(), pa.string())
-    unfit = pat.is_run_end_encoded, pat.is_time32, pat.is_date64, pat.is_string_view, pat.is_decimal32, pat.is_decimal64
+    if pat.is_nested(data_type) and not pat.is_fixed_size_list(data_type):
+        return all(type_fits_parquet(data_type.field(i).type) for i in range(data_type.num_fields))
+    # Arrow cannot read a null list of fixed size back.
+    unfit = (
+        pat.is_interval,
+        pat.is_fixed_size_list,
+        pat.is_run_end_encoded,
+        pat.is_time32,
+        pat.is_date64,
+        pat.is_string_view,
+        pat.is_decimal32,
+        pat.is_decimal64,
+    )
     return not any(test(data_type) for test in unfit)

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["canonical_rows", "difference", "read_table", "read_type", "write_table"]
+__all__ = ["canonical_rows", "difference", "read_table", "read_type", "timeless", "write_table"]
 
 UNITS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -156,9 +156,20 @@ def python_values(column: pa.ChunkedArray) -> Iterable[Any]:
         return python_values(pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], data_type.value_type))
     if pat.is_dictionary(data_type):
         return python_values(column.cast(data_type.value_type))
+    return column.cast(timeless(data_type)).to_pylist()
+
+
+def timeless(data_type: pa.DataType) -> pa.DataType:
+    """Return a type with integers in place of times, which Python's own do not all hold."""
+    if pat.is_struct(data_type):
+        return pa.struct([field.with_type(timeless(field.type)) for field in data_type])
+    if pat.is_map(data_type):
+        return pa.map_(data_type.key_type, timeless(data_type.item_type))
+    if pat.is_list(data_type):
+        return pa.list_(timeless(data_type.value_type))
     if pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time64(data_type):
-        return column.cast(pa.int64()).to_pylist()
-    return column.to_pylist()
+        return pa.int64()
+    return data_type
 
 
 def canonical(value: Any) -> Any:
