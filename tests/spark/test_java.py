@@ -13,7 +13,8 @@ def java(tmp_path, monkeypatch):
         program = tmp_path / "bin" / "java"
         program.parent.mkdir(exist_ok=True)
         program.write_text(
-            f'#!/bin/sh\nif [ "$1" = -version ]; then echo \'openjdk version "{version}" 2024\' >&2; exit {status}; fi\n'
+            "#!/bin/sh\n"
+            f'if [ "$1" = -version ]; then echo \'openjdk version "{version}" 2024\' >&2; exit {status}; fi\n'
             f"echo {modules}\n"
         )
         program.chmod(0o755)
