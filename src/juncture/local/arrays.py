@@ -10,9 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["Mask", "plain", "raw_values", "validity", "without_times"]
+__all__ = ["Mask", "array_of", "plain", "raw_values", "validity", "without_times"]
 
 Mask = npt.NDArray[np.bool_]
+
+
+def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
+    """Return an array of fixed-width values without copying them; null where they are not valid.
+
+    It is not ``pyarrow.array``, which imports pandas.
+    """
+    bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(data_type, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def plain(array: pa.Array) -> pa.Array:

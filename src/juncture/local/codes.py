@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, plain, raw_values, validity
+from juncture.local.arrays import Mask, array_of, plain, raw_values, validity
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
@@ -105,12 +105,8 @@ class StepCoder:
         """Return the values of some codes, in a type that `restores` accepts; null where they are not valid."""
         if self.unsigned:
             codes = codes ^ np.int64(-(2**63))
-        missing = None if valid.all() else ~valid
-        if pat.is_timestamp(data_type):
-            return pa.array(codes, mask=missing).view(data_type)
         item = np.dtype(f"i{data_type.bit_width // 8}")
-        values = codes if item == codes.dtype else codes.astype(item)
-        return pa.array(values, mask=missing).view(data_type)
+        return array_of(codes.astype(item, copy=False), data_type, valid)
 
     def limit(self, tolerance: Tolerance | None) -> Words:
         """Return the one greatest distance of all rows, as the kernels compare distances."""

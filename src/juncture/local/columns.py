@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.kernels import gather as kernels
-from juncture.local.arrays import Mask, plain, raw_values, validity
+from juncture.local.arrays import array_of, plain, raw_values, validity
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.threads import Threads, slices
 
@@ -77,7 +77,7 @@ def select(
 def _take_rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
     if len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all()):
         return batch
-    index = pa.array(rows)
+    index = array_of(rows, pa.int64())
     return pa.RecordBatch.from_arrays([_take(column, index) for column in batch.columns], schema=batch.schema)
 
 
@@ -224,13 +224,7 @@ class _Scattered:
 
     def finish(self, _threads: Threads) -> pa.ChunkedArray:
         """Return the column."""
-        array = pa.Array.from_buffers(self._type, len(self._valid), [_bits(self._valid), pa.py_buffer(self._values)])
-        return pa.chunked_array([array])
-
-
-def _bits(valid: Mask) -> pa.Buffer | None:
-    """Return a validity bitmap, or None if all are valid."""
-    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.chunked_array([array_of(self._values, self._type, self._valid)])
 
 
 class _Kept:
@@ -246,7 +240,7 @@ class _Kept:
         """Keep rows of an array."""
         if not pat.is_dictionary(array.type):
             array = plain(array)
-        self._arrays[part].append(array.take(pa.array(rows)))
+        self._arrays[part].append(array.take(array_of(rows, pa.int64())))
         self._places[part].append(places)
 
     def finish(self, threads: Threads) -> pa.ChunkedArray:
@@ -283,7 +277,7 @@ def _ordered(
 ) -> list[pa.Array]:
     """Return a slice of the column in its type, cut further where the type cannot hold it in one."""
     first, end = cut
-    index = pa.array(order[first:end], mask=order[first:end] < 0)
+    index = array_of(order[first:end], pa.int64(), order[first:end] >= 0)
     taken = joined.take(index)
     try:
         if isinstance(taken, pa.ChunkedArray):

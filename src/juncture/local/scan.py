@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from juncture.errors import DataError
+from juncture.local.arrays import array_of
 from juncture.local.threads import Threads
 
 __all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
@@ -196,24 +197,21 @@ def _is_coded(data_type: pa.DataType) -> bool:
 
 def _extent(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type: pa.DataType) -> pa.Array | None:
     """Return a column chunk's statistics as values of its type; None for types in which they may be inexact."""
-    if pat.is_signed_integer(data_type) or pat.is_floating(data_type):
-        return pa.array([statistics.min, statistics.max], data_type)
+    if pat.is_signed_integer(data_type):
+        return array_of(np.array([statistics.min, statistics.max], f"i{data_type.bit_width // 8}"), data_type)
+    if pat.is_float32(data_type) or pat.is_float64(data_type):
+        return array_of(np.array([statistics.min, statistics.max], f"f{data_type.bit_width // 8}"), data_type)
     if pat.is_date32(data_type):
         # As integers, because Python's dates end in 9999.
-        return pa.array([statistics.min_raw, statistics.max_raw], pa.int32()).cast(data_type)
+        return array_of(np.array([statistics.min_raw, statistics.max_raw], np.int32), data_type)
     if pat.is_timestamp(data_type) and column.physical_type == "INT64":
         # As integers, because datetimes would cut nanoseconds off.
         unit = json.loads(column.logical_type.to_json()).get("timeUnit")
         units = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
         if unit not in units:
             return None
-        raw = pa.array([statistics.min_raw, statistics.max_raw], pa.int64())
-        return (
-            raw.cast(pa.timestamp(units[unit]))
-            .cast(pa.timestamp(data_type.unit), safe=False)
-            .cast(pa.int64())
-            .view(data_type)
-        )
+        raw = array_of(np.array([statistics.min_raw, statistics.max_raw], np.int64), pa.timestamp(units[unit]))
+        return raw.cast(pa.timestamp(data_type.unit), safe=False).view(data_type)
     return None
 
 
