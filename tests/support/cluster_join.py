@@ -8,21 +8,27 @@ from pyspark.sql import SparkSession
 
 import juncture as jn
 
-url, left, right, output, text = sys.argv[1:]
-options = json.loads(text)
-os.environ["PYSPARK_PYTHON"] = sys.executable
-builder = SparkSession.builder.master(url).appName("cluster join")
-settings = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": "false",
-    **options["settings"],
-}
-for name, value in settings.items():
-    builder = builder.config(name, value)
-session = builder.getOrCreate()
-frames = [session.read.parquet(path) for path in (left, right)]
-spec = jn.Asof.from_dict(options["spec"])
-jn.plan(*frames, spec, algorithm=options["algorithm"]).execute().write.parquet(output)
-session.stop()
+
+def main() -> None:
+    url, left, right, output, text = sys.argv[1:]
+    options = json.loads(text)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(url).appName("cluster join")
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        **options["settings"],
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    frames = [session.read.parquet(path) for path in (left, right)]
+    spec = jn.Asof.from_dict(options["spec"])
+    jn.plan(*frames, spec, algorithm=options["algorithm"]).execute().write.parquet(output)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()
