@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 import juncture as jn
 
 
-def main() -> None:
-    url, left, right, output, text = sys.argv[1:]
+def main(url: str, left: str, right: str, output: str, text: str) -> None:
     options = json.loads(text)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(url).appName("cluster join")
@@ -31,4 +30,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
