@@ -162,6 +162,22 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path, direction, toleranc
     assert table["v"].to_pylist() == [35, 36]
 
 
+def test_a_column_within_a_struct_does_not_pass_for_another(tmp_path):
+    table = pa.table({"a": [{"b": 5}] * 3, "a.b": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    source = ParquetSource([str(tmp_path)])
+    assert source.extent(0, "a.b").to_pylist() == [1, 3]
+    assert rows(source, ["a.b"]) == [(1,), (2,), (3,)]
+
+
+def test_a_folder_whose_subfolders_are_columns(folder):
+    (folder / "year=2026").mkdir()
+    pq.write_table(TABLE, folder / "year=2026" / "a.parquet")
+    with pytest.raises(DataError, match="'year=2026' stands for the column 'year'"):
+        ParquetSource([str(folder)])
+    assert ParquetSource([f"{folder}/year=2026/*.parquet"]).num_rows == 10
+
+
 def test_a_path_that_leads_nowhere(tmp_path):
     for path in ("missing.parquet", "missing/*.parquet", ""):
         with pytest.raises(DataError, match="leads to no Parquet file"):

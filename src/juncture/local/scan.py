@@ -182,7 +182,8 @@ class ParquetSource(Source):
         footer = self._footers[group.file]
         metadata = footer.row_group(group.number)
         for number in range(metadata.num_columns):
-            if metadata.column(number).path_in_schema == column:
+            # The path of a column within a struct may read like the name of a column.
+            if metadata.column(number).path_in_schema == footer.schema.column(number).name == column:
                 statistics = metadata.column(number).statistics
                 if statistics is None or not statistics.has_min_max:
                     return None
@@ -251,13 +252,33 @@ def _expand(filesystem: pa.fs.FileSystem, path: str, *, local: bool) -> list[str
         root = PurePosixPath(info.path)
         inside = filesystem.get_file_info(pa.fs.FileSelector(path, recursive=True))
         files = sorted(file.path for file in inside if file.type == pa.fs.FileType.File)
-        return [file for file in files if _is_data(PurePosixPath(file).relative_to(root))]
+        data = [file for file in files if _is_data(PurePosixPath(file).relative_to(root))]
+        for file in data:
+            _check_partition(path, PurePosixPath(file).relative_to(root))
+        return data
     if local and any(character in path for character in "*?["):
         start = Path(path).anchor
         matches = sorted(map(str, Path(start or ".").glob(str(Path(path).relative_to(start)))))
         shown = [match for match in matches if not Path(match).name.startswith(("_", "."))]
         return [file for match in shown for file in _expand(filesystem, match, local=False)]
     return []
+
+
+def _check_partition(folder: str, path: PurePosixPath) -> None:
+    """Refuse a folder whose subfolders stand for columns, which would be lost without a word.
+
+    Raises
+    ------
+    DataError
+        If a subfolder is named like ``year=2026``.
+    """
+    for name in path.parts[:-1]:
+        if "=" in name:
+            raise DataError(
+                f"The folder {folder!r} is partitioned: its subfolder {name!r} stands for the column "
+                f"{name.partition('=')[0]!r}, which its files lack. Read it with pyarrow.dataset.dataset(…, "
+                "partitioning='hive') and pass that, or name the files with a glob to do without the column."
+            )
 
 
 def _is_data(path: PurePosixPath) -> bool:
