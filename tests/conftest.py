@@ -15,7 +15,8 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_bl
 settings.register_profile("ci", max_examples=150, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=50, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(PROFILE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,9 +26,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="classic",
         help="the kind of Spark session that the tests marked `spark` use",
     )
+    parser.addoption(
+        "--every-algorithm",
+        action="store_true",
+        help="run each case on Spark under every algorithm, instead of one in turn",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # On Spark an example costs seconds, and is not shrunk: each try would cost as much.
+    several = {"ci": 8, "dev": 4, "thorough": 100}[PROFILE] // (2 if config.getoption("--spark") == "connect" else 1)
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    settings.register_profile("spark", settings.get_profile(PROFILE), max_examples=several, phases=phases)
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that takes the fixture is marked)")
 
 

@@ -181,12 +181,10 @@ ASSUMED_ROWS = 100_000_000
 
 
 def _reason(best: Option, able: list[Option], options: tuple[Option, ...]) -> str:
-    does = ALGORITHMS["spark" if best.algorithm in ALGORITHMS["spark"] else "local"][best.algorithm]
     others = sorted((option.cost_s or 0.0, option.algorithm) for option in able if option is not best)
     if not others:
-        ruled_out = len(options) - 1
-        return f"{does}; the other {ruled_out} are ruled out"
-    return f"{does}; it should cost the least, the next is {others[0][1]}"
+        return f"the other {len(options) - 1} are ruled out"
+    return f"it should cost the least, and {others[0][1]} is next"
 
 
 def _keeps_right_rows(question: Question, algorithm: str) -> str | None:
