@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.spark.asof_shuffle import keeps_left, needed_right
+from juncture.spark.asof_shuffle import needed_right
 from juncture.spark.files import FileSide, merged
 from juncture.spark.sides import Side
 from juncture.spark.transport import finish, packets, placeholders, shuffled
@@ -46,8 +46,7 @@ def join_broadcast(join: ResolvedAsof, left: Side, right: Side, schema: StructTy
     """
     columns = needed_right(join)
     small, jobs = _small(right, columns, "right")
-    present = () if keeps_left(join) else (*join.left_by, join.left_on)
-    frame, feed = left.rows(left.schema.names, present, join.left_by)
+    frame, feed = left.rows(left.schema.names, join.left_by)
     work = JoinRight(_task_spec(join), feed, small, tuple(columns), Output.of(schema))
     return finish(frame, work, schema), jobs
 
@@ -66,7 +65,7 @@ def join_broadcast_left(
     small, jobs = _small(left, left.schema.names, "left")
     tolerance = join.tolerance.column if join.tolerance is not None else None
     matching = dict.fromkeys((join.left_on, *join.left_by, *([tolerance] if tolerance else [])))
-    frame, feed = right.rows(columns, (*join.right_by, join.right_on), join.right_by)
+    frame, feed = right.rows(columns, join.right_by)
     spec = _task_spec(join)
     work = ProbeLeft(spec, feed, join.right_by, small, tuple(matching), cores, memory_bytes // 2)
     found = packets(frame, work)

@@ -116,10 +116,8 @@ def join_shuffled(
         Of the result.
     """
     stages = stages_of(join, coding, cuts, Output.of(schema), memory_bytes)
-    left_present = () if keeps_left(join) else (*join.left_by, join.left_on)
-    right_present = () if keeps_right(join) else (*join.right_by, join.right_on)
-    left_frame, left_feed = left.rows(left.schema.names, left_present, join.left_by)
-    right_frame, right_feed = right.rows(needed_right(join), right_present, join.right_by)
+    left_frame, left_feed = left.rows(left.schema.names, join.left_by)
+    right_frame, right_feed = right.rows(needed_right(join), join.right_by)
     sent = packets(left_frame, stages.left(left_feed)).union(packets(right_frame, stages.right(right_feed)))
     arrived = shuffled(sent, cuts.partitions)
     if stages.resolved is None:

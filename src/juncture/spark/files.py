@@ -91,7 +91,6 @@ class FileSide:
     def rows(
         self,
         columns: Sequence[str],
-        present: Sequence[str] = (),  # noqa: ARG002 - the tasks leave useless rows out anyway
         coded: Sequence[str] = (),
     ) -> tuple[DataFrame, Feed]:
         """Return the numbers of as many shares as there are to be tasks, and how a task reads its share."""

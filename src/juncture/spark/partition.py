@@ -22,6 +22,8 @@ Partitions = npt.NDArray[np.int64]
 BEFORE_ALL = -(2**63)
 """The code of a cut in front of all rows of its hash."""
 
+_FEW = 16
+"""How many cuts are few."""
 _SLACK = 0.25
 """How far, as a share of a partition, a cut may move to fall between two keys."""
 
@@ -53,9 +55,13 @@ class Cuts:
 
     def partition_of(self, hashes: Words, codes: Ints) -> Partitions:
         """Return the partition of each row."""
-        parts = np.searchsorted(self.hashes, hashes, side="left")
         if len(self.hashes) == 0:
-            return parts
+            return np.zeros(len(hashes), np.int64)
+        if len(self.hashes) <= _FEW:
+            # Comparing with all of them is faster than searching.
+            parts = np.sum([hashes > cut for cut in self.hashes], axis=0, dtype=np.int64)
+        else:
+            parts = np.searchsorted(self.hashes, hashes, side="left")
         # Most rows lie between cuts. Those whose hash is cut go on by their code, one hash after the other.
         rows = np.flatnonzero(self.hashes[np.minimum(parts, len(self.hashes) - 1)] == hashes)
         rows = rows[np.argsort(parts[rows], kind="stable")]

@@ -36,17 +36,13 @@ class Side(Protocol):
         """The session that it belongs to."""
         ...
 
-    def rows(
-        self, columns: Sequence[str], present: Sequence[str] = (), coded: Sequence[str] = ()
-    ) -> tuple[DataFrame, Feed]:
+    def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
         """Return what tasks are given, and how they make rows of it.
 
         Parameters
         ----------
         columns
             What is needed.
-        present
-            Columns in which nulls make a row useless: such rows may be left out.
         coded
             Columns that may come as dictionaries.
         """
@@ -87,7 +83,6 @@ class FrameSide:
     def rows(
         self,
         columns: Sequence[str],
-        present: Sequence[str] = (),
         coded: Sequence[str] = (),  # noqa: ARG002 - only files can be read that way
     ) -> tuple[DataFrame, Feed]:
         """Return what tasks are given, and how they make rows of it.
@@ -96,16 +91,10 @@ class FrameSide:
         ----------
         columns
             What is needed.
-        present
-            Columns in which nulls make a row useless.
         coded
             Columns that may come as dictionaries.
         """
-        from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
-
         safe = {name: f"c{i}" for i, name in enumerate(self.schema.names)}
         frame = self.frame.toDF(*safe.values())
-        for name in present:
-            frame = frame.where(F.col(safe[name]).isNotNull())
         feed = BatchFeed(pa.schema([self.schema.field(name) for name in columns]))
         return frame.select(*(safe[name] for name in columns)), feed

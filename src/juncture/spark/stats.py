@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.stats import SideStats, Stats
@@ -25,7 +27,7 @@ from juncture.spark.worker.pick import Pick
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 __all__ = ["Survey"]
 
@@ -65,31 +67,40 @@ class Survey:
         self.jobs: list[str] = []
 
     def count(self) -> None:
-        """Count the rows of both sides where they are not known, in one job."""
-        counts: DataFrame | None = None
+        """Count the rows of both sides where they are not known, and measure the left ones, in one job."""
         unknown = [name for name in self._sides if self._of(name).rows is None]
-        for name in unknown:
-            side = self._sides[name]
-            assert isinstance(side, FrameSide)
-            ours = side.frame.agg(F.count(F.lit(1)).alias("rows")).select(F.lit(name).alias("side"), "rows")
-            counts = ours if counts is None else counts.unionAll(ours)
-        if counts is None:
+        if not unknown:
             return
-        for row in counts.collect():
+        # A side that is small enough to be sent is measured first. That is mostly the left one.
+        jobs = [self._totals(name, measured=name == "left") for name in unknown]
+        for row in reduce(DataFrame.unionAll, jobs).collect():
             self._learn(row["side"], "count", rows=row["rows"])
+            self._learn_bytes(row)
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
     def measure(self, name: Name) -> None:
         """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
-        side, known = self._sides[name], self._of(name)
-        if not isinstance(side, FrameSide) or known.sources.get("row_bytes") != "assumed" or not known.rows:
-            return
+        if isinstance(self._sides[name], FrameSide) and self._of(name).sources.get("row_bytes") == "assumed":
+            self._learn_bytes(self._totals(name, measured=True).collect()[0])
+            self.jobs.append(f"measured the {name} side")
+
+    def _totals(self, name: Name, *, measured: bool) -> DataFrame:
+        """Return the number of rows of a side, and the bytes of its values whose size varies."""
+        side = self._sides[name]
+        assert isinstance(side, FrameSide)
         frame = side.frame.toDF(*(f"c{i}" for i in range(len(side.schema))))
-        sizes = [_size(F.col(f"c{i}"), field.type) for i, field in enumerate(side.schema)]
-        totals = frame.agg(*(F.sum(size).alias(f"s{i}") for i, size in enumerate(sizes) if size is not None)).collect()
-        fixed = sum(_width(field.type) for field, size in zip(side.schema, sizes, strict=True) if size is None)
-        self._learn(name, "measured", row_bytes=fixed + sum(total or 0 for total in totals[0]) // known.rows + 1)
-        self.jobs.append(f"measured the {name} side")
+        total = F.lit(0).cast("long")
+        for i, field in enumerate(side.schema):
+            if measured and _is_variable(field.type):
+                total = total + F.coalesce(F.sum(_size(F.col(f"c{i}"), field.type)), F.lit(0))
+        size = total if measured else F.lit(None).cast("long")
+        return frame.agg(F.lit(name).alias("side"), F.count(F.lit(1)).alias("rows"), size.alias("bytes"))
+
+    def _learn_bytes(self, row: Row) -> None:
+        if row["bytes"] is not None and self._of(row["side"]).sources.get("row_bytes") == "assumed":
+            schema = self._sides[row["side"]].schema
+            fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
+            self._learn(row["side"], "measured", row_bytes=fixed + -(-row["bytes"] // max(row["rows"], 1)))
 
     def sample(self, partitions: int) -> Sample:
         """Sample keys and ``on`` of both sides, whose rows have been counted, in one job.
@@ -161,7 +172,7 @@ def _known(side: Side, given: SideStats) -> SideStats:
     figures: dict[str, Any] = {}
     sources = {**dict.fromkeys(("rows", "row_bytes", "hottest_share", "keys"), "given"), **given.sources}
     if given.row_bytes is None:
-        variable = any(_size(F.lit(None), field.type) is not None for field in side.schema)
+        variable = any(_is_variable(field.type) for field in side.schema)
         figures["row_bytes"] = sum(_width(field.type) for field in side.schema)
         sources["row_bytes"] = "assumed" if variable else "by its types"
     if isinstance(side, FileSide):
@@ -175,14 +186,18 @@ def _known(side: Side, given: SideStats) -> SideStats:
 
 def _width(data_type: pa.DataType) -> int:
     """Return about how many bytes a value takes."""
+    return _VARIABLE_BYTES if _is_variable(data_type) else max(1, int(data_type.bit_width) // 8)
+
+
+def _is_variable(data_type: pa.DataType) -> bool:
+    """Tell types whose values differ in size."""
     try:
-        return max(1, int(data_type.bit_width) // 8)
+        return bool(pat.is_nested(data_type) or pat.is_dictionary(data_type) or data_type.bit_width < 0)
     except ValueError:
-        return _VARIABLE_BYTES
+        return True
 
 
-def _size(value: Column, data_type: pa.DataType) -> Column | None:
-    """Return the bytes of a value whose size varies, None of others."""
-    if pat.is_nested(data_type):
-        return F.octet_length(F.to_json(F.struct(value))).cast("long")
-    return F.octet_length(value).cast("long") if _width(data_type) == _VARIABLE_BYTES else None
+def _size(value: Column, data_type: pa.DataType) -> Column:
+    """Return the bytes of a value whose size varies."""
+    text = F.to_json(F.struct(value)) if pat.is_nested(data_type) else value
+    return F.octet_length(text).cast("long")

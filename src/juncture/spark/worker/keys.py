@@ -57,8 +57,9 @@ class Coding:
 
     def hashes(self, columns: list[pa.Array]) -> tuple[Words, Mask]:
         """Return a hash of each row's key, and which rows have one that the other side may have too."""
-        hashes, valid = np.zeros(len(columns[0]), np.uint64), np.ones(len(columns[0]), np.bool_)
-        for column, types in zip(columns, self.by, strict=True):
+        hashes, present = _hashes(columns[0], self.by[0])
+        valid = np.ones(len(hashes), np.bool_) if present is None else present.copy()
+        for column, types in zip(columns[1:], self.by[1:], strict=True):
             ours, present = _hashes(column, types)
             hashes = _mixed(hashes) ^ ours
             if present is not None:
