@@ -1,8 +1,8 @@
 """What each as-of algorithm costs, in seconds, from row counts and resources.
 
 A formula adds up what an algorithm does to its rows: read, shuffle, hand to Python, search, sort. Each step has one
-constant, in core-nanoseconds a row, measured on the workload of ``docs/benchmarks/asof.md``. They are right to
-within a factor, which is enough: the algorithms differ by more.
+constant, in core-nanoseconds a row. They are right to within a factor, and rank the algorithms rather than foretell
+their times.
 """
 
 from __future__ import annotations
