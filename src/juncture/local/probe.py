@@ -40,6 +40,7 @@ _ROWS_PER_BUCKET = 4
 _PARTITION_SLOTS = 1 << 15
 _PARTITIONS_MOST = 512
 _STRIPES_PER_THREAD = 4
+_STRIPES_MOST = 64
 _TIES_ROOM = 1 << 14
 _TIES_MOST = 1 << 22
 
@@ -178,7 +179,7 @@ class _Index:
         wanted = min(max(len(slots) // _PARTITION_SLOTS, 1), _PARTITIONS_MOST)
         self.shift = max(0, (-(-entries // wanted) - 1).bit_length())
         self.partitions = ((entries - 1) >> self.shift) + 1
-        stripes = max(1, min(self.partitions, _STRIPES_PER_THREAD * threads.count))
+        stripes = max(1, min(self.partitions, _STRIPES_PER_THREAD * threads.count, _STRIPES_MOST))
         self.edges = [self.partitions * i // stripes for i in range(stripes + 1)]
         # The first slot of each stripe, and the number of slots at the end.
         self.slots = [0, *(int(self.entries[edge << self.shift]) for edge in self.edges[1:-1]), len(slots)]

@@ -227,16 +227,23 @@ class Search:
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Try, and try again with what was learnt."""
+        left: Left | None = None
         while True:
             try:
-                return self._attempt(piece, pointers, codes)
+                left = left or self._read_left(piece)
+                return self._attempt(piece, left, pointers, codes)
             except TooWideError:
                 self._coder = RankCoder.of(self._join, self._on_columns())
                 self._keep_codes = False
+                left = None
             except TieFloodError:
                 self._coded = code_columns(self._right.schema, self._join.tie_columns)
             except UndecidedError:
                 self._trusts_codes = False
+
+    def _read_left(self, piece: range) -> Left:
+        with self._timer.phase("left") as advance:
+            return read_left(self._join, self._left, piece, self._coder, self._threads, advance)
 
     def _on_columns(self) -> Iterator[pa.Array]:
         for source, column in ((self._left, self._join.left_on), (self._right, self._join.right_on)):
@@ -244,10 +251,8 @@ class Search:
                 for batch in source.read(part, [column]):
                     yield batch.column(0)
 
-    def _attempt(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
+    def _attempt(self, piece: range, left: Left, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Find the matches of a piece of the left side, and count what became of its rows."""
-        with self._timer.phase("left") as advance:
-            left = read_left(self._join, self._left, piece, self._coder, self._threads, advance)
         with self._timer.phase("right") as advance:
             right = self._prepare(left, advance)
             best, seen = self._algorithm(left.slots, right, self._directions, self._places, self._threads)
