@@ -55,7 +55,8 @@ def answers(request: pytest.FixtureRequest, spark) -> Answers:
     """Start all the joins that will be asked for, several at once: most of a small Spark job is waiting."""
     pool = ThreadPoolExecutor(max_workers=4)
     request.addfinalizer(lambda: pool.shutdown(cancel_futures=True))
-    wanted = [item.callspec.params for item in request.session.items if "answers" in getattr(item, "fixturenames", ())]
+    ours = [item for item in request.session.items if getattr(item, "function", None) is test_on_spark]
+    wanted = [item.callspec.params for item in ours]
     return {
         (params["case"].name, params["algorithm"]): pool.submit(
             run_on_spark, spark, params["case"].spec, params["case"].left, params["case"].right, params["algorithm"]
