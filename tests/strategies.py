@@ -186,6 +186,9 @@ def pool(data_type: pa.DataType) -> Sequence[Any]:
         near = [second * v for v in range(-2, 4)]
         fine = [] if second == 1 else [v + step for v in near for step in (-1, 1, second // 2)]
         return [*near, *fine, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63]
+    if pat.is_time64(data_type):
+        second = 1_000 ** TIME_UNITS.index(data_type.unit)
+        return [0, 43_200 * second, 43_201 * second, 86_399 * second]
     if pat.is_time(data_type):
         return [time(0), time(12), time(12, 0, 1), time(23, 59, 59)]
     if pat.is_interval(data_type):
