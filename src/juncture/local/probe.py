@@ -301,7 +301,7 @@ class _Pass:
         with self.index.locks[stripe]:
             while state[0] < end:
                 state[1] = 0
-                if best.shape[1:] == (1, 2):
+                if best.shape[1:] == (1, 2) and not right.decided:
                     room = len(scratch.ties)
                     kernels.offer(
                         slots, on, rows, end, low, high, base, flip, room, best[:, 0], scratch.ties, scratch.rest, state

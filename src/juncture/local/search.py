@@ -187,8 +187,8 @@ class Search:
             self._ties = "order"
         self._coder: Coder = StepCoder.of(join)
         self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
-        # Without columns to decide, tied rows are equal.
-        self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns
+        # Without columns to decide, tied rows are equal, and the last of them wins.
+        self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
         self._trusts_codes = True
 
     @property
