@@ -53,6 +53,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     from juncture.spark.session import local_session
 
     connect = request.config.getoption("--spark") == "connect"
+    if connect:
+        # Lets Spark take any free port for its server, where another test run may have the usual one.
+        os.environ["SPARK_TESTING"] = "1"
     session = local_session("juncture-tests", cores=2, memory="1g", connect=connect)
     # Small tables in few tasks: what a test of a join spends is mostly the starting of tasks.
     session.conf.set("spark.sql.shuffle.partitions", "3")
