@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture import errors, reference
+from juncture import reference
 from juncture.errors import DataError
 from juncture.spark.asof_shuffle import needed_right, stages_of
 from juncture.spark.partition import BEFORE_ALL, Cuts
-from juncture.spark.worker.feed import BatchFeed
 from juncture.spark.worker.keys import Coding, place
-from juncture.spark.worker.output import Output
-from juncture.spark.worker.packets import PACKET_SCHEMA
 from juncture.spec.asof import ResolvedAsof
+from spark.stages import arrived, collect, output_of, scattered
 from strategies import Example, examples, packed_examples
 from support.tables import difference
 
@@ -36,35 +33,15 @@ class Layout:
 
 def run(join: ResolvedAsof, left: pa.Table, right: pa.Table, layout: Layout) -> pa.Table:
     """Run all stages, each task in turn."""
-    output = Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
-    stages = stages_of(join, layout.coding, layout.cuts, output, layout.memory_bytes)
-    arrived = []
-    for scatter, table in ((stages.left, left), (stages.right, right.select(needed_right(join)))):
-        size = -(-table.num_rows // layout.tasks)
-        for task in range(layout.tasks):
-            part = table.slice(task * size, size)
-            # Two rows at a time, so that there are many chunks.
-            feed = BatchFeed(part.schema, chunk_rows=4)
-            arrived += scatter(feed)(part.to_batches(max_chunksize=2))
-    last = by_target(arrived, layout.cuts.partitions)
+    stages = stages_of(join, layout.coding, layout.cuts, output_of(join), layout.memory_bytes)
+    sent = scattered(stages.left, left, layout.tasks)
+    sent += scattered(stages.right, right.select(needed_right(join)), layout.tasks)
+    partitions = arrived(sent, layout.cuts.partitions)
     finish = stages.joined
     if stages.resolved is not None:
-        last = by_target([batch for task in last for batch in stages.joined(task)], layout.cuts.partitions)
-        finish = stages.resolved
-    batches = [batch for task in last for batch in finish(task)]
-    table = pa.Table.from_batches(batches, output.schema.append(pa.field("error", pa.string())))
-    for message in table["error"].drop_null().to_pylist():
-        kind, _, text = message.partition(": ")
-        raise getattr(errors, kind.rpartition(".")[2])(text)
-    return table.drop_columns(["error"]).rename_columns(join.output_schema.names)
-
-
-def by_target(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.RecordBatch]]:
-    """Do what Spark's shuffle does."""
-    table = pa.Table.from_batches(batches, PACKET_SCHEMA)
-    targets = table["target"].to_numpy()
-    assert set(targets.tolist()) <= set(range(partitions))
-    return [table.filter(pa.array(targets == target)).to_batches() for target in range(partitions)]
+        settled = [batch for partition in partitions for batch in stages.joined(partition)]
+        partitions, finish = arrived(settled, layout.cuts.partitions), stages.resolved
+    return collect([batch for partition in partitions for batch in finish(partition)], join)
 
 
 @st.composite

@@ -10,6 +10,7 @@ shuffle of these brings the candidates of a left row together, and the best of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,7 +22,8 @@ from juncture.spark.asof_shuffle import needed_right
 from juncture.spark.files import FileSide, merged
 from juncture.spark.sides import Side
 from juncture.spark.transport import finish, packets, placeholders, shuffled
-from juncture.spark.worker.broadcast import Choose, JoinRight, ProbeLeft
+from juncture.spark.worker.broadcast import Choose, JoinRight, ProbeLeft, candidates
+from juncture.spark.worker.feed import Feed
 from juncture.spark.worker.output import Output
 from juncture.spark.worker.small import FileTable, Small, send
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["SENT_BYTES_MAX", "join_broadcast", "join_broadcast_left"]
+__all__ = ["SENT_BYTES_MAX", "join_broadcast", "join_broadcast_left", "probe_stages", "task_spec"]
 
 SENT_BYTES_MAX = 96 << 20
 """The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
@@ -47,7 +49,7 @@ def join_broadcast(join: ResolvedAsof, left: Side, right: Side, schema: StructTy
     columns = needed_right(join)
     small, jobs = _small(right, columns, "right")
     frame, feed = left.rows(left.schema.names, join.left_by)
-    work = JoinRight(_task_spec(join), feed, small, tuple(columns), Output.of(schema))
+    work = JoinRight(task_spec(join), feed, small, tuple(columns), Output.of(schema))
     return finish(frame, work, schema), jobs
 
 
@@ -61,21 +63,33 @@ def join_broadcast_left(
     PlanError
         If the left side is too large to be sent.
     """
-    columns = needed_right(join)
     small, jobs = _small(left, left.schema.names, "left")
+    probe, choose = probe_stages(join, small, Output.of(schema), cores, memory_bytes)
+    frame, feed = right.rows(needed_right(join), join.right_by)
+    # Partitions that nothing was found for have to speak for their left rows, too.
+    sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
+    return finish(shuffled(sent, cores), choose(feed.schema), schema), jobs
+
+
+def probe_stages(
+    join: ResolvedAsof, left: Small, output: Output, targets: int, memory_bytes: int
+) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], Choose]]:
+    """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
+    spec = task_spec(join)
     tolerance = join.tolerance.column if join.tolerance is not None else None
     matching = dict.fromkeys((join.left_on, *join.left_by, *([tolerance] if tolerance else [])))
-    frame, feed = right.rows(columns, join.right_by)
-    spec = _task_spec(join)
-    work = ProbeLeft(spec, feed, join.right_by, small, tuple(matching), cores, memory_bytes // 2)
-    found = packets(frame, work)
-    # Partitions that nothing was found for have to speak for their left rows, too.
-    arrived = shuffled(placeholders(left.session, cores).union(found), cores)
     names = tuple(column.name for column in join.output)
-    return finish(arrived, Choose(spec, small, work.candidates, cores, names, Output.of(schema)), schema), jobs
+
+    def probe(feed: Feed) -> ProbeLeft:
+        return ProbeLeft(spec, feed, join.right_by, left, tuple(matching), targets, memory_bytes // 2)
+
+    def choose(right: pa.Schema) -> Choose:
+        return Choose(spec, left, candidates(right, join.right_by, join.right_on), targets, names, output)
+
+    return probe, choose
 
 
-def _task_spec(join: ResolvedAsof) -> Asof:
+def task_spec(join: ResolvedAsof) -> Asof:
     """Return the spec as tasks take it, which see the needed right columns only."""
     return replace(join.spec, order_by=()) if join.spec.how in ("semi", "anti") else join.spec
 

@@ -59,7 +59,9 @@ class Cuts:
             return np.zeros(len(hashes), np.int64)
         if len(self.hashes) <= _FEW:
             # Comparing with all of them is faster than searching.
-            parts = np.sum([hashes > cut for cut in self.hashes], axis=0, dtype=np.int64)
+            parts = np.zeros(len(hashes), np.int64)
+            for cut in self.hashes:
+                parts += hashes > cut
         else:
             parts = np.searchsorted(self.hashes, hashes, side="left")
         # Most rows lie between cuts. Those whose hash is cut go on by their code, one hash after the other.

@@ -18,7 +18,7 @@ from juncture.spark.worker.packets import Content, Packet, error_packet, raise_e
 from juncture.spark.worker.small import Small
 from juncture.spec.asof import Asof
 
-__all__ = ["Choose", "JoinRight", "ProbeLeft"]
+__all__ = ["Choose", "JoinRight", "ProbeLeft", "candidates"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -82,13 +82,6 @@ class ProbeLeft:
     targets: int
     memory_bytes: int
 
-    @property
-    def candidates(self) -> pa.Schema:
-        """The schema of the right rows that are sent on, to left rows and no longer to keys."""
-        on = self.spec.on_pair()[1]
-        kept = [field for field in self.feed.schema if field.name not in self.by or field.name == on]
-        return pa.schema([*kept, pa.field(_ROW, pa.int64())])
-
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield packets of right rows with the left rows that want them."""
         return write_packets(self._packets(batches))
@@ -99,8 +92,9 @@ class ProbeLeft:
                 right = self.feed.source(batches, spill, self.memory_bytes)
                 left = self.left.table(self.left_columns)
                 found, rows = engine.match(self._probe_spec, left, right)
-                kept = engine.take(right, self.candidates.names[:-1], rows)
-                yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(self.candidates))
+                schema = candidates(self.feed.schema, self.by, self.spec.on_pair()[1])
+                kept = engine.take(right, schema.names[:-1], rows)
+                yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))
         except JunctureError as error:
             yield error_packet(error)
 
@@ -117,6 +111,12 @@ class ProbeLeft:
             start, stop = np.searchsorted(found, [first, end])
             if start < stop:
                 yield Packet(target, Content.RIGHT, rows.slice(start, stop - start))
+
+
+def candidates(right: pa.Schema, by: tuple[str, ...], on: str) -> pa.Schema:
+    """Return the schema of the right rows that are sent on, to left rows and no longer to keys."""
+    kept = [field for field in right if field.name not in by or field.name == on]
+    return pa.schema([*kept, pa.field(_ROW, pa.int64())])
 
 
 def _range(target: int, targets: int, rows: int) -> tuple[int, int]:

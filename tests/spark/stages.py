@@ -1,0 +1,49 @@
+"""Spark's part in a join, played without Spark: tasks run in turn, and packets are sorted by their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from juncture import errors
+from juncture.spark.worker.feed import BatchFeed, Feed
+from juncture.spark.worker.output import Output
+from juncture.spark.worker.packets import PACKET_SCHEMA
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["arrived", "collect", "output_of", "scattered"]
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def output_of(join: ResolvedAsof) -> Output:
+    return Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
+
+
+def scattered(work: Callable[[Feed], Work], table: pa.Table, tasks: int) -> list[pa.RecordBatch]:
+    """Return what some tasks make of a table, each of a slice, two rows in a batch and four in a chunk."""
+    size = -(-table.num_rows // tasks)
+    batches = []
+    for task in range(tasks):
+        part = table.slice(task * size, size).to_batches(max_chunksize=2)
+        batches += work(BatchFeed(table.schema, chunk_rows=4))(part)
+    return batches
+
+
+def arrived(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.RecordBatch]]:
+    """Return what each partition gets."""
+    table = pa.Table.from_batches(batches, PACKET_SCHEMA)
+    targets = table["target"].to_numpy()
+    assert set(targets.tolist()) <= set(range(partitions))
+    return [table.filter(pa.array(targets == target)).to_batches() for target in range(partitions)]
+
+
+def collect(batches: Iterable[pa.RecordBatch], join: ResolvedAsof) -> pa.Table:
+    """Return the result of the last tasks, or raise the error that is among it."""
+    schema = output_of(join).schema.append(pa.field("error", pa.string()))
+    table = pa.Table.from_batches(batches, schema)
+    for message in table["error"].drop_null().to_pylist():
+        kind, _, text = message.partition(": ")
+        raise getattr(errors, kind.rpartition(".")[2])(text)
+    return table.drop_columns(["error"]).rename_columns(join.output_schema.names)

@@ -1,0 +1,82 @@
+"""The numbers that place rows: equal for equal values of any two types, and in the order of ``on``."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture import reference
+from juncture.spark.worker.keys import Coding, dense_keys, place
+from juncture.spec.asof import Asof
+from strategies import LOCAL_BY, LOCAL_ON, build, pool
+
+
+def coding_of(ours: pa.DataType, theirs: pa.DataType, by: str | None = None) -> Coding:
+    spec = Asof(on="on" if by is None else "t", by=by)
+    more = [] if by is None else [("t", pa.int64())]
+    return Coding.of(spec.resolve(pa.schema([("on", ours), *more]), pa.schema([("on", theirs), *more])))
+
+
+@pytest.mark.parametrize("types", LOCAL_BY, ids=str)
+def test_equal_keys_have_equal_hashes(types):
+    spec = Asof(on="t", by="on")
+    tables = []
+    for data_type in types:
+        values = build([*pool(data_type), None], data_type)
+        tables.append(pa.table({"on": values, "t": pa.array(range(len(values)))}))
+    join = spec.resolve(tables[0].schema, tables[1].schema)
+    keys = [reference._keys(table, ("on",)) for table in tables]
+    places = [place(table, ("on",), "t", Coding.of(join)) for table in tables]
+    for key, hashed, valid in zip(keys[0], places[0][0], places[0][2], strict=True):
+        for other, other_hashed, other_valid in zip(keys[1], places[1][0], places[1][2], strict=True):
+            if key is not None and key == other:
+                assert hashed == other_hashed
+                assert valid
+                assert other_valid
+    assert not places[0][2][-1]
+
+
+@pytest.mark.parametrize("types", LOCAL_ON, ids=str)
+@given(data=st.data())
+def test_codes_keep_the_order(types, data):
+    coding = coding_of(*types)
+    join = Asof(on="on").resolve(*(pa.schema([("on", data_type)]) for data_type in types))
+    values, codes = [], []
+    for data_type in types:
+        column = build(data.draw(st.lists(st.sampled_from([*pool(data_type), None]), max_size=12)), data_type)
+        ours, valid = coding.codes(column)
+        steps = reference._on_values(pa.chunked_array([column]), join.domain)
+        assert [step is not None for step in steps] == (np.ones(len(ours), bool) if valid is None else valid).tolist()
+        values += [step for step in steps if step is not None]
+        codes += [code for code, step in zip(ours.tolist(), steps, strict=True) if step is not None]
+    pairs = sorted(zip(values, codes, strict=True))
+    for (one, code), (other, other_code) in pairwise(pairs):
+        assert code <= other_code
+        assert code == other_code or one != other
+
+
+def test_codes_tell_neighbours_apart_where_they_can():
+    column = pa.array([Decimal("1.01"), Decimal("1.02")], pa.decimal128(18, 2))
+    codes, _ = coding_of(column.type, column.type).codes(column)
+    assert codes[0] < codes[1]
+
+
+def test_hashes_of_few_bits():
+    coding = Coding(((pa.int64(), pa.int64()),), (pa.int64(), pa.int64()), hash_bits=2)
+    hashes, _ = coding.hashes([pa.array(range(1_000))])
+    assert len(np.unique(hashes)) == 4
+
+
+@pytest.mark.parametrize("types", LOCAL_BY, ids=str)
+def test_dense_keys(types):
+    values = [value for value in pool(types[0]) * 2 if value is not None]
+    table = pa.table({"k": build(values, types[0])})
+    keys = reference._keys(table, ("k",))
+    dense = dense_keys(table, ("k",)).tolist()
+    assert all((a == b) == (x == y) for a, x in zip(keys, dense, strict=True) for b, y in zip(keys, dense, strict=True))
