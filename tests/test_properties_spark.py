@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,23 +16,26 @@ from juncture import reference
 from juncture.errors import DataError, PlanError
 from strategies import Example, examples, packed_examples
 from support.engines import SPARK, refuses, to_spark
+from support.inputs import pass_as
 from support.tables import difference, write_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SEVERAL = settings.get_profile("spark")
 FEW = settings(SEVERAL, max_examples=SEVERAL.max_examples // 2)
 
 
-def check(spark, example: Example, partitions: int) -> None:
-    """Run all algorithms on an example at once, and compare each with the reference."""
+def check(example: Example, left: Any, right: Any, session: SparkSession | None = None) -> None:
+    """Run all algorithms at once on the tables of an example, passed in some form, and compare with the reference."""
     try:
         expected = reference.asof(example.resolve(), example.left, example.right)
     except DataError:
         expected = None
-    frames = [to_spark(spark, table).repartition(partitions) for table in (example.left, example.right)]
 
     def run(algorithm: str) -> str | None:
         try:
-            answer = jn.plan(*frames, example.spec, algorithm=algorithm).execute().toArrow()
+            answer = jn.plan(left, right, example.spec, algorithm=algorithm, spark=session).execute().toArrow()
         except PlanError as error:
             return None if refuses(algorithm, example.resolve()) else f"it refused: {error}"
         except Exception as error:
@@ -44,6 +49,10 @@ def check(spark, example: Example, partitions: int) -> None:
     with ThreadPoolExecutor(max_workers=3) as pool:
         problems = dict(zip(SPARK, pool.map(run, SPARK), strict=True))
     assert not any(problems.values()), "\n\n".join(f"{name}: {what}" for name, what in problems.items() if what)
+
+
+def frames_of(spark: SparkSession, example: Example, partitions: int) -> list[DataFrame]:
+    return [to_spark(spark, table).repartition(partitions) for table in (example.left, example.right)]
 
 
 def problem(example: Example, answer: pa.Table, expected: pa.Table) -> str | None:
@@ -64,16 +73,27 @@ def problem(example: Example, answer: pa.Table, expected: pa.Table) -> str | Non
 @SEVERAL
 @given(example=packed_examples(), partitions=st.integers(1, 4))
 def test_many_keys(spark, example, partitions):
-    check(spark, example, partitions)
+    check(example, *frames_of(spark, example, partitions))
 
 
 @FEW
 @given(example=packed_examples(keyed=False), partitions=st.integers(1, 4))
 def test_no_key(spark, example, partitions):
-    check(spark, example, partitions)
+    check(example, *frames_of(spark, example, partitions))
 
 
 @FEW
 @given(example=examples(spark=True), partitions=st.integers(1, 3))
 def test_few_rows(spark, example, partitions):
-    check(spark, example, partitions)
+    check(example, *frames_of(spark, example, partitions))
+
+
+@FEW
+@given(
+    example=packed_examples(), form=st.sampled_from(["file", "folder", "glob", "paths"]), seed=st.integers(0, 2**32 - 1)
+)
+def test_files_that_tasks_read(spark, example, form, seed, tmp_path_factory):
+    chance, folder = random.Random(seed), tmp_path_factory.mktemp("inputs")
+    tables = {"left": example.left, "right": example.right}
+    paths = [pass_as(form, table, folder / side, chance, rows=100) for side, table in tables.items()]
+    check(example, *paths, session=spark)

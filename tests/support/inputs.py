@@ -28,8 +28,11 @@ def random_chunks(table: pa.Table, chance: random.Random) -> list[pa.RecordBatch
     return batches
 
 
-def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random) -> Any:
-    """Return a table in one of the forms; as a table where the form cannot hold its types."""
+def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random, rows: int = 4) -> Any:
+    """Return a table in one of the forms; as a table where the form cannot hold its types.
+
+    Row groups of files have up to ``rows`` rows.
+    """
     if form == "table" or (form in ("file", "folder", "glob", "paths") and not fits_parquet(table)):
         return table
     batches = random_chunks(table, chance)
@@ -42,12 +45,12 @@ def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random) -> 
     folder.mkdir()
     if form == "file":
         path = folder / "table.parquet"
-        pq.write_table(table, path, row_group_size=chance.randint(1, 4))
+        pq.write_table(table, path, row_group_size=chance.randint(1, rows))
         return path if chance.random() < 0.5 else str(path)
     paths = []
     for number, batch in enumerate(batches):
         paths.append(folder / f"part-{number}.parquet")
-        pq.write_table(pa.Table.from_batches([batch]), paths[-1], row_group_size=chance.randint(1, 4))
+        pq.write_table(pa.Table.from_batches([batch]), paths[-1], row_group_size=chance.randint(1, rows))
     return {"folder": folder, "glob": str(folder / "*.parquet"), "paths": paths}[form]
 
 
