@@ -124,7 +124,8 @@ class Survey:
             found[packet.content].append(packet.rows)
         parts = [self._weighed(name, tables) for name, tables in zip(self._sides, found.values(), strict=True)]
         sample = Sample(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))
-        self.jobs.append(f"sampled {len(sample.hashes):,} rows of both sides")
+        picked = sum(table.num_rows for tables in found.values() for table in tables)
+        self.jobs.append(f"sampled {picked:,} rows of both sides")
         return sample
 
     def _picked(self, name: Name, wanted: int) -> DataFrame:

@@ -1,0 +1,201 @@
+"""As-of joins through Spark itself: what needs a session to be shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture import reference
+from juncture.errors import DataError, PlanError, SchemaError
+from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.spark.asof import build, partition_count
+from juncture.spark.partition import Cuts
+from juncture.spark.session import resources
+from juncture.spark.sides import FrameSide
+from support.engines import SPARK, to_spark
+from support.tables import difference, read_table
+
+LEFT = read_table(
+    "ts: int64 | robot_id: string | frame_id: int64\n2 | a | 1\n5 | a | 2\n8 | b | 3\nnull | b | 4\n9 | null | 5"
+)
+RIGHT = read_table(
+    "ts: int64 | robot_id: string | angle: float64\n1 | a | 10.0\n4 | a | 20.0\n8 | b | 30.0\n8 | null | 1.0"
+)
+SPEC = jn.Asof(on="ts", by="robot_id")
+
+
+def expected(spec: jn.Asof, left: pa.Table = LEFT, right: pa.Table = RIGHT) -> pa.Table:
+    return reference.asof(spec.resolve(left.schema, right.schema), left, right)
+
+
+@pytest.mark.parametrize("algorithm", SPARK)
+def test_any_names(spark, algorithm):
+    names = ["t.s", "Robot`id", "robot`ID"], ["t.s", "robot`ID", "the angle, in °"]
+    left, right = LEFT.rename_columns(names[0]), RIGHT.rename_columns(names[1])
+    spec = jn.Asof(on="t.s", left_by="Robot`id", right_by="robot`ID", order_by="the angle, in °")
+    frames = spark.createDataFrame(LEFT).toDF(*names[0]), spark.createDataFrame(RIGHT).toDF(*names[1])
+    answer = jn.plan(*frames, spec, algorithm=algorithm).execute()
+    assert difference(answer.toArrow(), expected(spec, left, right), ordered=False) is None
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> tuple[str, str]:
+    """Write both sides to folders of files, with a row or two in each row group."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, table in (("left", LEFT), ("right", RIGHT)):
+        Path(folder, name).mkdir()
+        pq.write_table(table.slice(0, 2), folder / name / "0.parquet", row_group_size=1)
+        pq.write_table(table.slice(2), folder / name / "1.parquet", row_group_size=2)
+    return str(folder / "left"), str(folder / "right")
+
+
+@pytest.mark.parametrize("how", ["left", "inner", "semi", "anti", "full"])
+@pytest.mark.parametrize("algorithm", SPARK)
+def test_files_that_the_tasks_read(spark, files, algorithm, how):
+    spec = jn.Asof(on="ts", by="robot_id", how=how)
+    if how == "full" and algorithm not in ("hash", "range"):
+        with pytest.raises(PlanError, match="keeps right rows that no left row took"):
+            jn.plan(*files, spec, algorithm=algorithm, spark=spark)
+        return
+    plan = jn.plan(*files, spec, algorithm=algorithm, spark=spark)
+    assert difference(plan.execute().toArrow(), expected(spec), ordered=False) is None
+    assert len(plan.jobs) == (algorithm == "range")
+
+
+def test_a_path_and_a_frame(spark, files):
+    answer = jn.plan(files[0], spark.createDataFrame(RIGHT), SPEC).execute()
+    assert difference(answer.toArrow(), expected(SPEC), ordered=False) is None
+
+
+def test_a_damaged_page_is_one_sentence(spark, tmp_path):
+    for name, table in (("left", LEFT), ("right", RIGHT)):
+        pq.write_table(table, tmp_path / f"{name}.parquet", compression="snappy")
+    content = bytearray((tmp_path / "right.parquet").read_bytes())
+    content[4:60] = b"\xff" * 56
+    (tmp_path / "right.parquet").write_bytes(content)
+    for algorithm in ("broadcast", "broadcast_left", "hash"):
+        plan = jn.plan(
+            str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet"), SPEC, algorithm=algorithm, spark=spark
+        )
+        with pytest.raises(
+            Exception, match=r"juncture\.errors\.DataError: The Parquet file '.*right\.parquet'"
+        ) as raised:
+            plan.execute().toArrow()
+        assert "Traceback" not in str(raised.value)
+
+
+@pytest.mark.parametrize("algorithm", ["broadcast", "broadcast_left", "hash", "range"])
+def test_a_refused_tie_is_one_sentence(spark, algorithm):
+    twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))
+    spec = jn.Asof(on="ts", by="robot_id", ties="error")
+    answer = jn.plan(to_spark(spark, LEFT), twice, spec, algorithm=algorithm).execute()
+    with pytest.raises(
+        Exception, match=r"juncture\.errors\.DataError: Several right rows with the same 'ts'"
+    ) as raised:
+        answer.toArrow()
+    assert "Traceback" not in str(raised.value)
+
+
+def test_lazy_plans_run_no_job(spark):
+    frames = to_spark(spark, LEFT), to_spark(spark, RIGHT)
+    plan = jn.plan(*frames, SPEC, lazy=True)
+    assert plan.jobs == ()
+    assert plan.algorithm in ("hash", "window")
+    for algorithm in ("broadcast", "broadcast_left", "range"):
+        with pytest.raises(PlanError, match="lazy=True forbids"):
+            jn.plan(*frames, SPEC, lazy=True, algorithm=algorithm)
+
+
+def test_jobs_are_named(spark):
+    frames = to_spark(spark, LEFT), to_spark(spark, RIGHT)
+    jobs = {algorithm: jn.plan(*frames, SPEC, algorithm=algorithm).jobs for algorithm in SPARK}
+    assert jobs["hash"] == ("counted both sides",)
+    assert jobs["range"] == ("counted both sides", "sampled 9 rows of both sides")
+    assert jobs["window"] == ()
+    assert len(jobs["broadcast"]) == 1
+    assert jobs["broadcast"][0].startswith("collected the right side: 4 rows, ")
+    assert jobs["broadcast_left"][0].startswith("collected the left side: 5 rows, ")
+
+
+def test_what_is_given_is_not_looked_at(spark):
+    known = Stats(left=SideStats(rows=10**9), right=SideStats(rows=10**9))
+    plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="hash", stats=known)
+    assert plan.jobs == ()
+    assert plan.stats.left.sources["rows"] == "given"
+
+
+def test_the_session_stays_as_it_was(spark):
+    def state():
+        settings = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+        return settings, spark.catalog.listTables()
+
+    frames = to_spark(spark, LEFT), to_spark(spark, RIGHT)
+    before = state()
+    for algorithm in SPARK:
+        jn.plan(*frames, SPEC, algorithm=algorithm).execute().count()
+    assert state() == before
+
+
+def test_types_stay_as_they_were(spark):
+    left = spark.sql(
+        "SELECT 1 AS ts, 'x' COLLATE UTF8_LCASE AS a, CAST(1 AS DECIMAL(20, 3)) AS b, void AS c, "
+        "INTERVAL '1' DAY AS d, array(struct(1 AS f)) AS e, TIMESTAMP_NTZ '2026-01-01 00:00:00' AS g, "
+        "TIMESTAMP '2026-01-01 00:00:00' AS h FROM VALUES (NULL) AS t(void)"
+    )
+    right = left.toDF("ts", "A2", "b2", "c2", "d2", "e2", "g2", "h2")
+    for algorithm in SPARK:
+        answer = jn.join_asof(left, right, on="ts", algorithm=algorithm) if algorithm != "hash" else None
+        if answer is not None:
+            wanted = [field.dataType for field in (*left.schema.fields, *right.schema.fields[1:])]
+            assert [field.dataType for field in answer.schema.fields] == wanted
+            assert answer.collect()[0]["e2"] == left.collect()[0]["e"]
+
+
+def test_types_that_python_cannot_have(spark):
+    frame = spark.sql("SELECT 1 AS ts, parse_json('1') AS v")
+    with pytest.raises(SchemaError, match="The left column 'v' is of Spark's type variant"):
+        jn.join_asof(frame, frame, on="ts")
+
+
+def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
+    left = pa.table({"ts": range(0, 1_000, 7)})
+    right = pa.table({"ts": range(0, 1_000, 50), "v": range(20)})
+    sides = FrameSide.of(to_spark(spark, left), "left"), FrameSide.of(to_spark(spark, right), "right")
+    cuts = Cuts(*(pa.array([0] * 9, pa.uint64()).to_numpy(), pa.array(range(5, 905, 100)).to_numpy()))
+    for how in ("left", "full"):
+        join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
+        built = build(join, *sides, algorithm="range", stats=Stats(), resources=resources(spark), cuts=cuts)
+        assert built.details == (("partitions", "10; one key is split among several"),)
+        assert difference(built.frame.toArrow(), reference.asof(join, left, right), ordered=False) is None
+
+
+def test_a_side_that_is_too_large_to_send(spark, monkeypatch):
+    monkeypatch.setattr("juncture.spark.asof_broadcast.SENT_BYTES_MAX", 100)
+    with pytest.raises(PlanError, match=r"The right side has 4 rows in .* bytes, and at most 100 can be sent"):
+        jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="broadcast")
+
+
+def test_partitions_fit_into_a_task():
+    side = SideStats(rows=10**8, row_bytes=100)
+    room = Resources(cores=4, memory_bytes=1 << 30)
+    assert partition_count(Stats(left=side, right=side), room, 200) == 75
+    assert partition_count(Stats(left=side), room, 200) == 200
+    assert (
+        partition_count(Stats(left=SideStats(rows=1, row_bytes=1), right=SideStats(rows=1, row_bytes=1)), room, 200)
+        == 8
+    )
+
+
+def test_resources(spark):
+    found = resources(spark)
+    assert found.cores == 2
+    assert found.memory_bytes == 512 << 20
+
+
+def test_errors_keep_their_class(spark):
+    with pytest.raises(DataError, match="leads to no Parquet file"):
+        jn.plan("/nowhere", "/nowhere", SPEC, spark=spark)
