@@ -1,0 +1,74 @@
+"""Settings of the session that change how rows travel never change the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import juncture as jn
+from juncture import reference
+from support.engines import SPARK, to_spark
+from support.tables import difference, read_table
+
+LEFT = read_table(
+    """
+    ts: timestamp[us, UTC]     | k: string | day: date32 | wall: timestamp[us]
+    2026-03-08T07:30:00        | a         | 2026-03-08  | 2026-03-08T02:30:00
+    2026-11-01T05:30:00        | a         | 2026-11-01  | 2026-11-01T01:30:00
+    2026-11-01T06:30:00.000001 | b         | null        | null
+    1883-11-18T17:00:00        | b         | 1883-11-18  | 1883-11-18T12:00:00
+    null                       | a         | 0001-01-01  | 0001-01-01T00:00:00
+    """
+)
+RIGHT = read_table(
+    """
+    ts: timestamp[us, UTC]     | k: string | seen: timestamp[us, UTC] | notes: list<string>
+    2026-03-08T06:59:59.999999 | a         | 2026-03-08T07:00:00      | ["spring", null]
+    2026-11-01T05:00:00        | a         | 2026-11-01T05:59:59      | []
+    2026-11-01T06:00:00        | b         | 2026-11-01T06:00:00      | null
+    2026-11-01T06:00:00        | b         | null                     | ["autumn"]
+    1583-01-01T00:00:00        | b         | 1583-01-01T00:00:00      | ["long ago"]
+    """
+)
+SPEC = jn.Asof(on="ts", by="k", coalesce=False)
+
+SETTINGS = {
+    "another zone": {"spark.sql.session.timeZone": "America/New_York"},
+    "small batches": {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"},
+    "large strings": {"spark.sql.execution.arrow.useLargeVarTypes": "true"},
+    "names by case": {"spark.sql.caseSensitive": "true"},
+    "no ANSI": {"spark.sql.ansi.enabled": "false"},
+    "no adaptive execution": {"spark.sql.adaptive.enabled": "false"},
+    "local times by default": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
+    "many partitions": {"spark.sql.shuffle.partitions": "13"},
+}
+
+
+@pytest.fixture(params=SETTINGS)
+def session(request: pytest.FixtureRequest, spark) -> Iterator[object]:
+    before = {name: spark.conf.get(name) for name in SETTINGS[request.param]}
+    for name, value in SETTINGS[request.param].items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def test_the_answer_stays_the_same(session):
+    expected = reference.asof(SPEC.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)
+    frames = [to_spark(session, table) for table in (LEFT, RIGHT)]
+    for algorithm in SPARK:
+        result = jn.plan(*frames, SPEC, algorithm=algorithm).execute()
+        # Arrow tables come with the session's zone and its kind of strings: the same instants, and the same text.
+        answer = result.toArrow().cast(expected.schema)
+        assert difference(answer, expected, ordered=False) is None, algorithm
+
+
+def test_no_setting_is_changed(spark):
+    before = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+    frame = to_spark(spark, RIGHT)
+    for algorithm in SPARK:
+        jn.plan(frame, frame, SPEC, algorithm=algorithm).execute().toArrow()
+    assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == before
+    assert spark.catalog.listTables() == []
