@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from juncture.errors import SpecError, did_you_mean
 
-__all__ = ["check_choice", "check_name", "pair_names"]
+__all__ = ["check_choice", "check_name", "check_suffix", "freeze_names", "pair_names"]
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
@@ -35,6 +36,26 @@ def check_name(argument: str, name: object) -> None:
         raise SpecError(
             f"{argument} holds {name!r} ({type(name).__name__}), which is not a column name. Expected a string."
         )
+
+
+def check_suffix(suffix: object) -> None:
+    """Refuse a suffix that is not text.
+
+    Raises
+    ------
+    SpecError
+        If it is not a string.
+    """
+    if not isinstance(suffix, str):
+        raise SpecError(f"suffix={suffix!r} is not a string.")
+
+
+def freeze_names(spec: Any, *arguments: str) -> None:
+    """Turn lists of names in a frozen spec into tuples, so that the caller's lists may change."""
+    for argument in arguments:
+        value = getattr(spec, argument)
+        if value is not None and not isinstance(value, str | tuple):
+            object.__setattr__(spec, argument, tuple(value))
 
 
 def pair_names(

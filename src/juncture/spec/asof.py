@@ -94,6 +94,21 @@ class ResolvedAsof:
         schemas = {"left": self.left_schema, "right": self.right_schema}
         return pa.schema([(c.name, schemas[c.side].field(c.source).type) for c in self.output])
 
+    def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
+        """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.
+
+        Parameters
+        ----------
+        first, last
+            The least and the greatest ``on`` of the left rows, in steps of the domain.
+        distance
+            The greatest distance that matches; None if any does.
+        """
+        backward, forward = (self.spec.direction in (side, "nearest") for side in ("backward", "forward"))
+        low = None if backward and distance is None else first - (distance or 0) * backward
+        high = None if forward and distance is None else last + (distance or 0) * forward
+        return low, high
+
     @property
     def right_payload(self) -> tuple[str, ...]:
         """The right columns that the output shows, by their names in the right table."""

@@ -24,8 +24,10 @@ __all__ = [
     "check_columns",
     "check_keys",
     "common_domain",
+    "left_columns",
     "output_columns",
     "plain_type",
+    "shared_domain",
 ]
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -139,25 +141,42 @@ def common_domain(left: pa.Field, right: pa.Field) -> Domain:
     >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
     Domain(kind='timestamp', scale=0, unit='us')
     """
-    ours, theirs = _domain(left, "left"), _domain(right, "right")
-    if ours.kind != theirs.kind:
-        raise SchemaError(
-            f"The on columns are of different kinds: left {left.name!r} is {left.type} ({ours.kind}), "
-            f"right {right.name!r} is {right.type} ({theirs.kind}). Cast one of them to the type of the other first."
-        )
-    if ours.kind == "timestamp":
-        zones = [plain_type(field.type).tz for field in (left, right)]
-        if (zones[0] is None) != (zones[1] is None):
+    return shared_domain([("left", left), ("right", right)], role="on")
+
+
+def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str) -> Domain:
+    """Return the domain in which several columns, each of one of the tables, are compared exactly.
+
+    Raises
+    ------
+    SchemaError
+        If one has no usable order, or two are of different kinds. It calls the columns by their role.
+    """
+    first_side, first = fields[0]
+    domain = _domain(first_side, first, role)
+    for side, field in fields[1:]:
+        other = _domain(side, field, role)
+        if other.kind != domain.kind:
             raise SchemaError(
-                f"One on column has a time zone and the other has none: left {left.name!r} is {left.type}, "
-                f"right {right.name!r} is {right.type}. Give the unzoned one its zone (or drop the other's) first: "
-                "which instants it means cannot be guessed."
+                f"The {role} columns are of different kinds: {first_side} {first.name!r} is {first.type} "
+                f"({domain.kind}), {side} {field.name!r} is {field.type} ({other.kind}). Cast one of them to the type "
+                "of the other first."
             )
-        return Domain("timestamp", unit=max(ours.unit, theirs.unit, key=TIME_UNITS.index))
-    return Domain(ours.kind, scale=max(ours.scale, theirs.scale), unit=ours.unit)
+        unit = domain.unit
+        if other.kind == "timestamp":
+            zones = [plain_type(each.type).tz for each in (first, field)]
+            if (zones[0] is None) != (zones[1] is None):
+                raise SchemaError(
+                    f"One {role} column has a time zone and the other has none: {first_side} {first.name!r} is "
+                    f"{first.type}, {side} {field.name!r} is {field.type}. Give the unzoned one its zone (or drop the "
+                    "other's) first: which instants it means cannot be guessed."
+                )
+            unit = max(domain.unit, other.unit, key=TIME_UNITS.index)
+        domain = Domain(domain.kind, scale=max(domain.scale, other.scale), unit=unit)
+    return domain
 
 
-def _domain(field: pa.Field, side: Side) -> Domain:
+def _domain(side: Side, field: pa.Field, role: str) -> Domain:
     data_type = plain_type(field.type)
     if pat.is_integer(data_type):
         return Domain("integer")
@@ -170,7 +189,7 @@ def _domain(field: pa.Field, side: Side) -> Domain:
     if pat.is_timestamp(data_type):
         return Domain("timestamp", unit=data_type.unit)
     raise SchemaError(
-        f"The {side} on column {field.name!r} is of type {field.type}, which cannot be joined by order. "
+        f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be joined by order. "
         "Expected an integer, float, decimal, date or timestamp: cast it first."
     )
 
@@ -235,6 +254,11 @@ def _key_kind(data_type: pa.DataType) -> str:
     return str(data_type)
 
 
+def left_columns(left: pa.Schema) -> tuple[OutputColumn, ...]:
+    """Return the columns of an output that shows the left table alone."""
+    return tuple(OutputColumn(name, "left", name) for name in left.names)
+
+
 def output_columns(
     left: pa.Schema,
     right: pa.Schema,
@@ -260,6 +284,8 @@ def output_columns(
     SchemaError
         If a name is taken even with the suffix, or a column would have to hold two types.
     """
+    if how in ("semi", "anti"):
+        return left_columns(left)
     fills = dict(equal) if how in ("right", "full") else {}
     for left_name, right_name in fills.items():
         ours, theirs = left.field(left_name).type, right.field(right_name).type
@@ -269,8 +295,6 @@ def output_columns(
                 f"left column {left_name!r} ({ours}). Types are never changed silently: cast one of them first."
             )
     columns = [OutputColumn(name, "left", name, fills.get(name)) for name in left.names]
-    if how in ("semi", "anti"):
-        return tuple(columns)
     taken = set(left.names)
     dropped = {right_name for _, right_name in equal}
     for name in right.names:

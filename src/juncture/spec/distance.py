@@ -1,0 +1,99 @@
+"""Distances between values of ``on`` columns: tolerances, and how far the ends of a window are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal, localcontext
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.schema import Domain, plain_type
+
+__all__ = ["Distance", "check_distance", "check_distance_column", "in_steps"]
+
+Distance: TypeAlias = int | float | Decimal | timedelta | str
+"""A number, a timedelta, a duration such as ``"5m"``, or the name of a left column."""
+
+_DIGITS = 400
+"""Enough for any float or decimal to be scaled exactly. No two values are as far apart as a number of so many."""
+
+
+def check_distance(argument: str, value: object) -> None:
+    """Refuse what no tables could take for a distance. None passes: it is none.
+
+    Raises
+    ------
+    SpecError
+        If the value is of another type, or not a number.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | timedelta | str):
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is not a distance. Expected a number, a timedelta, "
+            'a duration such as "5m", or the name of a left column.'
+        )
+    if isinstance(value, int | float | Decimal) and Decimal(value).is_nan():
+        raise SpecError(f"{argument}=nan is not a distance: nothing would ever match.")
+
+
+def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) -> Decimal:
+    """Return a constant distance in steps of the domain, exactly; infinite where no two values are as far apart.
+
+    Raises
+    ------
+    SpecError
+        If it is a duration and the domain has numbers, or the other way round.
+    """
+    if isinstance(value, str) and not is_duration(value):
+        raise SpecError(
+            f'{argument}={value!r} is neither a duration (such as "5m") nor a column of the left table. '
+            f"{did_you_mean(value, left.names)}"
+        )
+    if domain.is_time:
+        if isinstance(value, str | timedelta):
+            with localcontext(prec=_DIGITS):
+                return Decimal(duration_ns(value, argument=argument)) / domain.step_ns
+        if value == 0:
+            return Decimal(0)
+        raise SpecError(
+            f"{argument}={value!r} has no unit, and the on columns are {domain.kind}s. "
+            'Pass a duration such as "5m", or a timedelta.'
+        )
+    if isinstance(value, str | timedelta):
+        raise SpecError(
+            f"{argument}={value!r} is a duration, and the on columns are of kind {domain.kind}. Pass a number."
+        )
+    # A float counts as what it is written as: 0.3 is three tenths, not the binary fraction just below.
+    exact = Decimal(str(float(value)) if isinstance(value, float) else value)
+    if exact.is_infinite() or exact.adjusted() >= _DIGITS:
+        return Decimal("Infinity").copy_sign(exact)
+    with localcontext(prec=_DIGITS):
+        return exact.scaleb(domain.scale)
+
+
+def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> None:
+    """Refuse a left column whose values are not distances of the domain.
+
+    Raises
+    ------
+    SchemaError
+        If it is of another type.
+    """
+    data_type = plain_type(field.type)
+    fits, wanted = {
+        "integer": (pat.is_integer(data_type), "an integer"),
+        "float": (pat.is_integer(data_type) or pat.is_floating(data_type), "an integer or float"),
+        "decimal": (pat.is_integer(data_type) or pat.is_decimal(data_type), "an integer or decimal"),
+        "date": (pat.is_duration(data_type), "a duration"),
+        "timestamp": (pat.is_duration(data_type), "a duration"),
+    }[domain.kind]
+    if not fits:
+        raise SchemaError(
+            f"{argument} names the left column {field.name!r} of type {field.type}, but distances of {domain.kind} "
+            f"values need {wanted} column. Cast it first."
+        )

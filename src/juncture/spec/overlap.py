@@ -1,0 +1,207 @@
+"""Overlap joins: for each left interval, all right intervals that share a point with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, get_args
+
+import pyarrow as pa
+
+from juncture.errors import SpecError
+from juncture.spec.aggregate import Agg, Aggregate, aggregate_how, freeze_aggregates, resolve_aggregates
+from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names, pair_names
+from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.range import Closed
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import (
+    Domain,
+    How,
+    check_columns,
+    check_keys,
+    left_columns,
+    output_columns,
+    shared_domain,
+)
+
+__all__ = ["Interval", "Overlap", "ResolvedOverlap"]
+
+Interval: TypeAlias = tuple[str | None, str | None]
+"""The columns in which an interval starts and ends; None where it is unbounded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedOverlap(Resolved):
+    """An overlap spec that has been checked against two schemas: all that an engine needs to know.
+
+    Attributes
+    ----------
+    spec
+        The spec itself.
+    left_interval, right_interval
+        The columns in which intervals start and end; None where they are unbounded.
+    domain
+        The values in which starts and ends are compared.
+    closed
+        Which ends belong to the intervals.
+    aggregates
+        What follows the left columns, in place of right columns; empty for a plain join.
+    tie_columns
+        The right columns that order right rows of the same start for ``first`` and ``last``.
+    """
+
+    spec: Overlap
+    left_interval: Interval
+    right_interval: Interval
+    domain: Domain
+    closed: Closed
+    aggregates: tuple[Aggregate, ...]
+    tie_columns: tuple[str, ...]
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the output: columns of the inputs with their types, then the aggregates."""
+        return pa.schema([*super().output_schema, *(pa.field(each.name, each.type) for each in self.aggregates)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """What an overlap join means, without a word about where or how it runs.
+
+    A left and a right row match if their ``by`` are equal and their intervals share a point.
+
+    Parameters
+    ----------
+    left_interval, right_interval
+        The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
+        timestamps. None for one of the two where all intervals are unbounded on that side.
+    by
+        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
+    closed
+        Which ends belong to the intervals: ``"left"`` (half-open ``[start, end)``, the default), ``"both"``,
+        ``"right"`` or ``"none"``. Only with ``"both"`` do intervals overlap that touch in one point, or that are one.
+        An interval that holds no point matches nothing; one that starts after its end is refused when it is read.
+    how
+        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
+        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match. The default
+        is ``"inner"``, and ``"left"`` with ``agg``, which takes these two only.
+    agg
+        Aggregates in place of the matches, by right column: ``{"value": ["mean", "max"], "*": "count"}``. The output
+        has one row per left row then.
+    suffix
+        Added to the name of a right column that the left table has too.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense for any tables.
+
+    Examples
+    --------
+    >>> spec = Overlap(left_interval=("start", "end"), right_interval=("begin", "finish"), by="cell")
+    >>> Overlap.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    left_interval: Interval
+    right_interval: Interval
+    by: str | Sequence[str] | None = None
+    left_by: str | Sequence[str] | None = None
+    right_by: str | Sequence[str] | None = None
+    closed: Closed = "left"
+    how: How | None = None
+    agg: Agg | None = field(default=None, hash=False)
+    suffix: str = "_right"
+
+    def __post_init__(self) -> None:
+        for argument in ("left_interval", "right_interval"):
+            object.__setattr__(self, argument, _interval(argument, getattr(self, argument)))
+        self.by_pairs()
+        check_choice("closed", self.closed, get_args(Closed))
+        if self.how is not None:
+            check_choice("how", self.how, get_args(How))
+        check_suffix(self.suffix)
+        object.__setattr__(self, "agg", freeze_aggregates(self.agg))
+        aggregate_how(self.how, self.agg)
+        freeze_names(self, "by", "left_by", "right_by")
+
+    def by_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of left and right ``by`` columns."""
+        return pair_names("by", self.by, self.left_by, self.right_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        return to_plain(self, "overlap")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Overlap:
+        """Return the spec that `to_dict` described.
+
+        Raises
+        ------
+        SpecError
+            If the kind is another, or an argument is unknown.
+        """
+        return from_plain(cls, "overlap", values)
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
+        """Check the spec against two schemas, and work out all that follows from them.
+
+        Parameters
+        ----------
+        left, right
+            The Arrow schemas of the inputs.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or repeated, types do not compare, or an output name is taken.
+        """
+        left_by = tuple(pair[0] for pair in self.by_pairs())
+        right_by = tuple(pair[1] for pair in self.by_pairs())
+        lefts = [name for name in self.left_interval if name is not None]
+        rights = [name for name in self.right_interval if name is not None]
+        check_columns(left, lefts, argument="left_interval", side="left")
+        check_columns(right, rights, argument="right_interval", side="right")
+        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
+        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        domain = shared_domain(
+            [*(("left", left.field(name)) for name in lefts), *(("right", right.field(name)) for name in rights)],
+            role="interval",
+        )
+        check_keys(left, right, left_by, right_by)
+        how = aggregate_how(self.how, self.agg)
+        equal = list(zip(left_by, right_by, strict=True))
+        return ResolvedOverlap(
+            spec=self,
+            how=how,
+            left_schema=left,
+            right_schema=right,
+            left_interval=self.left_interval,
+            right_interval=self.right_interval,
+            left_by=left_by,
+            right_by=right_by,
+            domain=domain,
+            closed=self.closed,
+            aggregates=resolve_aggregates(self.agg, left, right, self.suffix),
+            tie_columns=tuple(name for name in right.names if name not in {self.right_interval[0], *right_by}),
+            output=left_columns(left)
+            if self.agg
+            else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
+        )
+
+
+def _interval(argument: str, value: object) -> Interval:
+    """Return the two columns of an interval, in the form that a spec keeps."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise SpecError(f'{argument}={value!r} is not a pair of column names. Expected ("start", "end").')
+    for name in value:
+        if name is not None:
+            check_name(argument, name)
+    start, end = value
+    if start is None and end is None:
+        raise SpecError(
+            f"{argument}=(None, None) is unbounded on both sides, so that it overlaps everything. Name its start or "
+            "its end."
+        )
+    return start, end

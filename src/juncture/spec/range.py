@@ -1,0 +1,285 @@
+"""Range joins: for each left row, all right rows in a window around its place on the line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from juncture.errors import SpecError
+from juncture.spec.aggregate import Agg, Aggregate, aggregate_how, freeze_aggregates, resolve_aggregates
+from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
+from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
+from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import (
+    Domain,
+    How,
+    check_columns,
+    check_keys,
+    common_domain,
+    left_columns,
+    output_columns,
+)
+
+__all__ = ["Bound", "Closed", "Range", "ResolvedRange"]
+
+Closed = Literal["both", "left", "right", "none"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One end of the window, as its distance from the left ``on``.
+
+    Exactly one of ``constant`` and ``column`` is set.
+
+    Attributes
+    ----------
+    constant
+        Whole steps of the domain, of any size, rounded into the window; or a float for floats.
+    column
+        The left column that holds it, row by row. Null or NaN matches nothing.
+    closed
+        Whether the end itself belongs to the window. What was rounded does.
+    """
+
+    constant: int | float | None = None
+    column: str | None = None
+    closed: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRange(Resolved):
+    """A range spec that has been checked against two schemas: all that an engine needs to know.
+
+    Attributes
+    ----------
+    spec
+        The spec itself.
+    left_on, right_on
+        The columns that are compared.
+    domain
+        The values in which they are compared.
+    lower, upper
+        The ends of the window in that domain; None where it is unbounded.
+    aggregates
+        What follows the left columns, in place of right columns; empty for a plain join.
+    tie_columns
+        The right columns that order right rows at the same ``on`` for ``first`` and ``last``.
+    """
+
+    spec: Range
+    left_on: str
+    right_on: str
+    domain: Domain
+    lower: Bound | None
+    upper: Bound | None
+    aggregates: tuple[Aggregate, ...]
+    tie_columns: tuple[str, ...]
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the output: columns of the inputs with their types, then the aggregates."""
+        return pa.schema([*super().output_schema, *(pa.field(each.name, each.type) for each in self.aggregates)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """What a range join means, without a word about where or how it runs.
+
+    A left and a right row match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``.
+
+    Parameters
+    ----------
+    on
+        The column of both tables that is compared: an integer, float, decimal, date or timestamp. Or ``left_on`` and
+        ``right_on`` where the names differ.
+    by
+        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
+    lower, upper
+        Where the window starts and ends, counted from the left ``on``: a number, a ``timedelta``, a duration such as
+        ``"-1h"``, or the name of a left column that holds one per row. A left column of that name goes first. None
+        for an open side; one of them has to be given. A row whose window starts after its end matches nothing.
+    closed
+        Which ends belong to the window: ``"both"``, ``"left"``, ``"right"`` or ``"none"``.
+    how
+        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
+        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match. The default
+        is ``"inner"``, and ``"left"`` with ``agg``, which takes these two only.
+    agg
+        Aggregates in place of the matches, by right column: ``{"value": ["mean", "max"], "*": "count"}``. The output
+        has one row per left row then.
+    suffix
+        Added to the name of a right column that the left table has too.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense for any tables.
+
+    Examples
+    --------
+    >>> spec = Range(on="ts", by="robot_id", lower="-1h", upper=0)
+    >>> Range.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    on: str | None = None
+    left_on: str | None = None
+    right_on: str | None = None
+    by: str | Sequence[str] | None = None
+    left_by: str | Sequence[str] | None = None
+    right_by: str | Sequence[str] | None = None
+    lower: Distance | None = None
+    upper: Distance | None = None
+    closed: Closed = "both"
+    how: How | None = None
+    agg: Agg | None = field(default=None, hash=False)
+    suffix: str = "_right"
+
+    def __post_init__(self) -> None:
+        self.on_pair()
+        self.by_pairs()
+        check_choice("closed", self.closed, get_args(Closed))
+        if self.how is not None:
+            check_choice("how", self.how, get_args(How))
+        check_suffix(self.suffix)
+        _check_window(self.lower, self.upper)
+        object.__setattr__(self, "agg", freeze_aggregates(self.agg))
+        aggregate_how(self.how, self.agg)
+        freeze_names(self, "by", "left_by", "right_by")
+
+    def on_pair(self) -> tuple[str, str]:
+        """Return the left and the right ``on`` column."""
+        pairs = pair_names("on", self.on, self.left_on, self.right_on)
+        if len(pairs) != 1:
+            raise SpecError(
+                'A range join needs exactly one column to compare: pass on="…", or both left_on="…" and '
+                f'right_on="…". Got {len(pairs)}.'
+            )
+        return pairs[0]
+
+    def by_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of left and right ``by`` columns."""
+        return pair_names("by", self.by, self.left_by, self.right_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        return to_plain(self, "range")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Range:
+        """Return the spec that `to_dict` described.
+
+        Raises
+        ------
+        SpecError
+            If the kind is another, or an argument is unknown.
+        """
+        return from_plain(cls, "range", values)
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
+        """Check the spec against two schemas, and work out all that follows from them.
+
+        Parameters
+        ----------
+        left, right
+            The Arrow schemas of the inputs.
+
+        Raises
+        ------
+        SpecError
+            If a bound has no meaning for the ``on`` columns, or the window starts after its end.
+        SchemaError
+            If a column is missing or repeated, types do not compare, or an output name is taken.
+        """
+        left_on, right_on = self.on_pair()
+        left_by = tuple(pair[0] for pair in self.by_pairs())
+        right_by = tuple(pair[1] for pair in self.by_pairs())
+        check_columns(left, [left_on], argument="on" if self.on is not None else "left_on", side="left")
+        check_columns(right, [right_on], argument="on" if self.on is not None else "right_on", side="right")
+        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
+        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        domain = common_domain(left.field(left_on), right.field(right_on))
+        check_keys(left, right, left_by, right_by)
+        lower, upper = self._bounds(domain, left)
+        how = aggregate_how(self.how, self.agg)
+        equal = list(zip(left_by, right_by, strict=True))
+        return ResolvedRange(
+            spec=self,
+            how=how,
+            left_schema=left,
+            right_schema=right,
+            left_on=left_on,
+            right_on=right_on,
+            left_by=left_by,
+            right_by=right_by,
+            domain=domain,
+            lower=lower,
+            upper=upper,
+            aggregates=resolve_aggregates(self.agg, left, right, self.suffix),
+            tie_columns=tuple(name for name in right.names if name not in {right_on, *right_by}),
+            output=left_columns(left)
+            if self.agg
+            else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
+        )
+
+    def _bounds(self, domain: Domain, left: pa.Schema) -> tuple[Bound | None, Bound | None]:
+        """Return the ends of the window in the domain."""
+        bounds: list[Bound | None] = []
+        constants: list[Decimal] = []
+        for argument, value, closed in (("lower", self.lower, "left"), ("upper", self.upper, "right")):
+            belongs = self.closed in ("both", closed)
+            if value is None:
+                bounds.append(None)
+            elif isinstance(value, str) and value in left.names:
+                check_distance_column(argument, left.field(value), domain)
+                bounds.append(Bound(column=value, closed=belongs))
+            else:
+                constants.append(in_steps(argument, value, domain, left))
+                bounds.append(_constant_bound(argument, value, constants[-1], domain, belongs))
+        if len(constants) == 2 and constants[0] > constants[1]:
+            raise _starts_after_end(self.lower, self.upper)
+        return bounds[0], bounds[1]
+
+
+def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Domain, closed: bool) -> Bound | None:
+    """Return an end of the window, rounded inward to whole steps; None where it is beyond all values."""
+    if domain.kind == "float":
+        return Bound(constant=float(steps), closed=closed)
+    if steps.is_infinite():
+        if (steps < 0) == (argument == "lower"):
+            return None
+        raise SpecError(f"{argument}={value!r} is beyond all values of kind {domain.kind}: nothing would ever match.")
+    whole = math.ceil(steps) if argument == "lower" else math.floor(steps)
+    return Bound(constant=whole, closed=closed or whole != steps)
+
+
+def _check_window(lower: Distance | None, upper: Distance | None) -> None:
+    """Refuse ends that make no window for any tables. What text means is known once there are columns."""
+    check_distance("lower", lower)
+    check_distance("upper", upper)
+    if lower is None and upper is None:
+        raise SpecError(
+            "lower and upper are both None, so that there is no window. Pass at least one of them, such as "
+            'lower="-1h"; to match rows by equal columns alone is no range join.'
+        )
+    if isinstance(lower, timedelta) and isinstance(upper, timedelta):
+        is_inverted = lower > upper
+    else:
+        numbers = int | float | Decimal
+        is_inverted = isinstance(lower, numbers) and isinstance(upper, numbers) and lower > upper
+    if is_inverted:
+        raise _starts_after_end(lower, upper)
+
+
+def _starts_after_end(lower: object, upper: object) -> SpecError:
+    return SpecError(
+        f"lower={lower!r} is greater than upper={upper!r}, so that the window starts after its end and nothing would "
+        "ever match. Swap them; bounds that look back are negative."
+    )

@@ -1,0 +1,48 @@
+"""What all kinds of join know once their spec has been checked against two schemas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from juncture.spec.schema import How, OutputColumn
+
+__all__ = ["Resolved"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """A spec that has been checked against two schemas.
+
+    Attributes
+    ----------
+    how
+        Which rows the output keeps.
+    left_schema, right_schema
+        The schemas of the inputs.
+    left_by, right_by
+        The columns that have to be equal, pair by pair.
+    output
+        The output columns that are columns of the inputs, in order.
+    """
+
+    how: How
+    left_schema: pa.Schema
+    right_schema: pa.Schema
+    left_by: tuple[str, ...]
+    right_by: tuple[str, ...]
+    output: tuple[OutputColumn, ...]
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the output, with the types of the inputs."""
+        schemas = {"left": self.left_schema, "right": self.right_schema}
+        return pa.schema([(c.name, schemas[c.side].field(c.source).type) for c in self.output])
+
+    @property
+    def right_payload(self) -> tuple[str, ...]:
+        """The right columns that the output shows, by their names in the right table."""
+        fills = {c.filled_from for c in self.output if c.filled_from}
+        shown = {c.source for c in self.output if c.side == "right"}
+        return tuple(name for name in self.right_schema.names if name in fills | shown)

@@ -1,0 +1,169 @@
+"""Predicate joins: all pairs of rows for which a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import pyarrow as pa
+
+from juncture.errors import PlanError, SpecError
+from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
+from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import How, check_columns, check_keys, output_columns
+
+if TYPE_CHECKING:
+    from juncture.predicate.nodes import Node
+    from juncture.predicate.shape import Shape
+
+__all__ = ["ResolvedWhere", "Where"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedWhere(Resolved):
+    """A predicate spec that has been checked against two schemas: all that an engine needs to know.
+
+    Attributes
+    ----------
+    spec
+        The spec itself.
+    predicate
+        The condition, with every column and type known. The ``by`` columns are not in it.
+    shape
+        What a planner can use of the condition.
+    """
+
+    spec: Where
+    predicate: Node
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Where:
+    """What a predicate join means, without a word about where or how it runs.
+
+    A left and a right row match if their ``by`` are equal and the predicate is true: neither false nor null.
+
+    Parameters
+    ----------
+    predicate
+        A condition over columns of the two tables, ``l.…`` and ``r.…``, in Spark's SQL.
+    by
+        Columns that have to be equal besides, one name or several. Or ``left_by`` and ``right_by``.
+    how
+        ``"inner"`` (the default, as is None) keeps the matches, ``"left"`` every left row too; ``"right"`` and
+        ``"full"`` keep the right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with
+        and without a match.
+    allow_cross
+        Whether a predicate passes that ties no left row to any right row.
+    names
+        What the predicate calls the two tables.
+    suffix
+        Added to the name of a right column that the left table has too.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense for any tables.
+
+    Examples
+    --------
+    >>> spec = Where("l.a > r.b - 3 AND l.a < r.b + 10", by="k")
+    >>> Where.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    predicate: str
+    _: KW_ONLY
+    by: str | Sequence[str] | None = None
+    left_by: str | Sequence[str] | None = None
+    right_by: str | Sequence[str] | None = None
+    how: How | None = None
+    allow_cross: bool = False
+    names: tuple[str, str] = ("l", "r")
+    suffix: str = "_right"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.predicate, str):
+            raise SpecError(
+                f"predicate={self.predicate!r} ({type(self.predicate).__name__}) is not SQL. Expected a string such as "
+                '"l.a > r.b - 3".'
+            )
+        self.by_pairs()
+        if self.how is not None:
+            check_choice("how", self.how, get_args(How))
+        if not isinstance(self.allow_cross, bool):
+            raise SpecError(f"allow_cross={self.allow_cross!r} is not a truth value. Expected True or False.")
+        check_suffix(self.suffix)
+        if isinstance(self.names, str) or len(self.names) != 2 or not all(isinstance(n, str) for n in self.names):
+            raise SpecError(f'names={self.names!r} is not a pair of names for the two tables, such as ("l", "r").')
+        freeze_names(self, "by", "left_by", "right_by", "names")
+
+    def by_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of left and right ``by`` columns."""
+        return pair_names("by", self.by, self.left_by, self.right_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        return to_plain(self, "where")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Where:
+        """Return the spec that `to_dict` described.
+
+        Raises
+        ------
+        SpecError
+            If the kind is another, or an argument is unknown.
+        """
+        return from_plain(cls, "where", values)
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
+        """Check the spec against two schemas, and work out all that follows from them.
+
+        Parameters
+        ----------
+        left, right
+            The Arrow schemas of the inputs.
+
+        Raises
+        ------
+        SpecError
+            If the predicate cannot be read, with the place where reading stopped.
+        SchemaError
+            If a column is missing or repeated, types do not compare, or an output name is taken.
+        PlanError
+            If nothing ties the two tables together, and ``allow_cross`` is not set.
+        """
+        # The parser is slow to import, and not every user of specs needs it.
+        from juncture.predicate.parse import parse
+        from juncture.predicate.shape import shape
+
+        left_by = tuple(pair[0] for pair in self.by_pairs())
+        right_by = tuple(pair[1] for pair in self.by_pairs())
+        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
+        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        check_keys(left, right, left_by, right_by)
+        predicate = parse(self.predicate, left, right, names=self.names)
+        parts = shape(predicate)
+        if not (parts.links or left_by or self.allow_cross):
+            raise PlanError(
+                f"The predicate {self.predicate!r} ties no left row to any right row: no condition has columns of both "
+                f"tables ({self.names[0]}. and {self.names[1]}.), so that it would join every row that it lets through "
+                "with every other. Add a condition over both or by=, or pass allow_cross=True if that is what you want."
+            )
+        how = self.how or "inner"
+        equal = list(zip(left_by, right_by, strict=True))
+        return ResolvedWhere(
+            spec=self,
+            how=how,
+            left_schema=left,
+            right_schema=right,
+            left_by=left_by,
+            right_by=right_by,
+            predicate=predicate,
+            shape=parts,
+            output=output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
+        )
