@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal, localcontext
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
-import pyarrow.types as pat
 
-from juncture.errors import SchemaError, SpecError, did_you_mean
-from juncture.spec.arguments import check_choice, check_name, pair_names
-from juncture.spec.duration import duration_ns, format_duration, is_duration
-from juncture.spec.schema import (
-    Domain,
-    How,
-    OutputColumn,
-    check_columns,
-    check_keys,
-    common_domain,
-    output_columns,
-    plain_type,
-)
+from juncture.errors import SpecError
+from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names, pair_names
+from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
+from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Domain, How, check_columns, check_keys, common_domain, output_columns
 
 __all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
 
 Direction = Literal["backward", "forward", "nearest"]
 Ties = Literal["greatest", "error"]
-
-_DIGITS = 400
-"""Enough for any float or decimal to be scaled exactly. No two values are as far apart as a number of so many."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +42,16 @@ class Tolerance:
     column: str | None = None
 
 
-@dataclass(frozen=True)
-class ResolvedAsof:
+@dataclass(frozen=True, kw_only=True)
+class ResolvedAsof(Resolved):
     """An as-of spec that has been checked against two schemas: all that an engine needs to know.
 
     Attributes
     ----------
     spec
         The spec itself.
-    left_schema, right_schema
-        The schemas of the inputs.
-    left_on, right_on, left_by, right_by
-        The columns by role.
+    left_on, right_on
+        The columns that order the tables.
     domain
         The values in which the ``on`` columns are compared.
     tolerance
@@ -72,27 +59,14 @@ class ResolvedAsof:
     tie_columns
         The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, nulls
         lowest, NaN highest.
-    output
-        The output columns, in order.
     """
 
     spec: Asof
-    left_schema: pa.Schema
-    right_schema: pa.Schema
     left_on: str
     right_on: str
-    left_by: tuple[str, ...]
-    right_by: tuple[str, ...]
     domain: Domain
     tolerance: Tolerance | None
     tie_columns: tuple[str, ...]
-    output: tuple[OutputColumn, ...]
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The schema of the output, with the types of the inputs."""
-        schemas = {"left": self.left_schema, "right": self.right_schema}
-        return pa.schema([(c.name, schemas[c.side].field(c.source).type) for c in self.output])
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.
@@ -108,13 +82,6 @@ class ResolvedAsof:
         low = None if backward and distance is None else first - (distance or 0) * backward
         high = None if forward and distance is None else last + (distance or 0) * forward
         return low, high
-
-    @property
-    def right_payload(self) -> tuple[str, ...]:
-        """The right columns that the output shows, by their names in the right table."""
-        fills = {c.filled_from for c in self.output if c.filled_from}
-        shown = {c.source for c in self.output if c.side == "right"}
-        return tuple(name for name in self.right_schema.names if name in fills | shown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +142,7 @@ class Asof:
     left_by: str | Sequence[str] | None = None
     right_by: str | Sequence[str] | None = None
     direction: Direction = "backward"
-    tolerance: int | float | Decimal | timedelta | str | None = None
+    tolerance: Distance | None = None
     allow_exact_matches: bool = True
     how: How = "left"
     matches: int = 1
@@ -195,15 +162,11 @@ class Asof:
                 raise SpecError(f"{flag}={getattr(self, flag)!r} is not a truth value. Expected True or False.")
         if isinstance(self.matches, bool) or not isinstance(self.matches, int) or self.matches < 1:
             raise SpecError(f"matches={self.matches!r} is not a count of rows. Expected an integer of at least 1.")
-        if not isinstance(self.suffix, str):
-            raise SpecError(f"suffix={self.suffix!r} is not a string.")
+        check_suffix(self.suffix)
         for name in self.order_columns():
             check_name("order_by", name)
         _check_tolerance(self.tolerance)
-        for name in ("by", "left_by", "right_by", "order_by"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str | tuple):
-                object.__setattr__(self, name, tuple(value))
+        freeze_names(self, "by", "left_by", "right_by", "order_by")
 
     def on_pair(self) -> tuple[str, str]:
         """Return the left and the right ``on`` column."""
@@ -225,12 +188,7 @@ class Asof:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        if isinstance(self.tolerance, timedelta):
-            values["tolerance"] = format_duration(duration_ns(self.tolerance, argument="tolerance"))
-        elif isinstance(self.tolerance, Decimal):
-            values["tolerance"] = {"decimal": str(self.tolerance)}
-        return {"kind": "asof"} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return to_plain(self, "asof")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Asof:
@@ -241,16 +199,7 @@ class Asof:
         SpecError
             If the kind is another, or an argument is unknown.
         """
-        arguments = {key: value for key, value in values.items() if key != "kind"}
-        if values.get("kind", "asof") != "asof":
-            raise SpecError(f"kind={values['kind']!r} is not an as-of join. Expected 'asof'.")
-        known = {f.name for f in fields(cls)}
-        for name in arguments:
-            if name not in known:
-                raise SpecError(f"An as-of spec has no argument {name!r}. {did_you_mean(name, known)}")
-        if isinstance(arguments.get("tolerance"), Mapping):
-            arguments["tolerance"] = Decimal(arguments["tolerance"]["decimal"])
-        return cls(**arguments)
+        return from_plain(cls, "asof", values)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Check the spec against two schemas, and work out all that follows from them.
@@ -284,6 +233,7 @@ class Asof:
         rest = [name for name in right.names if name not in fixed and name not in order_by]
         return ResolvedAsof(
             spec=self,
+            how=self.how,
             left_schema=left,
             right_schema=right,
             left_on=left_on,
@@ -297,81 +247,30 @@ class Asof:
         )
 
 
-def _check_tolerance(tolerance: object) -> None:
+def _check_tolerance(tolerance: Distance | None) -> None:
     """Refuse a tolerance that no domain could take."""
+    check_distance("tolerance", tolerance)
     if tolerance is None or (isinstance(tolerance, str) and not is_duration(tolerance)):
         return
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Decimal | timedelta | str):
-        raise SpecError(
-            f"tolerance={tolerance!r} ({type(tolerance).__name__}) is not a distance. Expected a number, a timedelta, "
-            'a duration such as "5m", or the name of a left column.'
-        )
     if isinstance(tolerance, str | timedelta):
-        negative = duration_ns(tolerance, argument="tolerance") < 0
+        is_negative = duration_ns(tolerance, argument="tolerance") < 0
     else:
-        if Decimal(tolerance).is_nan():
-            raise SpecError("tolerance=nan is not a distance: nothing would ever match.")
-        negative = tolerance < 0
-    if negative:
+        is_negative = tolerance < 0
+    if is_negative:
         raise SpecError(
             f"tolerance={tolerance!r} is negative. A tolerance is a distance, so zero or more; which side to look at "
             "is what direction= says."
         )
 
 
-def _resolve_tolerance(
-    tolerance: int | float | Decimal | timedelta | str | None, domain: Domain, left: pa.Schema
-) -> Tolerance | None:
+def _resolve_tolerance(tolerance: Distance | None, domain: Domain, left: pa.Schema) -> Tolerance | None:
     """Express a tolerance in steps of the domain, rounded down: distances are whole steps."""
     if tolerance is None:
         return None
     if isinstance(tolerance, str) and tolerance in left.names:
-        _check_tolerance_column(left.field(tolerance), domain)
+        check_distance_column("tolerance", left.field(tolerance), domain)
         return Tolerance(column=tolerance)
-    if isinstance(tolerance, str) and not is_duration(tolerance):
-        raise SpecError(
-            f'tolerance={tolerance!r} is neither a duration (such as "5m") nor a column of the left table. '
-            f"{did_you_mean(tolerance, left.names)}"
-        )
-    if domain.is_time:
-        if not isinstance(tolerance, str | timedelta):
-            raise SpecError(
-                f"tolerance={tolerance!r} has no unit, and the on columns are {domain.kind}s. "
-                'Pass a duration such as "5m", or a timedelta.'
-            )
-        return Tolerance(constant=duration_ns(tolerance, argument="tolerance") // domain.step_ns)
-    if isinstance(tolerance, str | timedelta):
-        raise SpecError(
-            f"tolerance={tolerance!r} is a duration, and the on columns are of kind {domain.kind}. Pass a number."
-        )
-    # A float counts as what it is written as: 0.3 is three tenths, not the binary fraction just below.
-    exact = Decimal(str(float(tolerance)) if isinstance(tolerance, float) else tolerance)
-    if exact.is_infinite() or exact.adjusted() >= _DIGITS:
+    steps = in_steps("tolerance", tolerance, domain, left)
+    if steps.is_infinite():
         return None
-    if domain.kind == "float":
-        return Tolerance(constant=float(exact))
-    with localcontext(prec=_DIGITS):
-        return Tolerance(constant=math.floor(exact.scaleb(domain.scale)))
-
-
-def _check_tolerance_column(field: pa.Field, domain: Domain) -> None:
-    data_type = plain_type(field.type)
-    fits = {
-        "integer": pat.is_integer(data_type),
-        "float": pat.is_integer(data_type) or pat.is_floating(data_type),
-        "decimal": pat.is_integer(data_type) or pat.is_decimal(data_type),
-        "date": pat.is_duration(data_type),
-        "timestamp": pat.is_duration(data_type),
-    }[domain.kind]
-    if not fits:
-        wanted = {
-            "integer": "an integer",
-            "float": "an integer or float",
-            "decimal": "an integer or decimal",
-            "date": "a duration",
-            "timestamp": "a duration",
-        }[domain.kind]
-        raise SchemaError(
-            f"tolerance names the left column {field.name!r} of type {field.type}, but distances of {domain.kind} "
-            f"values need {wanted} column. Cast it first."
-        )
+    return Tolerance(constant=float(steps) if domain.kind == "float" else math.floor(steps))

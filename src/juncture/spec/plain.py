@@ -15,6 +15,14 @@ __all__ = ["from_plain", "to_plain"]
 
 _Spec = TypeVar("_Spec")
 
+_KINDS = {
+    "asof": "an as-of join",
+    "range": "a range join",
+    "overlap": "an overlap join",
+    "where": "a predicate join",
+}
+_DISTANCES = ("tolerance", "lower", "upper")
+
 
 def to_plain(spec: Any, kind: str) -> dict[str, Any]:
     """Return the kind of a spec and those of its arguments that differ from their defaults."""
@@ -44,12 +52,12 @@ def from_plain(spec: type[_Spec], kind: str, values: Mapping[str, Any]) -> _Spec
         If the kind is another, or an argument is unknown.
     """
     if values.get("kind", kind) != kind:
-        raise SpecError(f"kind={values['kind']!r} is another kind of join. Expected {kind!r}.")
+        raise SpecError(f"kind={values['kind']!r} is not {_KINDS[kind]}. Expected {kind!r}.")
     arguments = {name: value for name, value in values.items() if name != "kind"}
     known = {f.name for f in fields(spec)}  # type: ignore[arg-type]  # a dataclass, which no bound of a TypeVar says
     for name, value in arguments.items():
         if name not in known:
             raise SpecError(f"{spec.__name__} has no argument {name!r}. {did_you_mean(name, known)}")
-        if isinstance(value, Mapping) and value.keys() == {"decimal"}:
+        if name in _DISTANCES and isinstance(value, Mapping):
             arguments[name] = Decimal(value["decimal"])
     return spec(**arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ class Resolved:
 
     Attributes
     ----------
+    spec
+        The spec itself.
     how
         Which rows the output keeps.
     left_schema, right_schema
@@ -27,6 +30,7 @@ class Resolved:
         The output columns that are columns of the inputs, in order.
     """
 
+    spec: Any
     how: How
     left_schema: pa.Schema
     right_schema: pa.Schema
