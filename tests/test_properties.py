@@ -25,7 +25,7 @@ ALGORITHMS = pytest.mark.parametrize("algorithm", LOCAL)
 def expected(example: Example) -> pa.Table | None:
     """Return the reference's answer, or None where it refuses the data."""
     try:
-        return reference.asof(example.resolve(), example.left, example.right)
+        return reference.asof_join(example.resolve(), example.left, example.right)
     except DataError:
         return None
 

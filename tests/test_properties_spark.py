@@ -29,7 +29,7 @@ FEW = settings(SEVERAL, max_examples=SEVERAL.max_examples // 2)
 def check(example: Example, left: Any, right: Any, session: SparkSession | None = None) -> None:
     """Run all algorithms at once on the tables of an example, passed in some form, and compare with the reference."""
     try:
-        expected = reference.asof(example.resolve(), example.left, example.right)
+        expected = reference.asof_join(example.resolve(), example.left, example.right)
     except DataError:
         expected = None
 

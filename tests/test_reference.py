@@ -14,6 +14,6 @@ def test_case(case: Case):
     join = case.spec.resolve(case.left.schema, case.right.schema)
     if case.error is not None:
         with pytest.raises(case.error):
-            reference.asof(join, case.left, case.right)
+            reference.asof_join(join, case.left, case.right)
         return
-    assert difference(reference.asof(join, case.left, case.right), case.expected, ordered=True) is None
+    assert difference(reference.asof_join(join, case.left, case.right), case.expected, ordered=True) is None

@@ -56,7 +56,7 @@ def session(request: pytest.FixtureRequest, spark) -> Iterator[object]:
 
 
 def test_the_answer_stays_the_same(session):
-    expected = reference.asof(SPEC.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)
+    expected = reference.asof_join(SPEC.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)
     frames = [to_spark(session, table) for table in (LEFT, RIGHT)]
     for algorithm in SPARK:
         result = jn.plan(*frames, SPEC, algorithm=algorithm).execute()

@@ -38,7 +38,7 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int |
     left, right = TableSource(example.left), TableSource(example.right)
     arguments = {"algorithm": algorithm, "threads": threads, "memory_bytes": memory_bytes}
     try:
-        expected = reference.asof(join, example.left, example.right)
+        expected = reference.asof_join(join, example.left, example.right)
     except DataError:
         with pytest.raises(DataError, match="compete"):
             asof.join(join, left, right, **arguments)

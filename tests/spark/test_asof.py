@@ -29,7 +29,7 @@ SPEC = jn.Asof(on="ts", by="robot_id")
 
 
 def expected(spec: jn.Asof, left: pa.Table = LEFT, right: pa.Table = RIGHT) -> pa.Table:
-    return reference.asof(spec.resolve(left.schema, right.schema), left, right)
+    return reference.asof_join(spec.resolve(left.schema, right.schema), left, right)
 
 
 @pytest.mark.parametrize("algorithm", SPARK)
@@ -170,7 +170,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
         join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
         built = build(join, *sides, algorithm="range", stats=Stats(), resources=resources(spark), cuts=cuts)
         assert built.details == (("partitions", "10; one key is split among several"),)
-        assert difference(built.frame.toArrow(), reference.asof(join, left, right), ordered=False) is None
+        assert difference(built.frame.toArrow(), reference.asof_join(join, left, right), ordered=False) is None
 
 
 def test_a_side_that_is_too_large_to_send(spark, monkeypatch):

@@ -46,7 +46,7 @@ def probe_left(example: Example, small: Small, tasks: int, targets: int) -> pa.T
 
 def check(example: Example, run) -> None:
     try:
-        expected = reference.asof(example.resolve(), example.left, example.right)
+        expected = reference.asof_join(example.resolve(), example.left, example.right)
     except DataError:
         with pytest.raises(DataError):
             run()

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture import reference
+from juncture.reference.rows import keys as keys_of
+from juncture.reference.rows import on_values
 from juncture.spark.worker.keys import Coding, dense_keys, place
 from juncture.spec.asof import Asof
 from strategies import LOCAL_BY, LOCAL_ON, build, pool
@@ -31,7 +32,7 @@ def test_equal_keys_have_equal_hashes(types):
         values = build([*pool(data_type), None], data_type)
         tables.append(pa.table({"on": values, "t": pa.array(range(len(values)))}))
     join = spec.resolve(tables[0].schema, tables[1].schema)
-    keys = [reference._keys(table, ("on",)) for table in tables]
+    keys = [keys_of(table, ("on",)) for table in tables]
     places = [place(table, ("on",), "t", Coding.of(join)) for table in tables]
     for key, hashed, valid in zip(keys[0], places[0][0], places[0][2], strict=True):
         for other, other_hashed, other_valid in zip(keys[1], places[1][0], places[1][2], strict=True):
@@ -51,7 +52,7 @@ def test_codes_keep_the_order(types, data):
     for data_type in types:
         column = build(data.draw(st.lists(st.sampled_from([*pool(data_type), None]), max_size=12)), data_type)
         ours, valid = coding.codes(column)
-        steps = reference._on_values(pa.chunked_array([column]), join.domain)
+        steps = on_values(pa.chunked_array([column]), join.domain)
         assert [step is not None for step in steps] == (np.ones(len(ours), bool) if valid is None else valid).tolist()
         values += [step for step in steps if step is not None]
         codes += [code for code, step in zip(ours.tolist(), steps, strict=True) if step is not None]
@@ -77,6 +78,6 @@ def test_hashes_of_few_bits():
 def test_dense_keys(types):
     values = [value for value in pool(types[0]) * 2 if value is not None]
     table = pa.table({"k": build(values, types[0])})
-    keys = reference._keys(table, ("k",))
+    keys = keys_of(table, ("k",))
     dense = dense_keys(table, ("k",)).tolist()
     assert all((a == b) == (x == y) for a, x in zip(keys, dense, strict=True) for b, y in zip(keys, dense, strict=True))

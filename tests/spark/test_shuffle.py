@@ -64,7 +64,7 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
 def check(example: Example, layout: Layout) -> None:
     join = example.resolve()
     try:
-        expected = reference.asof(join, example.left, example.right)
+        expected = reference.asof_join(join, example.left, example.right)
     except DataError:
         with pytest.raises(DataError):
             run(join, example.left, example.right, layout)

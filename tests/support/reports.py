@@ -7,20 +7,21 @@ from collections import Counter
 
 import pyarrow as pa
 
-from juncture import reference
 from juncture.planner.report import Distances, MatchReport
+from juncture.reference.asof import limits
+from juncture.reference.rows import keys, on_values
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["expected_report"]
 
 
 def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> MatchReport:
-    left_on = reference._on_values(left[join.left_on], join.domain)
-    right_on = reference._on_values(right[join.right_on], join.domain)
-    left_keys, right_keys = reference._keys(left, join.left_by), reference._keys(right, join.right_by)
+    left_on = on_values(left[join.left_on], join.domain)
+    right_on = on_values(right[join.right_on], join.domain)
+    left_keys, right_keys = keys(left, join.left_by), keys(right, join.right_by)
     usable = [(on, key) for on, key in zip(right_on, right_keys, strict=True) if on is not None and key is not None]
     counts, distances = Counter(), []
-    for on, key, limit in zip(left_on, left_keys, reference._limits(join, left), strict=True):
+    for on, key, limit in zip(left_on, left_keys, limits(join, left), strict=True):
         of_key = [other for other, other_key in usable if other_key == key]
         there = [other for other in of_key if wanted(join, on, other)] if on is not None else []
         best = min(there, key=lambda other: (distance(on, other), other), default=None)
