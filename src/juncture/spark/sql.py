@@ -20,7 +20,7 @@ from juncture.spec.asof import ResolvedAsof
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SqlJoin"]
+__all__ = ["SqlJoin", "common_type", "has_map"]
 
 _DIGITS_MAX = 38
 
@@ -55,7 +55,7 @@ class SqlJoin:
         ours = {field.name: field.dataType for field in left.spark_schema.fields}
         theirs = {field.name: field.dataType for field in right.spark_schema.fields}
         pairs = zip(join.left_by, join.right_by, strict=True)
-        self._key_types = [_common_type(ours[a], theirs[b]) for a, b in pairs]
+        self._key_types = [common_type(ours[a], theirs[b]) for a, b in pairs]
         self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join)}
         self.keys = [f"key{i}" for i in range(len(self._key_types))]
         self.words = [f"on{i}" for i in range(len(self.domain.words(F.lit(None))))]
@@ -128,7 +128,7 @@ class SqlJoin:
         return rows.select(*named).toDF(*(column.name for column in self.join.output))
 
 
-def _common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
+def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
     """Return the type in which values of two types of one kind are equal exactly if they are the same.
 
     Raises
@@ -152,17 +152,17 @@ def _common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
             )
         return st.DecimalType(digits, scale)
     if isinstance(ours, st.ArrayType) and isinstance(theirs, st.ArrayType):
-        return st.ArrayType(_common_type(ours.elementType, theirs.elementType))
+        return st.ArrayType(common_type(ours.elementType, theirs.elementType))
     if isinstance(ours, st.StructType) and isinstance(theirs, st.StructType):
         pairs = zip(ours.fields, theirs.fields, strict=True)
-        types = [_common_type(a.dataType, b.dataType) for a, b in pairs]
+        types = [common_type(a.dataType, b.dataType) for a, b in pairs]
         return st.StructType([st.StructField(f"f{i}", data_type) for i, data_type in enumerate(types)])
     return ours
 
 
 def _order_form(value: Column, data_type: st.DataType) -> Column:
     """Return a value in a type that SQL can order, in the same order: maps become their entries, sorted by key."""
-    if not _has_map(data_type):
+    if not has_map(data_type):
         return value
     if isinstance(data_type, st.ArrayType):
         element = data_type.elementType
@@ -180,9 +180,10 @@ def _order_form(value: Column, data_type: st.DataType) -> Column:
     return F.sort_array(entries)
 
 
-def _has_map(data_type: st.DataType) -> bool:
+def has_map(data_type: st.DataType) -> bool:
+    """Tell whether a type holds maps, which SQL neither orders nor hashes."""
     if isinstance(data_type, st.MapType):
         return True
     if isinstance(data_type, st.ArrayType):
-        return _has_map(data_type.elementType)
-    return isinstance(data_type, st.StructType) and any(_has_map(field.dataType) for field in data_type.fields)
+        return has_map(data_type.elementType)
+    return isinstance(data_type, st.StructType) and any(has_map(field.dataType) for field in data_type.fields)

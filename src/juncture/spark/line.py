@@ -1,0 +1,221 @@
+"""Places on a line as Spark columns: exact values to compare, the ends of windows around them, and numbers for bins.
+
+A place is a single column, a *word*: a 64-bit integer for integers, dates and timestamps; a decimal of 38 digits for
+decimals; a double for floats. What would leave the words of a line is no limit at all, or one that nothing satisfies,
+so nothing overflows, whatever the session's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import PlanError
+from juncture.spec.range import Bound
+from juncture.spec.schema import Domain, plain_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["LONG_MAX", "LONG_MIN", "Line", "micros", "ntz_micros"]
+
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+DAY_MICROS = 86_400_000_000
+
+_DIGITS_MAX = 35
+"""Decimals of so many digits can be moved by as much as they are apart, and by a step, and stay within 38."""
+_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The line that the ``on`` columns, or the ends of intervals, of a join lie on.
+
+    Attributes
+    ----------
+    domain
+        Their values.
+    zoned
+        Of timestamps, whether they have a time zone.
+    """
+
+    domain: Domain
+    zoned: bool = False
+
+    @classmethod
+    def of(cls, domain: Domain, types: Sequence[pa.DataType]) -> Line:
+        """Return the line of columns of some types.
+
+        Raises
+        ------
+        PlanError
+            If they are decimals that SQL cannot add to.
+        """
+        types = [plain_type(data_type) for data_type in types]
+        if domain.kind == "decimal":
+            digits = max(data_type.precision - data_type.scale for data_type in types) + domain.scale
+            if digits > _DIGITS_MAX:
+                named = " and ".join(dict.fromkeys(map(str, types)))
+                raise PlanError(
+                    f"Decimals of type {named} need {digits} digits to be compared, and SQL can add to at most "
+                    f"{_DIGITS_MAX}. Cast them to fewer digits, or pass algorithm='auto'."
+                )
+        return cls(domain, domain.kind == "timestamp" and types[0].tz is not None)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether words are floats, so that an open end cannot be closed by moving it a step."""
+        return self.domain.kind == "float"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether words are 64-bit integers."""
+        return self.domain.kind not in ("float", "decimal")
+
+    @property
+    def _moved_type(self) -> str:
+        return f"decimal({_DIGITS_MAX + 1},{self.domain.scale})"
+
+    def usable(self, value: Column) -> Column:
+        """Tell whether a value can match: it is neither null nor NaN."""
+        return value.isNotNull() & ~F.isnan(value) if self.is_real else value.isNotNull()
+
+    def word(self, value: Column) -> Column:
+        """Return a value as a word."""
+        kind = self.domain.kind
+        if kind == "float":
+            return value.cast("double") + F.lit(0.0)
+        if kind == "integer":
+            return value.cast("long")
+        if kind == "date":
+            return F.unix_date(value).cast("long")
+        if kind == "timestamp":
+            return F.unix_micros(value) if self.zoned else ntz_micros(value)
+        return value.cast(self._moved_type)
+
+    def end(
+        self, word: Column, bound: Bound | None, distance: Column | None, data_type: pa.DataType | None, *, upper: bool
+    ) -> Column:
+        """Return the last word within an end of a window, or for floats the end itself.
+
+        Parameters
+        ----------
+        word
+            What the window lies around.
+        bound
+            How far its end is; None where it is open.
+        distance, data_type
+            The column that the bound names and its type, if any.
+        upper
+            Whether it is the upper end.
+
+        Returns
+        -------
+        Column
+            Null where the word or the distance is, and where no value is within.
+        """
+        if bound is None:
+            return F.when(word.isNotNull(), self.limit(upper=upper))
+        inward = 0 if bound.closed else (-1 if upper else 1)
+        if distance is None or data_type is None:
+            assert bound.constant is not None
+            if self.is_real:
+                return _number(word + F.lit(float(bound.constant)))
+            return self._moved(word, int(bound.constant) + inward, upper=upper)
+        if self.is_real:
+            return _number(word + distance.cast("double"))
+        steps, is_exact, is_forward = self._steps(distance, data_type, upper=upper)
+        moved = self._sum(word, steps)
+        # A sum that there is no room for lies beyond all values, on the side that the distance points to.
+        beyond = F.when(word.isNotNull() & (is_forward if upper else ~is_forward), self.limit(upper=upper))
+        opened = moved if not inward else F.when(is_exact, self._sum(moved, self._step(inward))).otherwise(moved)
+        return F.when(moved.isNull(), beyond).otherwise(opened)
+
+    def between(self, word: Column, first: Column, last: Column, *, open_first: bool, open_last: bool) -> Column:
+        """Tell whether a word is within two ends, of which those that `end` cannot close may be open."""
+        after = word > first if open_first and self.is_real else word >= first
+        return after & (word < last if open_last and self.is_real else word <= last)
+
+    def limit(self, *, upper: bool) -> Column:
+        """Return a word that no other is beyond."""
+        if self.is_real:
+            return F.lit(float("inf") if upper else float("-inf"))
+        if self.is_whole:
+            return F.lit(LONG_MAX if upper else LONG_MIN).cast("long")
+        with localcontext(prec=60):
+            most = (Decimal(10) ** 38 - 1).scaleb(-self.domain.scale)
+        return F.lit(most if upper else -most).cast(f"decimal(38,{self.domain.scale})")
+
+    def _moved(self, word: Column, steps: int, *, upper: bool) -> Column:
+        """Return a word moved by a number of steps of any size."""
+        beyond = F.lit(None)
+        if (steps > 0) == upper and steps != 0:
+            beyond = F.when(word.isNotNull(), self.limit(upper=upper))
+        if not self.is_whole:
+            if abs(steps) >= 10 ** (_DIGITS_MAX + 1):
+                return beyond.cast(f"decimal(38,{self.domain.scale})")
+            with localcontext(prec=60):
+                return word + F.lit(Decimal(steps).scaleb(-self.domain.scale)).cast(self._moved_type)
+        moved, rest = word, steps
+        while rest and abs(steps) < 2**65:
+            part = max(LONG_MIN, min(LONG_MAX, rest))
+            moved, rest = F.try_add(moved, F.lit(part).cast("long")), rest - part
+        if rest:
+            return beyond.cast("long")
+        return F.when(moved.isNull(), beyond).otherwise(moved)
+
+    def _sum(self, word: Column, steps: Column) -> Column:
+        """Return a sum, null where it leaves the line."""
+        if self.is_whole:
+            return F.try_add(word, steps)
+        return word + steps
+
+    def _step(self, steps: int) -> Column:
+        """Return a step as a column to add."""
+        if self.is_whole:
+            return F.lit(steps).cast("long")
+        return F.lit(Decimal(steps).scaleb(-self.domain.scale)).cast(
+            f"decimal({max(self.domain.scale, 1)},{self.domain.scale})"
+        )
+
+    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:
+        """Return a distance in steps, whether it is whole ones and not rounded into the window, and whether above zero.
+
+        A distance that the line has no room for has null steps.
+        """
+        kind, always = self.domain.kind, F.lit(True)
+        if kind == "integer":
+            return distance.cast("long"), always, distance > 0
+        if kind == "timestamp":
+            return micros(distance).cast("long"), always, micros(distance) > 0
+        if kind == "date":
+            whole, day = micros(distance).cast("long"), F.lit(DAY_MICROS)
+            days, rest = F.call_function("div", whole, day), whole % day
+            rounded = days - (rest < 0).cast("long") if upper else days + (rest > 0).cast("long")
+            return rounded, rest == 0, whole > 0
+        if not pat.is_decimal(data_type) or data_type.scale <= self.domain.scale:
+            return distance.try_cast(self._moved_type), always, distance > 0
+        scale = F.lit(self.domain.scale)
+        rounded = F.floor(distance, scale) if upper else F.ceil(distance, scale)
+        return rounded.try_cast(self._moved_type), rounded == distance, distance > 0
+
+
+def _number(end: Column) -> Column:
+    """Return null for NaN, which no value is beside."""
+    return F.when(~F.isnan(end), end)
+
+
+def micros(interval: Column) -> Column:
+    """Return an interval's microseconds as a decimal without a fraction."""
+    return (interval.cast("interval second").cast("decimal(20,6)") * 1_000_000).cast("decimal(20,0)")
+
+
+def ntz_micros(value: Column) -> Column:
+    """Return the microseconds from 1970 to a timestamp without a time zone."""
+    return micros(value - F.expr(_EPOCH)).cast("long")
