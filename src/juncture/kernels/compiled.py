@@ -13,6 +13,8 @@ from numba import types
 __all__ = [
     "boolean",
     "compiled",
+    "float64_table",
+    "float64_table_in",
     "inlined",
     "int32s",
     "int32s_in",
@@ -44,6 +46,7 @@ int32s, int32s_in = _array(types.int32), _array(types.int32, readonly=True)
 int64s, int64s_in = _array(types.int64), _array(types.int64, readonly=True)
 uint8s, uint8s_in = _array(types.uint8), _array(types.uint8, readonly=True)
 uint64s, uint64s_in = _array(types.uint64), _array(types.uint64, readonly=True)
+float64_table, float64_table_in = _array(types.float64, 2), _array(types.float64, 2, readonly=True)
 int64_table, int64_table_in = _array(types.int64, 2), _array(types.int64, 2, readonly=True)
 int64_cube, int64_cube_in = _array(types.int64, 3), _array(types.int64, 3, readonly=True)
 

@@ -8,7 +8,17 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["WINDOW", "below_in_window", "bits_as_float", "float_as_bits", "prefetch", "word_at"]
+__all__ = [
+    "WINDOW",
+    "at_least_in_window",
+    "below_in_window",
+    "bit_count",
+    "bits_as_float",
+    "float_as_bits",
+    "lowest_bit",
+    "prefetch",
+    "word_at",
+]
 
 WINDOW = 16
 """How many values `below_in_window` looks at. Arrays that it reads need as many spare ones at their end."""
@@ -47,6 +57,43 @@ def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: An
         return builder.call(count, [builder.and_(below, within)])
 
     return signature, generate
+
+
+@intrinsic
+def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:  # noqa: ARG001
+    """Return a bit for each of the `WINDOW` items from a start on: whether it is at least a value, the first lowest."""
+    signature = types.int64(array, types.uintp, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.VectorType(_WORD, WINDOW)
+        address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        items = builder.load(builder.bitcast(address, wide.as_pointer()), align=8)
+        lane = builder.insert_element(ir.Constant(wide, ir.Undefined), arguments[2], _HALF(0))
+        broadcast = ir.Constant(ir.VectorType(_HALF, WINDOW), [0] * WINDOW)
+        values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
+        return builder.zext(builder.bitcast(builder.icmp_signed(">=", items, values), ir.IntType(WINDOW)), _WORD)
+
+    return signature, generate
+
+
+@intrinsic
+def lowest_bit(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+    """Return the number of the lowest bit that is set, of a word in which one is."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def bit_count(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+    """Return how many bits of a word are set."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
 
 
 @intrinsic

@@ -16,7 +16,7 @@ from juncture.local.arrays import array_of, plain, raw_values, validity
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.threads import Threads, slices
 
-__all__ = ["encoded", "gather", "nulls", "select"]
+__all__ = ["encoded", "gather", "is_awkward", "is_fixed", "joined", "nulls", "ordered", "select", "take"]
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
@@ -78,17 +78,17 @@ def _take_rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
     if len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all()):
         return batch
     index = array_of(rows, pa.int64())
-    return pa.RecordBatch.from_arrays([_take(column, index) for column in batch.columns], schema=batch.schema)
+    return pa.RecordBatch.from_arrays([take(column, index) for column in batch.columns], schema=batch.schema)
 
 
-def _take(array: pa.Array, index: pa.Array) -> pa.Array:
+def take(array: pa.Array, index: pa.Array) -> pa.Array:
     """Take rows of an array of any type."""
-    if _is_awkward(array.type):
+    if is_awkward(array.type):
         return encoded(plain(array).take(index), array.type)
     return array.take(index)
 
 
-def _is_awkward(data_type: pa.DataType) -> bool:
+def is_awkward(data_type: pa.DataType) -> bool:
     """Tell types that Arrow cannot take rows of."""
     return bool(
         pat.is_run_end_encoded(data_type)
@@ -143,7 +143,7 @@ def gather(
     positions, edges = _by_part(source, pointers, threads)
     types = [source.schema.field(name).type for name in columns]
     targets: list[_Scattered | _Kept] = [
-        _Scattered(kind, len(pointers)) if _is_fixed(kind) else _Kept(kind, len(pointers), len(source.part_rows))
+        _Scattered(kind, len(pointers)) if is_fixed(kind) else _Kept(kind, len(pointers), len(source.part_rows))
         for kind in types
     ]
     coded = [name for name, kind in zip(columns, types, strict=True) if _worth_coding(source, name, kind)]
@@ -193,7 +193,7 @@ def _by_part(source: Source, pointers: Ints, threads: Threads) -> tuple[Position
     return positions, np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)
 
 
-def _is_fixed(data_type: pa.DataType) -> bool:
+def is_fixed(data_type: pa.DataType) -> bool:
     """Tell types whose values are whole bytes of one width."""
     if not pat.is_primitive(data_type) and not pat.is_decimal(data_type) and not pat.is_fixed_size_binary(data_type):
         return False
@@ -252,13 +252,13 @@ class _Kept:
         kept = [places for part in self._places for places in part]
         order[np.concatenate(kept)] = np.arange(sum(map(len, kept)))
         self._arrays, self._places = [], []
-        joined = _joined(arrays)
+        whole = joined(arrays)
         cut = slices(self._length, -(-self._length // _SLICE_ROWS))
-        taken = threads.map(partial(_ordered, joined, order, self._type), cut)
+        taken = threads.map(partial(ordered, whole, order, self._type), cut)
         return pa.chunked_array([chunk for chunks in taken for chunk in chunks], self._type)
 
 
-def _joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
+def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
     """Return arrays as one, with wide offsets; as a chunked one where its parts cannot be joined."""
     if pat.is_dictionary(arrays[0].type):
         try:
@@ -272,13 +272,14 @@ def _joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
         return pa.chunked_array(arrays)
 
 
-def _ordered(
-    joined: pa.Array | pa.ChunkedArray, order: Ints, data_type: pa.DataType, cut: tuple[int, int]
+def ordered(
+    whole: pa.Array | pa.ChunkedArray, order: Ints | Positions, data_type: pa.DataType, cut: tuple[int, int]
 ) -> list[pa.Array]:
-    """Return a slice of the column in its type, cut further where the type cannot hold it in one."""
+    """Return a slice of rows in this order, null where it is negative; cut further where the type cannot hold it."""
     first, end = cut
-    index = array_of(order[first:end], pa.int64(), order[first:end] >= 0)
-    taken = joined.take(index)
+    rows = order[first:end]
+    index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
+    taken = whole.take(index)
     try:
         if isinstance(taken, pa.ChunkedArray):
             taken = pa.concat_arrays(taken.chunks)
@@ -288,4 +289,4 @@ def _ordered(
             raise
         middle = (first + end) // 2
         halves = (first, middle), (middle, end)
-        return [chunk for half in halves for chunk in _ordered(joined, order, data_type, half)]
+        return [chunk for half in halves for chunk in ordered(whole, order, data_type, half)]

@@ -87,22 +87,28 @@ class Source(ABC):
 
 
 class TableSource(Source):
-    """An Arrow table in memory."""
+    """An Arrow table in memory.
+
+    Attributes
+    ----------
+    table
+        The table.
+    """
 
     def __init__(self, table: pa.Table) -> None:
         self.schema = table.schema
-        self._table = table
+        self.table = table
         starts = range(0, table.num_rows, _SLICE_ROWS)
         self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield views of a slice's rows."""
         start = part * _SLICE_ROWS
-        yield from self._table.select(columns).slice(start, _SLICE_ROWS).to_batches()
+        yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes that the columns take."""
-        return int(self._table.select(columns).nbytes)
+        return int(self.table.select(columns).nbytes)
 
 
 @dataclass(frozen=True)

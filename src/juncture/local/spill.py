@@ -60,8 +60,8 @@ class SpillFolder:
             self._remove()
         self._path = None
 
-    def file(self, schema: pa.Schema) -> SpillFile:
-        """Start a file of record batches.
+    def file(self, schema: pa.Schema, *, compressed: bool = True) -> SpillFile:
+        """Start a file of record batches; one that is not compressed can be mapped into memory.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class SpillFolder:
                 self._path = Path(tempfile.mkdtemp(prefix="juncture-spill-", dir=self._parent))
                 self._remove = finalize(self, shutil.rmtree, self._path, ignore_errors=True)
             self._files += 1
-            return SpillFile(self, self._path / f"{self._files}.arrow", schema)
+            return SpillFile(self, self._path / f"{self._files}.arrow", schema, compressed=compressed)
         except OSError as error:
             raise self.failure(error) from error
 
@@ -87,13 +87,13 @@ class SpillFolder:
 
 
 class SpillFile:
-    """Record batches in an Arrow IPC file, LZ4-compressed: written once, then read in any order by any thread."""
+    """Record batches in an Arrow IPC file: written once, then read in any order by any thread."""
 
-    def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
         self._folder = folder
         self._path = str(path)
         self._sink = pa.OSFile(self._path, "wb")
-        options = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
+        options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed and pa.Codec.is_available("lz4") else None)
         self._writer = pa.ipc.new_file(self._sink, schema, options=options)
         self._written = 0
 
@@ -134,6 +134,11 @@ class SpillFile:
         with pa.OSFile(self._path) as content, pa.ipc.open_file(content, options=options) as reader:
             for number in batches:
                 yield reader.get_batch(number)
+
+    def mapped(self) -> list[pa.RecordBatch]:
+        """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
+        with pa.memory_map(self._path) as content, pa.ipc.open_file(content) as reader:
+            return [reader.get_batch(number) for number in range(reader.num_record_batches)]
 
     def _account(self) -> None:
         position = self._sink.tell()

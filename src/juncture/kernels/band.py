@@ -1,0 +1,163 @@
+"""Which span of sorted positions each query matches, and the pairs that spans stand for.
+
+The sorted side is cut into groups, with an index of buckets (see `juncture.kernels.search`). A *query* asks one group
+for all values in a closed range of codes, and the answer is a span of positions ``[first, end)``. Spans say how many
+matches there are before any of them is written down, so that pairs are made in batches of any size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.compiled import (
+    boolean,
+    compiled,
+    inlined,
+    int32s,
+    int32s_in,
+    int64,
+    int64_table_in,
+    int64s_in,
+    void,
+)
+from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
+from juncture.kernels.search import BLOCK, FIRST, MAXIMUM, MINIMUM, SHIFT
+
+__all__ = ["NOWHERE", "fill_pairs", "find_spans"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+NOWHERE = -1
+"""The position that a query without a match is paired with."""
+
+
+@inlined
+def _entry(groups: Ints, key: Any, value: Any) -> Any:
+    """Return the entry in the index of the bucket that holds a value within a group's range."""
+    minimum = groups[key, MINIMUM]
+    # Unsigned, because the range of a group may exceed that of a signed integer.
+    bucket = (np.uint64(value) - np.uint64(minimum)) >> np.uint64(groups[key, SHIFT])
+    return groups[key, FIRST] + np.int64(bucket)
+
+
+@inlined
+def _search(on: Ints, index: Codes, entry: Any, value: Any, inclusive: Any) -> Any:
+    """Return the first position past the values of a bucket that are less than a value (or equal, if inclusive)."""
+    low = np.int64(index[np.uint64(entry)])
+    span = np.int64(index[np.uint64(entry) + np.uint64(1)]) - low
+    while span > WINDOW:
+        half = span >> 1
+        middle = on[np.uint64(low + half - 1)]
+        # A mask, because a branch would be mispredicted every other time.
+        low += half & -np.int64((middle < value) | (inclusive & (middle == value)))
+        span -= half
+    return low + below_in_window(on, np.uint64(low), span, value, inclusive)
+
+
+@compiled(void(int32s_in, int64s_in, int64s_in, int64s_in, int64s_in, int64_table_in, int32s_in, int32s, int32s))
+def find_spans(
+    keys: Codes,
+    low: Ints,
+    high: Ints,
+    on: Ints,
+    starts: Ints,
+    groups: Ints,
+    index: Codes,
+    first: Codes,
+    end: Codes,
+) -> None:
+    """Find the positions of each query's group whose value is in the query's range.
+
+    Parameters
+    ----------
+    keys, low, high
+        The queries: a group (negative if there is none), the least and the greatest value. A query whose least value
+        is greater than its greatest matches nothing.
+    on, starts
+        The sorted groups, with `WINDOW` spare items at the end.
+    groups, index
+        Their index.
+    first, end
+        Out: the span of each query; both are 0 where its group is empty or unknown.
+
+    Notes
+    -----
+    O(log n) for n rows in one bucket. Queries may come in any order: the index entries of a block of them are asked
+    for together, then the values, so that cache misses overlap. Queries in about the order of the groups hardly miss.
+    """
+    entries = np.empty(2 * BLOCK, np.int64)
+    for block in range(0, len(keys), BLOCK):
+        size = min(BLOCK, len(keys) - block)
+        for i in range(size):
+            key = np.int64(keys[block + i])
+            least, greatest = low[block + i], high[block + i]
+            entries[2 * i] = NOWHERE
+            entries[2 * i + 1] = NOWHERE
+            first[block + i] = 0
+            end[block + i] = 0
+            if key < 0 or least > greatest or groups[key, FIRST] < 0:
+                continue
+            minimum, maximum = groups[key, MINIMUM], groups[key, MAXIMUM]
+            if least <= minimum:
+                first[block + i] = starts[key]
+            elif least > maximum:
+                first[block + i] = starts[key + 1]
+            else:
+                entries[2 * i] = _entry(groups, key, least)
+                prefetch(index, np.uint64(entries[2 * i]))
+            if greatest >= maximum:
+                end[block + i] = starts[key + 1]
+            elif greatest < minimum:
+                end[block + i] = starts[key]
+            else:
+                entries[2 * i + 1] = _entry(groups, key, greatest)
+                prefetch(index, np.uint64(entries[2 * i + 1]))
+        for i in range(2 * size):
+            if entries[i] >= 0:
+                position = np.int64(index[np.uint64(entries[i])])
+                prefetch(on, np.uint64(position))
+                prefetch(on, np.uint64(position + 8))
+        for i in range(size):
+            if entries[2 * i] >= 0:
+                first[block + i] = _search(on, index, entries[2 * i], low[block + i], False)
+            if entries[2 * i + 1] >= 0:
+                end[block + i] = _search(on, index, entries[2 * i + 1], high[block + i], True)
+
+
+@compiled(int64(int32s_in, int32s_in, int32s_in, int64, int64, boolean, int32s, int32s))
+def fill_pairs(
+    rows: Codes, first: Codes, end: Codes, first_entry: int, end_entry: int, keep: bool, lefts: Codes, positions: Codes
+) -> int:
+    """Write the pairs that some spans stand for, one after the other, and return how many there are.
+
+    Parameters
+    ----------
+    rows, first, end
+        Row and span of each entry.
+    first_entry, end_entry
+        Which entries.
+    keep
+        Whether an entry with an empty span is paired with `NOWHERE`.
+    lefts, positions
+        Out: row and position of each pair.
+
+    Notes
+    -----
+    Sequential writes: about a nanosecond a pair.
+    """
+    written = 0
+    for entry in range(first_entry, end_entry):
+        row, start, stop = rows[entry], first[entry], end[entry]
+        for position in range(start, stop):
+            lefts[written] = row
+            positions[written] = position
+            written += 1
+        if keep and start >= stop:
+            lefts[written] = row
+            positions[written] = NOWHERE
+            written += 1
+    return written

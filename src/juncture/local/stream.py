@@ -1,0 +1,195 @@
+"""The output of a join by inequalities, batch by batch, in the order of the left rows.
+
+Left rows come in chunks. For each chunk the matches are counted first, and then made in tasks of bounded size, so that
+a join with any number of matches needs the memory of a few tasks, beside the right side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.local.arrays import plain
+from juncture.local.columns import encoded, is_awkward, nulls, ordered
+from juncture.local.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
+from juncture.local.payload import Payload
+from juncture.local.scan import Source
+from juncture.local.threads import Threads
+from juncture.spec.resolved import Resolved
+
+__all__ = ["Progress", "stream"]
+
+Progress = Callable[[int, int], None]
+Codes = npt.NDArray[np.int32]
+Made = tuple[Task, Codes, Codes]
+
+_SLICE_ROWS = 1 << 18
+
+
+def stream(
+    join: Resolved,
+    left: Source,
+    finder: Finder,
+    payload: Payload,
+    threads: Threads,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the output of a join: left rows in their order, then right rows without a match where they are kept.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved.
+    left
+        The left side.
+    finder
+        Finds matches in the right side.
+    payload
+        The right columns that the output shows.
+    threads
+        Who works.
+    progress
+        Called with the number of left rows that are done, and of all.
+    """
+    work = _Stream(join, left, finder, payload, threads, progress)
+    yield from work.semi() if join.how in ("semi", "anti") else work.pairs()
+
+
+class _Stream:
+    """One run of a join."""
+
+    def __init__(
+        self,
+        join: Resolved,
+        left: Source,
+        finder: Finder,
+        payload: Payload,
+        threads: Threads,
+        progress: Progress | None,
+    ) -> None:
+        self._join = join
+        self._left = left
+        self._finder = finder
+        self._payload = payload
+        self._threads = threads
+        self._progress = progress
+        self._keep = join.how in ("left", "full")
+        self._schema = join.output_schema
+        shown = [column.source for column in join.output if column.side == "left"]
+        self._columns = list(dict.fromkeys([*shown, *finder.columns]))
+        keeps_right = join.how in ("right", "full")
+        self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
+
+    def pairs(self) -> Iterator[pa.RecordBatch]:
+        """Yield pairs, and then the right rows without a match where they are kept."""
+        for batches in self._threads.map(self._finish, self._made(self._tasks())):
+            yield from batches
+        yield from self._lonely_right()
+
+    def semi(self) -> Iterator[pa.RecordBatch]:
+        """Yield the left rows with (or without) a match."""
+        matched = np.zeros(0, np.bool_)
+        for task, lefts, _ in self._threads.map(self._pairs, self._tasks()):
+            if task.first == 0:
+                matched = np.zeros(task.spans.batch.num_rows, np.bool_)
+            matched[lefts] = True
+            if task.last:
+                wanted = np.flatnonzero(matched == (self._join.how == "semi")).astype(np.int32)
+                yield from self._assembled(task.spans.batch, wanted, None)
+
+    def _tasks(self) -> Iterator[Task]:
+        """Read the left side, and yield what there is to do for its rows, in order."""
+        bounds = self._left.bounds
+
+        def read(part: int) -> list[Task]:
+            tasks: list[Task] = []
+            for batch in self._left.read(part, self._columns, self._finder.coded):
+                tasks += self._cut(batch)
+            return tasks
+
+        for part, tasks in enumerate(self._threads.map(read, range(len(self._left.part_rows)))):
+            yield from tasks
+            if self._progress is not None:
+                self._progress(int(bounds[part + 1]), int(bounds[-1]))
+
+    def _cut(self, batch: pa.RecordBatch) -> list[Task]:
+        asked = self._finder.find(batch)
+        if self._join.how in ("semi", "anti") and asked.check is None:
+            asked = only_whether(asked, self._finder.right, batch.num_rows)
+        return cut(spans_of(batch, asked, self._finder.right), keep=self._keep and asked.check is None)
+
+    def _pairs(self, task: Task) -> Made:
+        """Return a task's pairs of left row and position; if they have to be checked, without rows that lack any."""
+        check = task.spans.asked.check
+        lefts, positions = pairs_of(task, self._finder.right, keep=self._keep and check is None)
+        if check is not None:
+            good = check(lefts, positions)
+            lefts, positions = lefts[good], positions[good]
+        return task, lefts, positions
+
+    def _made(self, tasks: Iterator[Task]) -> Iterator[Made | Task]:
+        """Make pairs of the tasks that cannot be finished alone: whether a row has a match may depend on the next."""
+        had = False
+        waiting: Made | None = None
+        for each in self._threads.map(self._alone_or_pairs, tasks):
+            if waiting is not None:
+                continues = isinstance(each, tuple) and each[0].continued
+                lefts, positions, had = with_lonely(*waiting, had=had, continues=continues)
+                yield waiting[0], lefts, positions
+                waiting = None
+            if isinstance(each, tuple):
+                waiting = each
+            else:
+                yield each
+        if waiting is not None:
+            lefts, positions, _ = with_lonely(*waiting, had=had, continues=False)
+            yield waiting[0], lefts, positions
+
+    def _alone_or_pairs(self, task: Task) -> Made | Task:
+        return self._pairs(task) if self._keep and task.spans.asked.check is not None else task
+
+    def _finish(self, made: Made | Task) -> list[pa.RecordBatch]:
+        """Return the output rows of a task."""
+        task, lefts, positions = made if isinstance(made, tuple) else self._pairs(made)
+        rights = self._finder.right.rows_at(positions)
+        if len(self._matched):
+            self._matched[rights[rights >= 0]] = True
+        return self._assembled(task.spans.batch, lefts, rights)
+
+    def _assembled(self, batch: pa.RecordBatch, lefts: Codes, rights: Codes | None) -> list[pa.RecordBatch]:
+        """Return left rows of a batch beside right rows."""
+        shown = [column.source for column in self._join.output if column.side == "right"]
+        theirs = iter(self._payload.take(shown, rights) if rights is not None else [])
+        every = len(lefts) == batch.num_rows and bool((lefts == np.arange(len(lefts))).all())
+        columns = []
+        for column, field in zip(self._join.output, self._schema, strict=False):
+            if column.side == "right":
+                columns.append(next(theirs))
+                continue
+            array = batch.column(column.source)
+            if every:
+                columns.append(pa.chunked_array([encoded(plain(array), field.type)], field.type))
+            else:
+                whole = plain(array) if is_awkward(array.type) else array
+                columns.append(pa.chunked_array(ordered(whole, lefts, field.type, (0, len(lefts))), field.type))
+        table: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
+        return table
+
+    def _lonely_right(self) -> Iterator[pa.RecordBatch]:
+        """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
+        rows = np.flatnonzero(~self._matched).astype(np.int32)
+        for start in range(0, len(rows), _SLICE_ROWS):
+            taken = rows[start : start + _SLICE_ROWS]
+            columns = []
+            for column, field in zip(self._join.output, self._schema, strict=True):
+                name = column.source if column.side == "right" else column.filled_from
+                if name is None:
+                    columns.append(pa.chunked_array([nulls(len(taken), field.type)]))
+                    continue
+                [values] = self._payload.take([name], taken)
+                chunks = [encoded(plain(chunk), field.type) for chunk in values.chunks]
+                columns.append(pa.chunked_array(chunks, field.type))
+            yield from pa.table(columns, schema=self._schema).to_batches()

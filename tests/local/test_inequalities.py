@@ -1,0 +1,175 @@
+"""Joins by inequalities give the rows of the reference, cut into pieces as large ones are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture import reference
+from juncture.errors import DataError
+from juncture.local import overlap, pairs, scan, stream
+from juncture.local import range as ranges
+from juncture.local.scan import TableSource
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from support.tables import difference, write_table
+
+HOWS = ["inner", "left", "right", "full", "semi", "anti"]
+GREATEST = 2**63 - 1
+NOON = datetime(2024, 2, 29, 12)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Types of the two sides, values of the line, and distances on it."""
+
+    left: pa.DataType
+    right: pa.DataType
+    values: tuple
+    distances: tuple
+    column: pa.DataType
+
+
+WHOLE = (0, 1, 2, 3, 4, 5, 6, 8)
+KINDS = [
+    Kind(pa.int64(), pa.int64(), (*WHOLE, -GREATEST - 1, GREATEST, GREATEST - 2), (-2, 0, 1, GREATEST), pa.int64()),
+    Kind(pa.uint64(), pa.uint64(), (*WHOLE, 2**64 - 1, 2**64 - 3, GREATEST), (-2, 0, 1, GREATEST), pa.int64()),
+    Kind(pa.uint64(), pa.int64(), WHOLE, (-2, 0, 1, 2**64 - 1), pa.int16()),
+    Kind(pa.int8(), pa.uint64(), WHOLE, (-3, 0, 2), pa.uint64()),
+    Kind(
+        pa.float64(), pa.float32(), (0.0, -0.0, 1.0, 2.5, 3.0, math.inf, -math.inf, math.nan, 1e20),
+        (-1.5, 0.0, 2.0, math.inf, -math.inf), pa.float64(),
+    ),
+    Kind(
+        pa.decimal128(38, 0), pa.decimal128(38, 20), (Decimal(0), Decimal(1), Decimal(2), Decimal(10) ** 17),
+        (Decimal(-1), Decimal(0), Decimal("1.5")), pa.decimal128(10, 1),
+    ),
+    Kind(
+        pa.decimal128(38, 0), pa.decimal128(5, 2), (Decimal(0), Decimal(1), Decimal(2), Decimal(3)),
+        (Decimal(-1), Decimal(0), Decimal("1.5")), pa.int32(),
+    ),
+    Kind(
+        pa.date32(), pa.date64(), tuple(date(2024, 2, day) for day in (1, 2, 3, 28)),
+        (timedelta(days=-1), timedelta(0), timedelta(hours=36)), pa.duration("s"),
+    ),
+    Kind(
+        pa.timestamp("s"), pa.timestamp("us"), tuple(NOON + timedelta(seconds=s) for s in (0, 1, 2, 3, 4, 60)),
+        (timedelta(seconds=-2), timedelta(0), timedelta(milliseconds=1500)), pa.duration("ns"),
+    ),
+    Kind(
+        pa.timestamp("us"), pa.timestamp("s"), tuple(NOON + timedelta(seconds=s) for s in (0, 1, 2, 3, 4, 60)),
+        (timedelta(seconds=-2), timedelta(0), timedelta(milliseconds=-1500)), pa.duration("ms"),
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "pieces"])
+def pieces(request, monkeypatch):
+    """Cut everything small, so that a few rows make many pieces."""
+    if request.param:
+        monkeypatch.setattr(scan, "_SLICE_ROWS", 4)
+        monkeypatch.setattr(pairs, "PAIRS_MOST", 3)
+        monkeypatch.setattr(stream, "_SLICE_ROWS", 2)
+
+
+def fits(value, data_type):
+    try:
+        pa.array([value], data_type)
+    except (pa.ArrowException, OverflowError):
+        return False
+    return True
+
+
+def column(data, values, data_type, rows):
+    values = [value for value in values if fits(value, data_type)]
+    return pa.array(data.draw(st.lists(st.sampled_from(values), min_size=rows, max_size=rows)), data_type)
+
+
+def keys(data, rows, *, coded):
+    array = column(data, ["a", "b", None], pa.string(), rows)
+    return array.dictionary_encode() if coded else array
+
+
+def check(spec, module, expected, left, right, data):
+    """Compare each algorithm with the reference."""
+    join = spec.resolve(left.schema, right.schema)
+    algorithm = data.draw(st.sampled_from({ranges: ["sorted", "nested"], overlap: ["tree", "nested"]}[module]))
+    options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
+    options["payload_bytes"] = data.draw(st.sampled_from([None, 0]))
+    shown = f"{spec}\n{write_table(left)}\n\n{write_table(right)}"
+    try:
+        answer = expected(join, left, right)
+    except DataError:
+        with pytest.raises(DataError):
+            module.join(join, TableSource(left), TableSource(right), **options)
+        return
+    problem = difference(module.join(join, TableSource(left), TableSource(right), **options), answer, ordered=True)
+    assert problem is None, f"{problem}\n{shown}"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
+@given(data=st.data())
+def test_ranges(pieces, kind, data):
+    lefts, rights = data.draw(st.integers(0, 12)), data.draw(st.integers(0, 20))
+    left = pa.table(
+        {
+            "ts": column(data, [*kind.values, None], kind.left, lefts),
+            "k": keys(data, lefts, coded=False),
+            "from": column(data, [*kind.distances[:2], None], kind.column, lefts),
+            "to": column(data, [*kind.distances[1:], None], kind.column, lefts),
+            "i": pa.array([*range(lefts)], pa.int64()),
+        }
+    )
+    right = pa.table(
+        {
+            "at": column(data, [*kind.values, None], kind.right, rights),
+            "k": keys(data, rights, coded=True).cast(pa.string()),
+            "j": pa.array([str(j) for j in range(rights)], pa.string_view()),
+            "v": column(data, [None, 1, 2], pa.int32(), rights),
+        }
+    )
+    lower = data.draw(st.sampled_from([None, "from", *kind.distances]))
+    upper = data.draw(st.sampled_from(["to", *(d for d in kind.distances if lower in (None, "from") or d >= lower)]))
+    spec = Range(
+        left_on="ts", right_on="at", by=data.draw(st.sampled_from([None, "k"])), lower=lower, upper=upper,
+        how=data.draw(st.sampled_from(HOWS)), closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
+    )  # fmt: skip
+    check(spec, ranges, reference.range_join, left, right, data)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
+@given(data=st.data())
+def test_overlaps(pieces, kind, data):
+    backward = data.draw(st.sampled_from([False] * 9 + [True]))
+
+    def side(start, end, data_type, rows, name):
+        starts, ends = (column(data, [*kind.values, None], data_type, rows).to_pylist() for _ in range(2))
+        ordered = [
+            (a, b) if backward or a is None or b is None or not a > b else (b, a)
+            for a, b in zip(starts, ends, strict=True)
+        ]
+        return pa.table(
+            {
+                start: pa.array([a for a, _ in ordered], data_type),
+                end: pa.array([b for _, b in ordered], data_type),
+                "k": keys(data, rows, coded=True),
+                name: pa.array([*range(rows)], pa.int64()),
+            }
+        )
+
+    left = side("s", "e", kind.left, data.draw(st.integers(0, 12)), "i")
+    right = side("start", "end", kind.right, data.draw(st.integers(0, 40)), "j")
+    spec = Overlap(
+        left_interval=data.draw(st.sampled_from([("s", "e"), ("s", "e"), (None, "e"), ("s", None)])),
+        right_interval=data.draw(st.sampled_from([("start", "end"), ("start", "end"), (None, "end"), ("start", None)])),
+        by=data.draw(st.sampled_from([None, "k"])), how=data.draw(st.sampled_from(HOWS)),
+        closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
+    )  # fmt: skip
+    check(spec, overlap, reference.overlap_join, left, right, data)
