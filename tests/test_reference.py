@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from juncture import reference
 from support.cases import Case, read_cases
+from support.kinds import SPECS, defined_rows
 from support.tables import difference
 
 
-@pytest.mark.parametrize("case", read_cases("asof"), ids=str)
+@pytest.mark.parametrize("case", [case for kind in SPECS for case in read_cases(kind)], ids=str)
 def test_case(case: Case):
-    join = case.spec.resolve(case.left.schema, case.right.schema)
     if case.error is not None:
         with pytest.raises(case.error):
-            reference.asof_join(join, case.left, case.right)
+            defined_rows(case.spec, case.left, case.right)
         return
-    assert difference(reference.asof_join(join, case.left, case.right), case.expected, ordered=True) is None
+    assert difference(defined_rows(case.spec, case.left, case.right), case.expected, ordered=True) is None

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture import errors
-from juncture.spec.asof import Asof
+from support.kinds import SPECS, Spec
 from support.tables import read_table
 
 __all__ = ["Case", "read_cases"]
@@ -37,7 +37,7 @@ class Case:
     """
 
     name: str
-    spec: Asof
+    spec: Spec
     left: pa.Table
     right: pa.Table
     expected: pa.Table | None
@@ -50,22 +50,22 @@ class Case:
 
 def read_cases(kind: str) -> list[Case]:
     """Return the cases of a kind of join. A file's own ``left`` and ``right`` stand in where a case has none."""
-    return [case for path in sorted((CASES / kind).glob("*.toml")) for case in read_file(path)]
+    return [case for path in sorted((CASES / kind).glob("*.toml")) for case in read_file(kind, path)]
 
 
-def read_file(path: Path) -> list[Case]:
+def read_file(kind: str, path: Path) -> list[Case]:
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     shared = {side: content[side] for side in ("left", "right") if side in content}
-    return [read_case(path.stem, shared | values) for values in content["case"]]
+    return [read_case(kind, path.stem, shared | values) for values in content["case"]]
 
 
-def read_case(concern: str, values: dict[str, Any]) -> Case:
+def read_case(kind: str, concern: str, values: dict[str, Any]) -> Case:
     unknown = values.keys() - {"name", "join", "left", "right", "expected", "error", "spark"}
     assert not unknown, f"{values['name']}: {unknown}"
     assert ("expected" in values) != ("error" in values), values["name"]
     return Case(
-        name=f"{concern}: {values['name']}",
-        spec=Asof.from_dict(values["join"]),
+        name=f"{kind} {concern}: {values['name']}",
+        spec=SPECS[kind].from_dict(values["join"]),
         left=read_table(values["left"]),
         right=read_table(values["right"]),
         expected=read_table(values["expected"]) if "expected" in values else None,

@@ -130,8 +130,16 @@ class Overlap:
         return pair_names("by", self.by, self.left_by, self.right_by)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
-        return to_plain(self, "overlap")
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind.
+
+        An interval that is unbounded on a side is a mapping with the other one's name, since TOML has no null.
+        """
+        values = to_plain(self, "overlap")
+        for argument in ("left_interval", "right_interval"):
+            if None in values[argument]:
+                named = zip(("start", "end"), values[argument], strict=True)
+                values[argument] = {end: name for end, name in named if name is not None}
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Overlap:
@@ -142,7 +150,14 @@ class Overlap:
         SpecError
             If the kind is another, or an argument is unknown.
         """
-        return from_plain(cls, "overlap", values)
+        arguments = dict(values)
+        for argument in ("left_interval", "right_interval"):
+            interval = arguments.get(argument)
+            if isinstance(interval, Mapping):
+                if not interval.keys() <= {"start", "end"}:
+                    raise SpecError(f"{argument}={interval!r} may name a start and an end only.")
+                arguments[argument] = (interval.get("start"), interval.get("end"))
+        return from_plain(cls, "overlap", arguments)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
         """Check the spec against two schemas, and work out all that follows from them.
