@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.planner.choose import Engine
+from juncture.planner.question import Engine
 
 __all__ = ["Kind", "as_arrow", "choose_engine", "give_back", "kind_of"]
 

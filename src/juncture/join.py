@@ -190,7 +190,7 @@ def plan(
     if not isinstance(spec, Asof):
         raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected juncture.Asof(…).")
     engine = choose_engine(left, right, spark)
-    check_algorithm(algorithm, engine)
+    check_algorithm(spec, algorithm, engine)
     if engine == "spark":
         from juncture.spark.plan import plan_asof as plan_on_spark
 

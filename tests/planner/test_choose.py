@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import PlanError, SpecError
-from juncture.planner.choose import ALGORITHMS, Question, choose
+from juncture.planner.asof import ASOF
+from juncture.planner.choose import choose
+from juncture.planner.question import Question
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 
@@ -133,5 +135,5 @@ def test_unknown_algorithms(engine: str, algorithm: str, error: type[Exception],
 
 
 def test_every_algorithm_is_weighed() -> None:
-    for engine, names in ALGORITHMS.items():
+    for engine, names in ASOF.algorithms.items():
         assert [option.algorithm for option in choose(question(engine=engine)).options] == list(names)

@@ -15,7 +15,7 @@ from juncture.cli.output import replacing
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.errors import PlanError
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
 
 __all__ = ["demo"]
 
@@ -55,6 +55,7 @@ def demo(
             departures, observations = (session.read.parquet(str(path)) for path in (left, right))
             with step("Planning") as planning, stages(session, planning):
                 plan = plan_join(departures, observations, _SPEC)
+            assert isinstance(plan.join, ResolvedAsof)
             console.print(heading("The plan"))
             print_plan(plan.explain(), console)
             rows = write_parquet(session, plan.execute(), fresh)

@@ -23,7 +23,7 @@ from juncture.join import plan as plan_join
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.spec.arguments import check_choice
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
 
 __all__ = ["Request", "run"]
 
@@ -72,7 +72,7 @@ def run(spec: Asof, request: Request) -> None:
             _write(plan, session, request.output, output_format)
         if request.report:
             report = _report(plan, left, right)
-            messages().print(heading("Match report"), report_view(report, plan.join))
+            messages().print(heading("Match report"), report_view(report, _asof(plan)))
 
 
 def _check_output(request: Request) -> Format:
@@ -108,7 +108,7 @@ def _show_rows(plan: Plan, session: Any, rows: int) -> None:
         with step("Joining on Spark") as joining, stages(session, joining):
             head = plan.execute().limit(rows).toArrow()
     console = results()
-    join = plan.join
+    join = _asof(plan)
     matched = [column.name for column in join.output if column.side == "right"]
     console.print(rows_view(head, console, total=total, first=[join.left_on, *join.left_by, *matched]))
 
@@ -146,10 +146,16 @@ def _write_spark(plan: Plan, session: Any, target: Path, output_format: Format) 
     return rows
 
 
+def _asof(plan: Plan) -> ResolvedAsof:
+    """Return the join of a plan that has been made from an as-of spec."""
+    assert isinstance(plan.join, ResolvedAsof)
+    return plan.join
+
+
 def _report(plan: Plan, left: str, right: str) -> MatchReport:
     """Count what became of the left rows, in this process wherever the join ran: it reads the same files."""
     from juncture.local.report import match_report
     from juncture.local.scan import ParquetSource
 
     with step("Counting matches") as counting:
-        return match_report(plan.join, ParquetSource([left]), ParquetSource([right]), progress=counting.phase)
+        return match_report(_asof(plan), ParquetSource([left]), ParquetSource([right]), progress=counting.phase)

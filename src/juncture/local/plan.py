@@ -14,8 +14,9 @@ from juncture.local.asof import join as join_sources
 from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.threads import available_cores
-from juncture.planner.choose import Question, choose
+from juncture.planner.choose import choose
 from juncture.planner.plan import Plan, Progress
+from juncture.planner.question import Question
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.asof import Asof, ResolvedAsof
 

@@ -26,9 +26,7 @@ def useful_parts(join: ResolvedAsof, left: Left, source: Source, coder: StepCode
     reach = None
     if join.tolerance is not None and coder.domain.kind != "float":
         reach = int(np.max(left.limits))
-    backward, forward = (join.spec.direction in (side, "nearest") for side in ("backward", "forward"))
-    low = None if backward and reach is None else first - (reach or 0) * backward
-    high = None if forward and reach is None else last + (reach or 0) * forward
+    low, high = join.reach(first, last, reach)
     kept = []
     for part in every:
         extent = _extent(source, part, join.right_on, coder)

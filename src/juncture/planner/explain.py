@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from juncture.planner.choose import ALGORITHMS, Option
+from juncture.planner.choose import kind_of
 from juncture.planner.plan import Plan
+from juncture.planner.question import Option
 from juncture.planner.stats import SideStats
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.duration import format_duration
 
 __all__ = ["explain_text"]
 
@@ -16,10 +15,11 @@ __all__ = ["explain_text"]
 def explain_text(plan: Plan) -> str:
     """Return a plan as a block of text."""
     where, share = {"local": ("in-process", "in all"), "spark": ("on Spark", "per task")}[plan.engine]
+    kind = kind_of(plan.join.spec)
     lines = [
-        f"As-of join {where}",
-        f"  meaning    {_meaning(plan.join)}",
-        f"  algorithm  {plan.algorithm}: {ALGORITHMS[plan.engine][plan.algorithm]}",
+        f"{kind.title} {where}",
+        f"  meaning    {kind.meaning(plan.join)}",
+        f"  algorithm  {plan.algorithm}: {kind.algorithms[plan.engine][plan.algorithm]}",
         f"  because    {plan.choice.reason}",
         f"  left       {_side(plan.stats.left)}",
         f"  right      {_side(plan.stats.right)}",
@@ -31,42 +31,6 @@ def explain_text(plan: Plan) -> str:
     lines.append("  weighed")
     lines += [f"    {line}" for line in _options(plan)]
     return "\n".join(lines)
-
-
-def _meaning(join: ResolvedAsof) -> str:
-    spec = join.spec
-    strict = "" if spec.allow_exact_matches else "strictly "
-    side = {
-        "backward": f"the latest right row {strict}at or before it",
-        "forward": f"the first right row {strict}at or after it",
-        "nearest": f"the nearest {'' if spec.allow_exact_matches else 'other '}right row",
-    }[spec.direction]
-    if not spec.allow_exact_matches:
-        side = side.replace("strictly at or before", "strictly before").replace(
-            "strictly at or after", "strictly after"
-        )
-    if spec.matches > 1:
-        side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
-    names = [
-        ours if ours == theirs else f"{ours} = {theirs}"
-        for ours, theirs in zip(join.left_by, join.right_by, strict=True)
-    ]
-    by = f", of equal {', '.join(names)}" if names else ""
-    on = join.left_on if join.left_on == join.right_on else f"{join.left_on} against {join.right_on}"
-    return f"each left row gets {side}{by}, by {on}{_within(join)} ({spec.how} join)"
-
-
-def _within(join: ResolvedAsof) -> str:
-    if join.tolerance is None:
-        return ""
-    if join.tolerance.column is not None:
-        return f", within the row's own {join.tolerance.column}"
-    constant = join.tolerance.constant or 0
-    if join.domain.is_time:
-        return f", within {format_duration(int(constant) * join.domain.step_ns)}"
-    if join.domain.kind == "decimal":
-        return f", within {constant} steps of 1e-{join.domain.scale}"
-    return f", within {constant}"
 
 
 def _side(side: SideStats) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from juncture.planner.choose import Choice, Engine
+from juncture.planner.question import Choice, Engine
 from juncture.planner.stats import Resources, Stats
-from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
 
 __all__ = ["Plan", "Progress"]
 
@@ -50,7 +50,7 @@ class Plan:
     {'ts': [2, 5], 'price': [10.0, 11.0], 'bid': [9.5, 10.5]}
     """
 
-    join: ResolvedAsof
+    join: Resolved
     engine: Engine
     choice: Choice
     stats: Stats

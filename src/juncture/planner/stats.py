@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["Resources", "SideStats", "Stats"]
 
@@ -21,6 +22,9 @@ class SideStats:
         Distinct values of the ``by`` columns.
     hottest_share
         Share of the rows that have the most frequent key, from 0 to 1.
+    extent
+        The least and the greatest value of the ``on`` column: a number, or whole days, or whole units of a timestamp
+        (of the finer of both sides' units) since 1970.
     is_sorted
         Whether the rows are known to come sorted by the ``on`` column.
     sources
@@ -32,6 +36,7 @@ class SideStats:
     row_bytes: int | None = None
     keys: int | None = None
     hottest_share: float | None = None
+    extent: tuple[Any, Any] | None = None
     is_sorted: bool = False
     sources: dict[str, str] = field(default_factory=dict)
 

@@ -90,7 +90,7 @@ def build(
     join, left, right
         The join and its inputs.
     algorithm
-        Its name, as in `juncture.planner.choose.ALGORITHMS`.
+        Its name, as in `juncture.planner.asof.ASOF`.
     stats, resources
         What is known of the inputs, and what may be used.
     sample

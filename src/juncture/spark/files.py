@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
 
 from juncture.local.scan import ParquetSource
@@ -32,6 +34,14 @@ class _Footers(ParquetSource):
         """Return each row group as a unit of its own; where there is none, a file without any."""
         units = [Unit(_uri(*self._files[group.file]), (group.number,)) for group in self._groups]
         return units or [Unit(_uri(*self._files[0]), ())]
+
+    def only(self, parts: Sequence[int]) -> _Footers:
+        """Return the same with some of the row groups."""
+        fewer = copy(self)
+        fewer._groups = [self._groups[part] for part in parts]
+        fewer.part_rows = [self.part_rows[part] for part in parts]
+        fewer.__dict__.pop("bounds", None)
+        return fewer
 
 
 def _uri(path: str, filesystem: pa.fs.FileSystem) -> str:
@@ -83,6 +93,19 @@ class FileSide:
             If a column's values do not all exist in Spark.
         """
         return spark_schema(self.schema)
+
+    def ends(self, column: str) -> pa.Array | None:
+        """Return the least and the greatest value of a column, if the footers tell."""
+        extents = [self.footers.extent(part, column) for part in range(len(self.footers.part_rows))]
+        known = [extent for extent in extents if extent is not None]
+        if not known or len(known) < len(extents):
+            return None
+        ends = pc.min_max(pa.chunked_array(known))
+        return pa.array([ends["min"], ends["max"]], known[0].type)
+
+    def only(self, parts: Sequence[int]) -> FileSide:
+        """Return the same with some of the row groups."""
+        return replace(self, footers=self.footers.only(parts)) if len(parts) < len(self.footers.part_rows) else self
 
     def units(self) -> tuple[Unit, ...]:
         """Return all row groups, in the order of the rows."""

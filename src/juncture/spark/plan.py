@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.inputs import kind_of, paths_of
-from juncture.planner.choose import Choice, Question, choose
+from juncture.planner.choose import choose
 from juncture.planner.plan import Plan
+from juncture.planner.question import Choice, Question
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import Built, build, partition_count
 from juncture.spark.asof_native import has_native
+from juncture.spark.extent import reachable
 from juncture.spark.files import FileSide
 from juncture.spark.partition import Sample
 from juncture.spark.session import resources as resources_of
@@ -62,7 +64,7 @@ def plan_asof(
         stats=planning.survey.stats,
         resources=resources,
         jobs=(*planning.survey.jobs, *built.jobs),
-        details=built.details,
+        details=(*((("left out", planning.left_out),) if planning.left_out else ()), *built.details),
         run=lambda _: built.frame,
     )
 
@@ -91,11 +93,16 @@ class _Planning:
         self.lazy = lazy
         self.native = native
         self.survey = Survey(join, left, right, given)
+        self.left_out = ""
 
     def run(self, algorithm: str) -> tuple[Choice, Built]:
         """Choose and build. What turns out too large to be sent is not chosen again."""
         if not self.lazy and algorithm in ("auto", "hash", "range"):
             self.survey.count()
+        extent = self.survey.stats.left.extent
+        if extent is not None and self.join.spec.how not in ("right", "full"):
+            self.right, self.left_out = reachable(self.join, extent, self.right)
+            self.survey.narrow("right", self.right)
         choice = self._choose(algorithm)
         if choice.algorithm in _SENT and not self.lazy and algorithm == "auto":
             self.survey.measure("right" if choice.algorithm == "broadcast" else "left")

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.stats import SideStats, Stats
+from juncture.spark.extent import extent_of
 from juncture.spark.files import FileSide
 from juncture.spark.partition import Sample
 from juncture.spark.sides import FrameSide, Side
@@ -25,9 +26,6 @@ from juncture.spark.worker.keys import Coding, place
 from juncture.spark.worker.packets import Content, raise_error, read_packets
 from juncture.spark.worker.pick import Pick
 from juncture.spec.asof import ResolvedAsof
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 __all__ = ["Survey"]
 
@@ -64,43 +62,63 @@ class Survey:
         self._sides: dict[Name, Side] = {"left": left, "right": right}
         given = given or Stats()
         self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
+        if isinstance(left, FileSide) and given.left.extent is None:
+            ends = left.ends(join.left_on)
+            if ends is not None:
+                self._learn("left", "Parquet footers", extent=extent_of(ends, join.domain))
         self.jobs: list[str] = []
 
     def count(self) -> None:
-        """Count the rows of both sides where they are not known, and measure the left ones, in one job."""
+        """Count the rows of both sides where they are not known, and look closer at the left ones, in one job."""
         unknown = [name for name in self._sides if self._of(name).rows is None]
         if not unknown:
             return
-        # A side that is small enough to be sent is measured first. That is mostly the left one.
-        jobs = [self._totals(name, measured=name == "left") for name in unknown]
-        for row in reduce(DataFrame.unionAll, jobs).collect():
-            self._learn(row["side"], "count", rows=row["rows"])
-            self._learn_bytes(row)
+        # A side that is small enough to be sent is measured first, and limits the other one. That is mostly the left.
+        totals = reduce(DataFrame.crossJoin, [self._totals(name, closely=name == "left") for name in unknown]).toArrow()
+        for name in unknown:
+            self._learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
+            self._learn_more(name, totals)
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
     def measure(self, name: Name) -> None:
         """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
         if isinstance(self._sides[name], FrameSide) and self._of(name).sources.get("row_bytes") == "assumed":
-            self._learn_bytes(self._totals(name, measured=True).collect()[0])
+            self._learn_more(name, self._totals(name, closely=True).toArrow())
             self.jobs.append(f"measured the {name} side")
 
-    def _totals(self, name: Name, *, measured: bool) -> DataFrame:
-        """Return the number of rows of a side, and the bytes of its values whose size varies."""
+    def narrow(self, name: Name, side: Side) -> None:
+        """Take note that some rows of a side have been left out."""
+        self._sides[name] = side
+        if isinstance(side, FileSide):
+            self._learn(name, "Parquet footers", rows=side.footers.num_rows)
+
+    def _totals(self, name: Name, *, closely: bool) -> DataFrame:
+        """Return the number of rows of a side; the bytes of its values whose size varies, and the ends of ``on``."""
         side = self._sides[name]
         assert isinstance(side, FrameSide)
         frame = side.frame.toDF(*(f"c{i}" for i in range(len(side.schema))))
-        total = F.lit(0).cast("long")
-        for i, field in enumerate(side.schema):
-            if measured and _is_variable(field.type):
-                total = total + F.coalesce(F.sum(_size(F.col(f"c{i}"), field.type)), F.lit(0))
-        size = total if measured else F.lit(None).cast("long")
-        return frame.agg(F.lit(name).alias("side"), F.count(F.lit(1)).alias("rows"), size.alias("bytes"))
+        figures = {"rows": F.count(F.lit(1))}
+        if closely:
+            sizes = [
+                _size(F.col(f"c{i}"), field.type) for i, field in enumerate(side.schema) if _is_variable(field.type)
+            ]
+            on = F.col(f"c{side.schema.names.index(self._columns(name)[1])}")
+            usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
+            figures |= {"least": F.min(usable), "greatest": F.max(usable)}
+            figures["bytes"] = reduce(Column.__add__, (F.coalesce(F.sum(size), F.lit(0)) for size in sizes), F.lit(0))
+        return frame.agg(*(column.alias(f"{name}_{figure}") for figure, column in figures.items()))
 
-    def _learn_bytes(self, row: Row) -> None:
-        if row["bytes"] is not None and self._of(row["side"]).sources.get("row_bytes") == "assumed":
-            schema = self._sides[row["side"]].schema
+    def _learn_more(self, name: Name, totals: pa.Table) -> None:
+        if f"{name}_bytes" not in totals.column_names:
+            return
+        rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
+        if self._of(name).sources.get("row_bytes") == "assumed":
+            schema = self._sides[name].schema
             fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
-            self._learn(row["side"], "measured", row_bytes=fixed + -(-row["bytes"] // max(row["rows"], 1)))
+            self._learn(name, "measured", row_bytes=fixed + -(-size // max(rows, 1)))
+        if self._of(name).extent is None:
+            ends = pa.concat_arrays([totals[f"{name}_{end}"].combine_chunks() for end in ("least", "greatest")])
+            self._learn(name, "measured", extent=extent_of(ends, self._join.domain))
 
     def sample(self, partitions: int) -> Sample:
         """Sample keys and ``on`` of both sides, whose rows have been counted, in one job.

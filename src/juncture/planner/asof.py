@@ -1,0 +1,172 @@
+"""What the planner knows of as-of joins: the algorithms, what rules them out, and what they cost."""
+
+from __future__ import annotations
+
+from juncture.planner.cost import SPARK_COSTS, Work
+from juncture.planner.question import Kind, Question
+from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.duration import format_duration
+
+__all__ = ["ASOF", "ASSUMED_ROWS", "BROADCAST_BYTES_MAX"]
+
+BROADCAST_BYTES_MAX = 64 * 1024 * 1024
+"""The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
+
+ASSUMED_ROWS = 100_000_000
+"""Rows of a side that nobody has counted: large, so that it is not shipped anywhere by mistake."""
+
+
+def _spec(question: Question) -> Asof:
+    assert isinstance(question.join, ResolvedAsof)
+    return question.join.spec
+
+
+def _keeps_right_rows(question: Question, algorithm: str) -> str | None:
+    """Refuse ``how="right"`` where no task alone can know that a right row was never taken."""
+    how = _spec(question).how
+    if how not in ("right", "full") or algorithm not in ("broadcast", "broadcast_left", "window", "native"):
+        return None
+    return f"how={how!r} keeps right rows that no left row took, which no task knows alone: hash and range can."
+
+
+def _needs_keys(question: Question, algorithm: str) -> str | None:
+    """Refuse a shuffle by key where there is no key."""
+    if algorithm == "hash" and not question.join.left_by:
+        return "there is no by column to shuffle by; range spreads the rows by their order instead."
+    return None
+
+
+def _looks_first(question: Question, algorithm: str) -> str | None:
+    """Refuse jobs at build time under ``lazy=True``."""
+    if question.lazy and not question.direct and algorithm in ("broadcast", "broadcast_left"):
+        return "it collects a side when the join is built, which lazy=True forbids."
+    if question.lazy and algorithm == "range":
+        return "it samples both sides when the join is built, which lazy=True forbids."
+    return None
+
+
+def _fits_in_a_task(question: Question, algorithm: str) -> str | None:
+    """Refuse to ship a side that is unknown, or too large for a task or a message."""
+    if algorithm not in ("broadcast", "broadcast_left"):
+        return None
+    side = question.stats.right if algorithm == "broadcast" else question.stats.left
+    name = "right" if algorithm == "broadcast" else "left"
+    room = question.resources.memory_bytes // 4
+    limit = room if question.direct else min(BROADCAST_BYTES_MAX, room)
+    if side.bytes is None:
+        return f"the size of the {name} side is not known." if question.lazy else None
+    if side.bytes > limit:
+        return f"the {name} side has about {side.bytes / 1e6:,.0f} MB, and {limit / 1e6:,.0f} MB may go to every task."
+    return None
+
+
+def _window_serves(question: Question, algorithm: str) -> str | None:
+    """Refuse to window what one window function cannot say."""
+    spec = _spec(question)
+    if algorithm not in ("window", "native"):
+        return None
+    if spec.matches > 1:
+        return f"matches={spec.matches}: it finds one match per row."
+    if spec.ties == "error":
+        return "ties='error': it cannot tell that there was a tie."
+    return None
+
+
+def _native_is_right(question: Question, algorithm: str) -> str | None:
+    """Refuse Spark's own join where it is off, or would give another answer."""
+    spec = _spec(question)
+    if algorithm != "native":
+        return None
+    if not question.native:
+        return "the session has spark.sql.join.asofJoin.enabled off (or is older than Spark 4.3)."
+    if spec.direction == "nearest":
+        return "Spark's own nearest is wrong when an earlier right value repeats."
+    if spec.how not in ("inner", "left"):
+        return f"how={spec.how!r}: Spark's own knows inner and left."
+    return None
+
+
+def _cost_s(question: Question, algorithm: str) -> float | None:
+    if question.engine == "local":
+        both_sorted = question.stats.left.is_sorted and question.stats.right.is_sorted
+        return {"probe": 1.0, "merge": 0.5 if both_sorted else 2.0}[algorithm]
+    formula = SPARK_COSTS.get(algorithm)
+    left, right = question.stats.left, question.stats.right
+    if formula is None:
+        return None
+    shares = [side.hottest_share for side in (left, right) if side.hottest_share is not None]
+    return formula(
+        Work(
+            left_rows=left.rows if left.rows is not None else ASSUMED_ROWS,
+            right_rows=right.rows if right.rows is not None else ASSUMED_ROWS,
+            hottest_share=max(shares, default=0.0) if question.join.left_by else 1.0,
+            direct=question.direct,
+            resources=question.resources,
+        )
+    )
+
+
+def _meaning(join: ResolvedAsof) -> str:
+    spec = join.spec
+    strict = "" if spec.allow_exact_matches else "strictly "
+    side = {
+        "backward": f"the latest right row {strict}at or before it",
+        "forward": f"the first right row {strict}at or after it",
+        "nearest": f"the nearest {'' if spec.allow_exact_matches else 'other '}right row",
+    }[spec.direction]
+    if not spec.allow_exact_matches:
+        side = side.replace("strictly at or before", "strictly before").replace(
+            "strictly at or after", "strictly after"
+        )
+    if spec.matches > 1:
+        side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
+    names = [
+        ours if ours == theirs else f"{ours} = {theirs}"
+        for ours, theirs in zip(join.left_by, join.right_by, strict=True)
+    ]
+    by = f", of equal {', '.join(names)}" if names else ""
+    on = join.left_on if join.left_on == join.right_on else f"{join.left_on} against {join.right_on}"
+    return f"each left row gets {side}{by}, by {on}{_within(join)} ({spec.how} join)"
+
+
+def _within(join: ResolvedAsof) -> str:
+    if join.tolerance is None:
+        return ""
+    if join.tolerance.column is not None:
+        return f", within the row's own {join.tolerance.column}"
+    constant = join.tolerance.constant or 0
+    if join.domain.is_time:
+        return f", within {format_duration(int(constant) * join.domain.step_ns)}"
+    if join.domain.kind == "decimal":
+        return f", within {constant} steps of 1e-{join.domain.scale}"
+    return f", within {constant}"
+
+
+ASOF = Kind(
+    title="As-of join",
+    algorithms={
+        "local": {
+            "probe": "sort the left once, stream the right past it",
+            "merge": "sort both sides, one linear pass",
+        },
+        "spark": {
+            "broadcast": "the right side goes to every task, the left never moves",
+            "broadcast_left": "the left side goes to every task, the right never moves",
+            "hash": "one shuffle of both sides by key",
+            "range": "one shuffle of both sides into equal ranges of (key, on), with carryover",
+            "window": "union and one window, all in SQL",
+            "native": "Spark's own ASOF JOIN",
+        },
+    },
+    rules=(
+        _keeps_right_rows,
+        _needs_keys,
+        _looks_first,
+        _fits_in_a_task,
+        _window_serves,
+        _native_is_right,
+    ),
+    cost_s=_cost_s,
+    meaning=_meaning,
+)
+"""As-of joins."""

@@ -1,0 +1,100 @@
+"""What a choice depends on, what it comes to, and what the planner has to know of a kind of join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from juncture.planner.stats import Resources, Stats
+from juncture.spec.resolved import Resolved
+
+__all__ = ["Choice", "Engine", "Kind", "Option", "Question", "Rule"]
+
+Engine = Literal["local", "spark"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """All that the choice depends on.
+
+    Attributes
+    ----------
+    join
+        The resolved spec.
+    engine
+        Where it runs.
+    stats, resources
+        What is known of the inputs, and what may be used.
+    direct
+        Whether both inputs are paths that Spark's tasks read themselves.
+    lazy
+        Whether jobs at build time are forbidden.
+    native
+        Whether the session has Spark's own as-of join switched on.
+    """
+
+    join: Resolved
+    engine: Engine
+    stats: Stats
+    resources: Resources
+    direct: bool = False
+    lazy: bool = False
+    native: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One algorithm, weighed.
+
+    Attributes
+    ----------
+    algorithm
+        Its name.
+    cost_s
+        What it should take; None where that is not estimated.
+    refusal
+        Why it cannot serve, or None.
+    """
+
+    algorithm: str
+    cost_s: float | None = None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The algorithm that will run, why, and what else was weighed."""
+
+    algorithm: str
+    reason: str
+    options: tuple[Option, ...]
+
+
+Rule = Callable[[Question, str], str | None]
+"""Looks at one algorithm, and returns why it is ruled out, or None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What the planner knows of a kind of join.
+
+    Attributes
+    ----------
+    title
+        What the kind is called at the start of a sentence.
+    algorithms
+        The algorithms of each engine, with what they do.
+    rules
+        What rules an algorithm out, the first that applies being the reason given.
+    cost_s
+        What an algorithm should take; None where that is not estimated, so that it runs only when it is named.
+    meaning
+        Says in a sentence what a resolved join of this kind means.
+    """
+
+    title: str
+    algorithms: Mapping[Engine, Mapping[str, str]]
+    rules: tuple[Rule, ...]
+    cost_s: Callable[[Question, str], float | None]
+    meaning: Callable[[Any], str]
