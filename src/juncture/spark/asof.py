@@ -18,11 +18,12 @@ from juncture.spark.partition import Cuts, Sample, balanced_cuts, even_cuts
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.worker.keys import Coding
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Built", "build", "partition_count"]
+__all__ = ["Built", "as_frame", "build", "partition_count", "result_schema"]
 
 _PARTITIONS_PER_CORE = 2
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -106,7 +107,7 @@ def build(
     DataError
         If a file cannot be read.
     """
-    schema = _result_schema(join, left, right)
+    schema = result_schema(join, left, right)
     if algorithm == "broadcast":
         frame, jobs = join_broadcast(join, left, right, schema)
         return Built(frame, tuple(jobs))
@@ -124,7 +125,7 @@ def build(
             join, left, right, coding=Coding.of(join), cuts=cuts, memory_bytes=resources.memory_bytes, schema=schema
         )
         return Built(frame, details=(("partitions", _describe(cuts)),))
-    frames = _as_frame(left, "left"), _as_frame(right, "right")
+    frames = as_frame(left, "left"), as_frame(right, "right")
     in_sql = join.spec.resolve(frames[0].schema, frames[1].schema)
     return Built((join_window if algorithm == "window" else join_native)(in_sql, *frames))
 
@@ -141,7 +142,7 @@ def _describe(cuts: Cuts) -> str:
     return f"{cuts.partitions}; {keys} split among several"
 
 
-def _as_frame(side: Side, name: str) -> FrameSide:
+def as_frame(side: Side, name: str) -> FrameSide:
     """Return an input as a DataFrame."""
     if isinstance(side, FrameSide):
         return side
@@ -151,7 +152,7 @@ def _as_frame(side: Side, name: str) -> FrameSide:
     return FrameSide.of(frame, "left" if name == "left" else "right")
 
 
-def _result_schema(join: ResolvedAsof, left: Side, right: Side) -> st.StructType:
+def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:
     """Return the schema of the result in Spark's types: those of the inputs."""
     types = {"left": left.spark_schema, "right": right.spark_schema}
     fields = []

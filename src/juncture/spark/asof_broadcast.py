@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["SENT_BYTES_MAX", "join_broadcast", "join_broadcast_left", "probe_stages", "task_spec"]
+__all__ = ["SENT_BYTES_MAX", "join_broadcast", "join_broadcast_left", "probe_stages", "task_spec", "whole_side"]
 
 SENT_BYTES_MAX = 96 << 20
 """The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
@@ -47,7 +47,7 @@ def join_broadcast(join: ResolvedAsof, left: Side, right: Side, schema: StructTy
         If the right side is too large to be sent.
     """
     columns = needed_right(join)
-    small, jobs = _small(right, columns, "right")
+    small, jobs = whole_side(right, columns, "right")
     frame, feed = left.rows(left.schema.names, join.left_by)
     work = JoinRight(task_spec(join), feed, small, tuple(columns), Output.of(schema))
     return finish(frame, work, schema), jobs
@@ -63,7 +63,7 @@ def join_broadcast_left(
     PlanError
         If the left side is too large to be sent.
     """
-    small, jobs = _small(left, left.schema.names, "left")
+    small, jobs = whole_side(left, left.schema.names, "left")
     probe, choose = probe_stages(join, small, Output.of(schema), cores, memory_bytes)
     frame, feed = right.rows(needed_right(join), join.right_by)
     # Partitions that nothing was found for have to speak for their left rows, too.
@@ -94,7 +94,7 @@ def task_spec(join: ResolvedAsof) -> Asof:
     return replace(join.spec, order_by=()) if join.spec.how in ("semi", "anti") else join.spec
 
 
-def _small(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
+def whole_side(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
     """Return a side as tasks have it whole, and the jobs that this took."""
     if isinstance(side, FileSide):
         return FileTable(merged(side.units()), side.footers.num_rows, uuid4().hex), []

@@ -1,4 +1,4 @@
-"""Overlap joins in terms of SQL: each row with the two ends of its interval."""
+"""Overlap joins on Spark: where rows lie, in SQL and in tasks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.line import Line
 from juncture.spark.pairs import Pairs, Spans, SqlSides, together
 from juncture.spark.sides import FrameSide
+from juncture.spark.worker.keys import Coding, key_types
+from juncture.spark.worker.places import Intervals, Places
 from juncture.spec.overlap import ResolvedOverlap
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["overlap_pairs"]
+__all__ = ["overlap_pairs", "overlap_places"]
 
 
 def overlap_pairs(join: ResolvedOverlap, left: FrameSide, right: FrameSide) -> Pairs:
@@ -71,3 +73,12 @@ def _checked(
         F.lit(". Swap the two, or leave such rows out first."),
     )
     return F.when(ends[0] > ends[1], F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
+
+
+def overlap_places(join: ResolvedOverlap) -> tuple[Places, Places]:
+    """Return what tells tasks where the rows of both sides lie."""
+    ends = [join.left_schema.field(name).type for name in join.left_interval if name is not None]
+    ends += [join.right_schema.field(name).type for name in join.right_interval if name is not None]
+    coding = Coding(key_types(join), tuple(ends))
+    left = Intervals("left", join.left_by, *join.left_interval, coding)
+    return left, Intervals("right", join.right_by, *join.right_interval, coding)

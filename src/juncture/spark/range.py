@@ -1,4 +1,4 @@
-"""Range joins in terms of SQL: each left row with the ends of its window, each right row with its place."""
+"""Range joins on Spark: where rows lie, in SQL and in tasks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.line import Line
 from juncture.spark.pairs import Pairs, Spans, SqlSides, together
 from juncture.spark.sides import FrameSide
+from juncture.spark.worker.keys import Coding, key_types
+from juncture.spark.worker.places import Intervals, Places, Windows
 from juncture.spec.range import Bound, ResolvedRange
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["range_pairs"]
+__all__ = ["range_pairs", "range_places"]
 
 
 def range_pairs(join: ResolvedRange, left: FrameSide, right: FrameSide) -> Pairs:
@@ -70,3 +72,11 @@ def _spans(join: ResolvedRange, line: Line) -> Spans | None:
         width = float(join.upper.constant - join.lower.constant)
         width = width * 10.0**-join.domain.scale if join.domain.kind == "decimal" else width
     return Spans(is_real=not line.is_whole, are_points=True, width=width)
+
+
+def range_places(join: ResolvedRange) -> tuple[Places, Places]:
+    """Return what tells tasks where the rows of both sides lie."""
+    left, right = join.left_schema, join.right_schema
+    coding = Coding(key_types(join), (left.field(join.left_on).type, right.field(join.right_on).type))
+    windows = Windows(join.left_by, join.left_on, coding, join.domain, join.lower, join.upper)
+    return windows, Intervals("right", join.right_by, join.right_on, join.right_on, coding)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local import asof
+from juncture.local import overlap as local_overlap
+from juncture.local import range as local_range
 from juncture.local.columns import gather
 from juncture.local.scan import Source, TableSource
+from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
 from juncture.spec.asof import Asof
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 
-__all__ = ["join", "match", "take"]
+__all__ = ["join", "lonely", "match", "stream", "take", "turned"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,3 +50,45 @@ def take(source: Source, columns: list[str], rows: Ints) -> pa.Table:
     """Return columns of some rows, in any order and repeated ones included."""
     with Threads(1) as alone:
         return pa.table(gather(source, columns, rows, alone), names=columns)
+
+
+def stream(join: Resolved, left: Source, right: Source, spill: SpillFolder, memory_bytes: int) -> Iterator[pa.Table]:
+    """Yield the rows of a range, overlap or predicate join, batch by batch.
+
+    Parameters
+    ----------
+    join
+        The join, with the schemas of the sources.
+    left, right
+        The sides.
+    spill
+        Where to put right columns that exceed ``memory_bytes``.
+    memory_bytes
+        How much of the right columns to hold in memory.
+    """
+    kind: Any = {ResolvedRange: local_range, ResolvedOverlap: local_overlap}[type(join)]
+    for batch in kind.stream(join, left, right, threads=1, spill=spill, payload_bytes=memory_bytes):
+        yield pa.Table.from_batches([batch])
+
+
+def lonely(join: Resolved, side: Side, rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield rows of one side as the join shows those without a match."""
+    schemas = {"left": join.left_schema, "right": join.right_schema, side: rows.schema}
+    alone = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
+    tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
+    with SpillFolder() as spill:
+        yield from stream(alone, TableSource(tables["left"]), TableSource(tables["right"]), spill, rows.nbytes)
+
+
+def turned(join: ResolvedOverlap) -> ResolvedOverlap:
+    """Return an overlap join with its sides exchanged, that shows nothing yet."""
+    return replace(
+        join,
+        left_schema=join.right_schema,
+        right_schema=join.left_schema,
+        left_by=join.right_by,
+        right_by=join.left_by,
+        left_interval=join.right_interval,
+        right_interval=join.left_interval,
+        output=(),
+    )

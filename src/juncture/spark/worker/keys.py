@@ -7,6 +7,7 @@ types the two sides have.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +20,10 @@ from juncture.local.codes import float_codes
 from juncture.local.forms import Integers, form_of
 from juncture.local.keys import KeyCodes
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, plain_type
 
-__all__ = ["Coding", "dense_keys", "one_chunk", "place"]
+__all__ = ["Coding", "decimal_shift", "dense_keys", "key_types", "one_chunk", "place", "row_codes"]
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -45,15 +47,14 @@ class Coding:
     """
 
     by: tuple[tuple[pa.DataType, pa.DataType], ...]
-    on: tuple[pa.DataType, pa.DataType]
+    on: tuple[pa.DataType, ...]
     hash_bits: int = 64
 
     @classmethod
     def of(cls, join: ResolvedAsof) -> Coding:
         """Return the coding of a join."""
         left, right = join.left_schema, join.right_schema
-        by = ((left.field(a).type, right.field(b).type) for a, b in zip(join.left_by, join.right_by, strict=True))
-        return cls(tuple(by), (left.field(join.left_on).type, right.field(join.right_on).type))
+        return cls(key_types(join), (left.field(join.left_on).type, right.field(join.right_on).type))
 
     def hashes(self, columns: list[pa.Array]) -> tuple[Words, Mask]:
         """Return a hash of each row's key, and which rows have one that the other side may have too."""
@@ -66,6 +67,12 @@ class Coding:
                 valid &= present
         dropped = np.uint64(64 - self.hash_bits)
         return (hashes >> dropped << dropped if dropped else hashes), valid
+
+    def keyed(self, table: pa.Table, by: tuple[str, ...]) -> tuple[Words, Mask]:
+        """Return a hash of each row's key, and which rows have one. Without ``by`` all hashes are zero."""
+        if not by:
+            return np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_)
+        return self.hashes([one_chunk(table[name]) for name in by])
 
     def codes(self, column: pa.Array) -> tuple[Ints, Mask | None]:
         """Return a number for each ``on``, and which rows have one, None for all: those that are not null or NaN."""
@@ -92,13 +99,17 @@ class Coding:
         return np.asarray(raw_values(column.cast(pa.int64()), np.int64)), valid
 
 
+def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
+    """Return the types of each pair of key columns."""
+    pairs = zip(join.left_by, join.right_by, strict=True)
+    return tuple((join.left_schema.field(a).type, join.right_schema.field(b).type) for a, b in pairs)
+
+
 def place(table: pa.Table, by: tuple[str, ...], on: str, coding: Coding) -> tuple[Words, Ints, Mask]:
     """Return the hash and the code of each row, and which rows have both. Without ``by`` all hashes are zero."""
     codes, ordered = coding.codes(one_chunk(table[on]))
     valid = np.ones(len(codes), np.bool_) if ordered is None else ordered
-    if not by:
-        return np.zeros(len(codes), np.uint64), codes, valid
-    hashes, keyed = coding.hashes([one_chunk(table[name]) for name in by])
+    hashes, keyed = coding.keyed(table, by)
     return hashes, codes, keyed & valid
 
 
@@ -108,6 +119,17 @@ def dense_keys(table: pa.Table, by: tuple[str, ...]) -> Ints:
     types = [column.type for column in columns]
     codes = np.zeros(table.num_rows, np.int32)
     KeyCodes(types, types).add(columns, codes)
+    return codes.astype(np.int64)
+
+
+def row_codes(table: pa.Table) -> Ints:
+    """Return a number for each row, the same for rows that agree in all columns, nulls included, and only for those."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for name in table.column_names:
+        column = np.empty(table.num_rows, np.int32)
+        array = one_chunk(table[name])
+        KeyCodes([array.type], [array.type]).add([array], column)
+        _, codes = np.unique((codes << 32) | column.astype(np.uint32), return_inverse=True)
     return codes.astype(np.int64)
 
 
@@ -148,12 +170,21 @@ def _mixed(values: Words) -> Words:
     return values
 
 
+def decimal_shift(types: Sequence[pa.DataType]) -> int:
+    """Return how many of the lowest bits of a decimal of some types its code leaves out."""
+    return max(0, int(10 ** _decimal_digits(types)).bit_length() - 63)
+
+
+def _decimal_digits(types: Sequence[pa.DataType]) -> int:
+    scale = max(side.scale for side in types)
+    return min(int(max(side.precision - side.scale for side in types) + scale), _DECIMAL_DIGITS_MAX)
+
+
 def _decimal_codes(column: pa.Array, types: tuple[pa.DataType, ...]) -> Ints:
     """Return the highest 63 bits that a decimal of these types can have, rounded down."""
     scale = max(side.scale for side in types)
-    digits = min(max(side.precision - side.scale for side in types) + scale, _DECIMAL_DIGITS_MAX)
-    words = raw_values(column.cast(pa.decimal256(digits, scale)), np.uint64)
-    first, rest = divmod(max(0, (10**digits).bit_length() - 63), 64)
+    words = raw_values(column.cast(pa.decimal256(_decimal_digits(types), scale)), np.uint64)
+    first, rest = divmod(decimal_shift(types), 64)
     codes = words[:, first] >> np.uint64(rest)
     if rest:
         codes |= words[:, first + 1] << np.uint64(64 - rest)

@@ -54,6 +54,18 @@ class Content(IntEnum):
     """A message."""
     EMPTY = 7
     """Nothing: its partition has to know that it is there."""
+    LEFT_SPLIT = 8
+    """Left rows that have copies in other partitions, in the one where they start."""
+    LEFT_COPY = 9
+    """Their copies."""
+    RIGHT_SPLIT = 10
+    """Right rows that have copies in other partitions, in the one where they start."""
+    RIGHT_COPY = 11
+    """Their copies."""
+    PENDING_LEFT = 12
+    """Left rows that another partition may have matched."""
+    TAKEN_LEFT = 13
+    """What decides of left rows that were matched."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from juncture.spark.worker.feed import Feed
 from juncture.spark.worker.keys import Coding, one_chunk, place
 from juncture.spark.worker.packets import Content, Packet, error_packet, write_packets
 
-__all__ = ["Scatter", "encode_keys", "encoded"]
+__all__ = ["Scatter", "apart", "encode_keys", "encoded"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class Scatter:
                 if not self.keep_unmatchable and not valid.all():
                     rows = np.flatnonzero(valid)
                     table, targets = table.take(rows), targets[rows]
-                yield from _split(table, targets, self.cuts.partitions, self.content)
+                yield from apart(table, targets, self.cuts.partitions, self.content)
             if self.edges is not None and edges:
                 yield from self.edges.carried(edges, self.cuts)
         except JunctureError as error:
@@ -102,8 +102,8 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
 
-def _split(table: pa.Table, targets: Ints, partitions: int, content: Content) -> Iterator[Packet]:
-    """Yield the rows of each partition."""
+def apart(table: pa.Table, targets: Ints, partitions: int, content: Content) -> Iterator[Packet]:
+    """Yield the rows of each partition as a packet."""
     counts = np.bincount(targets, minlength=partitions)
     if np.count_nonzero(counts) > 1:
         # NumPy sorts integers of 16 bits by radix, ten times faster than wider ones.

@@ -1,0 +1,114 @@
+"""The stages of range and overlap joins in tasks, run one after the other without Spark, with keys cut anywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture import reference
+from juncture.spark.near import needed_right, stages_of
+from juncture.spark.overlap import overlap_places
+from juncture.spark.partition import BEFORE_ALL, Cuts
+from juncture.spark.range import range_places
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.resolved import Resolved
+from spark.stages import arrived, collect, output_of, scattered
+from support.tables import difference
+
+HOWS = ["inner", "left", "right", "full", "semi", "anti"]
+
+
+def run(join: Resolved, places, left: pa.Table, right: pa.Table, cuts: Cuts, tasks: int, memory_bytes: int) -> pa.Table:
+    """Run all stages, each task in turn."""
+    stages = stages_of(join, places, cuts, output_of(join), memory_bytes)
+    sent = scattered(stages.left, left, tasks) + scattered(stages.right, right.select(needed_right(join)), tasks)
+    partitions = arrived(sent, cuts.partitions)
+    results = [batch for partition in partitions for batch in stages.met(partition)] if stages.met else []
+    if stages.judged is not None:
+        judged = [batch for partition in partitions for batch in stages.judged(partition)]
+        results += [batch for partition in arrived(judged, cuts.partitions) for batch in stages.decided(partition)]
+    return collect(results, join)
+
+
+def cuts_through(draw, join, places, left: pa.Table, right: pa.Table) -> Cuts:
+    """Return cuts at rows of the tables."""
+    rows = [(0, 0), (2**63, 0)]
+    for table, place in ((left, places[0]), (right, places[1])):
+        placed = place.place(table)
+        for codes in (placed.first, placed.last):
+            rows += list(zip(placed.hashes[placed.valid].tolist(), codes[placed.valid].tolist(), strict=True))
+    cut = st.sampled_from(sorted(set(rows))).flatmap(
+        lambda row: st.sampled_from([row, row, row, (row[0], BEFORE_ALL), (row[0], max(row[1] - 1, BEFORE_ALL))])
+    )
+    cuts = sorted(draw(st.sets(cut, max_size=5)))
+    hashes, codes = (np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64)))
+    return Cuts(hashes, codes)
+
+
+KEYS = st.sampled_from(["a", "b", None])
+NUMBERS = st.integers(-8, 8) | st.none()
+
+
+@st.composite
+def tables(draw, *columns: str) -> pa.Table:
+    rows = draw(st.lists(st.tuples(KEYS, *(NUMBERS for _ in columns)), max_size=12))
+    cells = list(zip(*rows, strict=True)) or [()] * (len(columns) + 1)
+    arrays = [pa.array(cells[0], pa.string()), *(pa.array(cell, pa.int64()) for cell in cells[1:])]
+    return pa.table([*arrays, pa.array(range(len(rows)))], names=["k", *columns, "id"])
+
+
+BOUNDS = st.sampled_from(["low", None, -3, 0])
+
+
+@given(st.data())
+def test_ranges(data):
+    left, right = data.draw(tables("t", "low", "high")), data.draw(tables("t"))
+    lower, upper = data.draw(BOUNDS), data.draw(st.sampled_from(["high", None, 0, 4]))
+    if lower is None and upper is None:
+        upper = 2
+    spec = Range(
+        on="t",
+        by=data.draw(st.sampled_from([None, "k"])),
+        lower=lower,
+        upper=upper,
+        closed=data.draw(st.sampled_from(["both", "none"])),
+        how=data.draw(st.sampled_from(HOWS)),
+    )
+    join = spec.resolve(left.schema, right.schema)
+    places = range_places(join)
+    cuts = cuts_through(data.draw, join, places, left, right)
+    got = run(join, places, left, right, cuts, data.draw(st.integers(1, 3)), data.draw(st.sampled_from([0, 1 << 22])))
+    problem = difference(got, reference.range_join(join, left, right), ordered=False)
+    assert problem is None, problem
+
+
+@given(st.data())
+def test_overlaps(data):
+    def proper(table: pa.Table) -> pa.Table:
+        ends = [
+            (None if a is None or b is None else (min(a, b), max(a, b)))
+            for a, b in zip(*map(pa.ChunkedArray.to_pylist, (table["s"], table["e"])), strict=True)
+        ]
+        columns = {
+            "s": pa.array([end and end[0] for end in ends], pa.int64()),
+            "e": pa.array([end and end[1] for end in ends], pa.int64()),
+        }
+        return pa.table({"k": table["k"], **columns, "id": table["id"]})
+
+    left, right = (proper(data.draw(tables("s", "e"))) for _ in range(2))
+    spec = Overlap(
+        left_interval=data.draw(st.sampled_from([("s", "e"), ("s", "e"), (None, "e"), ("s", None)])),
+        right_interval=data.draw(st.sampled_from([("s", "e"), ("s", "e"), ("s", None)])),
+        by=data.draw(st.sampled_from([None, "k"])),
+        closed=data.draw(st.sampled_from(["both", "left"])),
+        how=data.draw(st.sampled_from(HOWS)),
+    )
+    join = spec.resolve(left.schema, right.schema)
+    places = overlap_places(join)
+    cuts = cuts_through(data.draw, join, places, left, right)
+    got = run(join, places, left, right, cuts, data.draw(st.integers(1, 3)), data.draw(st.sampled_from([0, 1 << 22])))
+    problem = difference(got, reference.overlap_join(join, left, right), ordered=False)
+    assert problem is None, problem
