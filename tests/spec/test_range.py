@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+from datetime import timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from juncture.errors import JunctureError, SchemaError, SpecError
+from juncture.spec.range import Bound, Range
+
+LEFT = pa.schema([("ts", pa.int64()), ("robot_id", pa.string()), ("frame_id", pa.int64())])
+RIGHT = pa.schema([("ts", pa.int64()), ("robot_id", pa.string()), ("angle", pa.float64()), ("frame_id", pa.int64())])
+
+
+def bounds_of(data_type: pa.DataType, **arguments: object) -> tuple[Bound | None, Bound | None]:
+    schema = pa.schema([("ts", data_type), ("width", pa.duration("s")), ("count", pa.int64())])
+    resolved = Range(on="ts", **arguments).resolve(schema, pa.schema([("ts", data_type)]))
+    return resolved.lower, resolved.upper
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"lower": 0}, "A range join needs exactly one column to compare: pass on="),
+        ({"on": ["a", "b"], "lower": 0}, "Got 2."),
+        ({"left_on": "ts", "lower": 0}, "left_on= needs right_on= beside it."),
+        ({"on": "ts"}, "lower and upper are both None, so that there is no window."),
+        (
+            {"on": "ts", "lower": 1, "upper": 0},
+            "lower=1 is greater than upper=0, so that the window starts after its end",
+        ),
+        ({"on": "ts", "lower": math.inf, "upper": Decimal(3)}, "lower=inf is greater than upper=Decimal('3')"),
+        ({"on": "ts", "lower": timedelta(1), "upper": timedelta(0)}, "Swap them; bounds that look back are negative."),
+        ({"on": "ts", "lower": math.nan}, "lower=nan is not a distance: nothing would ever match."),
+        ({"on": "ts", "upper": Decimal("NaN")}, "upper=nan is not a distance"),
+        (
+            {"on": "ts", "upper": True},
+            "upper=True (bool) is not a distance. Expected a number, a timedelta, a duration",
+        ),
+        ({"on": "ts", "lower": [1]}, "lower=[1] (list) is not a distance."),
+        (
+            {"on": "ts", "lower": 0, "closed": "neither"},
+            "closed='neither' is not known. Expected one of 'both', 'left'",
+        ),
+        (
+            {"on": "ts", "lower": 0, "how": "outer"},
+            "how='outer' is not known. Expected one of 'inner', 'left', 'right'",
+        ),
+        ({"on": "ts", "lower": 0, "suffix": None}, "suffix=None is not a string."),
+        ({"on": "ts", "lower": 0, "by": ["k", "k"]}, "by=['k', 'k'] names a column twice."),
+        (
+            {"on": "ts", "lower": 0, "agg": {"v": "mean"}, "how": "semi"},
+            "how='semi' does not go with agg=, which gives one row per left row. Expected 'left' (the default)",
+        ),
+    ],
+)
+def test_arguments_that_fit_no_tables(arguments, said):
+    with pytest.raises(SpecError) as error:
+        Range(**arguments)
+    assert said in str(error.value)
+    assert isinstance(error.value, JunctureError)
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"on": "TS"}, "on names the column 'TS', which the left table does not have. Did you mean 'ts'?"),
+        (
+            {"left_on": "ts", "right_on": "time"},
+            "right_on names the column 'time', which the right table does not have.",
+        ),
+        ({"on": "ts", "by": "robot"}, "by names the column 'robot', which the left table does not have. Did you mean"),
+        (
+            {"left_on": "ts", "right_on": "angle"},
+            "The on columns are of different kinds: left 'ts' is int64 (integer), right 'angle' is double (float).",
+        ),
+        ({"on": "robot_id"}, "The left on column 'robot_id' is of type string, which cannot be joined by order."),
+        (
+            {"on": "ts", "left_by": "robot_id", "right_by": "frame_id"},
+            "The by columns cannot be equal: left 'robot_id' is string, right 'frame_id' is int64.",
+        ),
+        ({"on": "ts", "suffix": ""}, "The right column 'ts' would be named 'ts', which is taken too."),
+        ({"on": "ts", "lower": "robot_id"}, "lower names the left column 'robot_id' of type string, but distances of"),
+        (
+            {"on": "ts", "agg": {"angel": "mean"}},
+            "agg names the column 'angel', which the right table does not have. Did",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_these_tables(arguments, said):
+    with pytest.raises(SchemaError) as error:
+        Range(**({"lower": 0} | arguments)).resolve(LEFT, RIGHT)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "lower", "upper", "ends"),
+    [
+        (pa.int64(), -5, 0, (-5, 0)),
+        (pa.int8(), -(10**30), 10**30, (-(10**30), 10**30)),
+        (pa.int64(), -2.5, 2.5, (-2, 2)),
+        (pa.int64(), Decimal("0.5"), Decimal("0.5"), (1, 0)),
+        (pa.float64(), -5, Decimal("0.1"), (-5.0, 0.1)),
+        (pa.float64(), -math.inf, math.inf, (-math.inf, math.inf)),
+        (pa.float32(), 0, 10**350, (0.0, math.inf)),
+        (pa.decimal128(10, 2), -5, 0.3, (-500, 30)),
+        (pa.decimal128(10, 2), Decimal("-0.059"), Decimal("0.059"), (-5, 5)),
+        (pa.date32(), "-36h", "36h", (-1, 1)),
+        (pa.date64(), timedelta(days=2), timedelta(days=3), (2, 3)),
+        (pa.timestamp("s"), "-5m", 0, (-300, 0)),
+        (pa.timestamp("s"), "-1500ms", "-500ms", (-1, -1)),
+        (pa.timestamp("us"), "-1h", 0.0, (-3_600_000_000, 0)),
+        (pa.timestamp("ns", tz="UTC"), "1us", "1 day", (1_000, 86_400 * 10**9)),
+    ],
+)
+def test_ends_in_steps_of_the_domain(data_type, lower, upper, ends):
+    resolved = bounds_of(data_type, lower=lower, upper=upper)
+    assert tuple(bound.constant for bound in resolved) == ends
+    assert [type(bound.constant) for bound in resolved] == [type(end) for end in ends]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "closed", "belong"),
+    [
+        (-5, 5, "both", (True, True)),
+        (-5, 5, "left", (True, False)),
+        (-5, 5, "right", (False, True)),
+        (-5, 5, "none", (False, False)),
+        (-5.5, 5, "none", (True, False)),
+        (-5, 5.5, "left", (True, True)),
+    ],
+)
+def test_an_end_that_is_rounded_belongs_to_the_window(lower, upper, closed, belong):
+    assert tuple(bound.closed for bound in bounds_of(pa.int64(), lower=lower, upper=upper, closed=closed)) == belong
+
+
+def test_open_sides():
+    assert bounds_of(pa.int64(), upper=5) == (None, Bound(constant=5))
+    assert bounds_of(pa.int64(), lower=5) == (Bound(constant=5), None)
+    assert bounds_of(pa.int64(), lower=-math.inf, upper=5) == (None, Bound(constant=5))
+    assert bounds_of(pa.int64(), lower=5, upper=Decimal("1e9999999")) == (Bound(constant=5), None)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "arguments", "said"),
+    [
+        (pa.timestamp("us"), {"lower": -5}, "lower=-5 has no unit, and the on columns are timestamps. Pass a duration"),
+        (pa.date32(), {"upper": 1.5}, "upper=1.5 has no unit, and the on columns are dates."),
+        (
+            pa.int64(),
+            {"lower": "-5s"},
+            "lower='-5s' is a duration, and the on columns are of kind integer. Pass a number.",
+        ),
+        (pa.float64(), {"lower": timedelta(1)}, "is a duration, and the on columns are of kind float. Pass a number."),
+        (
+            pa.timestamp("us"),
+            {"lower": "an hour"},
+            "lower='an hour' is neither a duration (such as \"5m\") nor a column of the left table.",
+        ),
+        (pa.timestamp("us"), {"upper": "widht"}, "nor a column of the left table. Did you mean 'width'?"),
+        (
+            pa.timestamp("us"),
+            {"lower": "1h", "upper": "-1h"},
+            "lower='1h' is greater than upper='-1h', so that the window",
+        ),
+        (pa.timestamp("us"), {"lower": timedelta(1), "upper": "23h"}, "so that the window starts after its end"),
+        (pa.timestamp("us"), {"lower": "1ns", "upper": 0}, "lower='1ns' is greater than upper=0"),
+        (pa.int64(), {"lower": math.inf}, "lower=inf is beyond all values of kind integer: nothing would ever match."),
+        (pa.date32(), {"upper": -math.inf}, "upper=-inf has no unit"),
+    ],
+)
+def test_bounds_that_do_not_fit_on(data_type, arguments, said):
+    with pytest.raises(SpecError) as error:
+        bounds_of(data_type, **arguments)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("on", "width"),
+    [
+        (pa.int64(), pa.uint8()),
+        (pa.float64(), pa.float32()),
+        (pa.float64(), pa.int64()),
+        (pa.decimal128(10, 2), pa.decimal128(5, 4)),
+        (pa.decimal128(10, 2), pa.int32()),
+        (pa.date32(), pa.duration("s")),
+        (pa.timestamp("s"), pa.duration("ns")),
+        (pa.int64(), pa.dictionary(pa.int8(), pa.int64())),
+    ],
+)
+def test_bounds_that_are_columns(on, width):
+    schema = pa.schema([("ts", on), ("1h", width), ("to", width)])
+    resolved = Range(on="ts", lower="1h", upper="to", closed="left").resolve(schema, pa.schema([("ts", on)]))
+    assert (resolved.lower, resolved.upper) == (Bound(column="1h"), Bound(column="to", closed=False))
+
+
+@pytest.mark.parametrize(
+    ("on", "width", "wanted"),
+    [
+        (pa.int64(), pa.float64(), "distances of integer values need an integer column. Cast it first."),
+        (pa.float64(), pa.decimal128(5, 1), "distances of float values need an integer or float column."),
+        (pa.decimal128(5, 1), pa.float64(), "distances of decimal values need an integer or decimal column."),
+        (pa.timestamp("s"), pa.int64(), "distances of timestamp values need a duration column."),
+        (pa.date32(), pa.string(), "distances of date values need a duration column."),
+    ],
+)
+@pytest.mark.parametrize("argument", ["lower", "upper"])
+def test_bounds_that_are_columns_of_a_type_that_measures_something_else(argument, on, width, wanted):
+    schema = pa.schema([("ts", on), ("width", width)])
+    with pytest.raises(SchemaError) as error:
+        Range(on="ts", **{argument: "width"}).resolve(schema, pa.schema([("ts", on)]))
+    assert f"{argument} names the left column 'width' of type {width}" in str(error.value)
+    assert wanted in str(error.value)
+
+
+def test_how_when_none_is_given():
+    assert Range(on="ts", lower=0).resolve(LEFT, RIGHT).how == "inner"
+    assert Range(on="ts", lower=0, agg={"angle": "mean"}).resolve(LEFT, RIGHT).how == "left"
+    assert Range(on="ts", lower=0, agg={"angle": "mean"}, how="inner").resolve(LEFT, RIGHT).how == "inner"
+
+
+def test_resolved_columns():
+    resolved = Range(on="ts", by="robot_id", lower=0, how="full").resolve(LEFT, RIGHT)
+    assert (resolved.left_on, resolved.right_on) == ("ts", "ts")
+    assert (resolved.left_by, resolved.right_by) == (("robot_id",), ("robot_id",))
+    assert resolved.tie_columns == ("angle", "frame_id")
+    assert resolved.right_payload == ("ts", "robot_id", "angle", "frame_id")
+    assert resolved.output_schema.names == ["ts", "robot_id", "frame_id", "ts_right", "angle", "frame_id_right"]
+    assert Range(on="ts", lower=0, how="semi").resolve(LEFT, RIGHT).output_schema == LEFT
+
+
+def test_columns_with_aggregates():
+    resolved = Range(on="ts", lower=0, agg={"angle": ["max", "count"], "*": "count"}).resolve(LEFT, RIGHT)
+    assert resolved.output_schema.names == ["ts", "robot_id", "frame_id", "angle_max", "angle_count", "count"]
+    assert resolved.right_payload == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "data"),
+    [
+        (Range(on="ts", lower="-1h", upper=0), {"kind": "range", "on": "ts", "lower": "-1h", "upper": 0}),
+        (
+            Range(left_on="a", right_on="b", by=["x"], lower=Decimal("-0.10"), closed="none", how="semi", suffix="_r"),
+            {
+                "kind": "range",
+                "left_on": "a",
+                "right_on": "b",
+                "by": ["x"],
+                "lower": {"decimal": "-0.10"},
+                "closed": "none",
+                "how": "semi",
+                "suffix": "_r",
+            },
+        ),
+        (
+            Range(on="ts", upper="width", agg={"decimal": "sum", "v": ["min", "max"]}),
+            {"kind": "range", "on": "ts", "upper": "width", "agg": {"decimal": ["sum"], "v": ["min", "max"]}},
+        ),
+    ],
+)
+def test_plain_data_and_back(spec, data):
+    assert spec.to_dict() == data
+    assert Range.from_dict(data) == spec
+    assert hash(Range.from_dict(data)) == hash(spec)
+
+
+def test_a_timedelta_comes_back_as_the_same_duration():
+    data = Range(on="ts", lower=timedelta(hours=-1, milliseconds=5)).to_dict()
+    assert bounds_of(pa.timestamp("ms"), lower=data["lower"])[0] == Bound(constant=-3_599_995)
+
+
+def test_plain_data_that_is_not_a_range_join():
+    with pytest.raises(SpecError, match=r"kind='asof' is not a range join\. Expected 'range'\."):
+        Range.from_dict({"kind": "asof", "on": "ts"})
+    with pytest.raises(SpecError, match=r"Range has no argument 'lowr'\. Did you mean 'lower'\?"):
+        Range.from_dict({"on": "ts", "lowr": 5})
+
+
+def test_a_spec_is_a_value():
+    functions = ["mean"]
+    spec = Range(on="ts", by=["a"], lower=0, agg={"v": functions})
+    functions.append("max")
+    assert spec == Range(on="ts", by=("a",), lower=0, agg={"v": "mean"})
+    with pytest.raises(FrozenInstanceError):
+        spec.on = "other"
