@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from juncture.planner.cost import SPARK_COSTS, Work
+from juncture.planner.cost import COSTS, Work
 from juncture.planner.question import Kind, Question
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.duration import format_duration
@@ -87,10 +87,7 @@ def _native_is_right(question: Question, algorithm: str) -> str | None:
 
 
 def _cost_s(question: Question, algorithm: str) -> float | None:
-    if question.engine == "local":
-        both_sorted = question.stats.left.is_sorted and question.stats.right.is_sorted
-        return {"probe": 1.0, "merge": 0.5 if both_sorted else 2.0}[algorithm]
-    formula = SPARK_COSTS.get(algorithm)
+    formula = COSTS.get(algorithm)
     left, right = question.stats.left, question.stats.right
     if formula is None:
         return None

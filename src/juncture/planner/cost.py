@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from juncture.planner.stats import Resources
 
-__all__ = ["SPARK_COSTS", "Constants", "Work"]
+__all__ = ["COSTS", "Constants", "Work"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,30 +22,38 @@ class Constants:
     Attributes
     ----------
     scan_ns, direct_scan_ns
-        Read from a DataFrame; read by the task itself through Arrow.
-    shuffle_ns
-        Write to and read from a shuffle.
+        Read by the JVM; read by the task itself through Arrow.
     to_python_ns, from_python_ns
         Cross from the JVM to Python, and back.
     search_ns
         Code, search and match in a kernel.
-    sort_ns
-        Sort in the JVM.
+    scatter_ns
+        Place in a partition, pack and shuffle as bytes.
+    shuffle_ns, sort_ns
+        Shuffle row by row, and sort, in the JVM.
     collect_ns
         Bring to the driver.
-    job_s
-        Start one more stage or job.
+    stage_s
+        Start one more stage.
+    order_ns
+        In-process, bring a left row into order, and give it out again.
+    probe_ns, merge_ns
+        In-process, find the place of a right row; sort it and walk past it.
     """
 
     scan_ns: float = 100
     direct_scan_ns: float = 60
-    shuffle_ns: float = 440
-    to_python_ns: float = 500
+    to_python_ns: float = 630
     from_python_ns: float = 300
-    search_ns: float = 120
-    sort_ns: float = 1_100
-    collect_ns: float = 700
-    job_s: float = 0.15
+    search_ns: float = 150
+    scatter_ns: float = 350
+    shuffle_ns: float = 440
+    sort_ns: float = 2_000
+    collect_ns: float = 650
+    stage_s: float = 0.25
+    order_ns: float = 360
+    probe_ns: float = 90
+    merge_ns: float = 220
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +79,12 @@ class Work:
     resources: Resources
     constants: Constants = Constants()
 
+    @property
+    def enter_ns(self) -> float:
+        """What it takes to bring a row into a task's Python."""
+        c = self.constants
+        return c.direct_scan_ns if self.direct else c.scan_ns + c.to_python_ns
+
     def spread_s(self, core_ns: float) -> float:
         """Seconds for work that divides evenly among the cores."""
         return core_ns / self.resources.cores / 1e9
@@ -80,54 +94,63 @@ class Work:
         return core_ns * max(1 / self.resources.cores, self.hottest_share) / 1e9
 
 
+def _probe_s(work: Work) -> float:
+    c = work.constants
+    return work.spread_s(work.left_rows * c.order_ns + work.right_rows * c.probe_ns)
+
+
+def _merge_s(work: Work) -> float:
+    c = work.constants
+    return work.spread_s(work.left_rows * c.order_ns + work.right_rows * c.merge_ns)
+
+
 def _broadcast_s(work: Work) -> float:
     c = work.constants
-    per_task = work.right_rows * c.search_ns
+    streamed = work.left_rows * (work.enter_ns + c.search_ns + c.from_python_ns)
+    prepared = work.right_rows * c.search_ns
     if work.direct:
-        return work.spread_s(work.left_rows * (c.direct_scan_ns + c.search_ns + c.from_python_ns)) + per_task / 1e9
-    streamed = work.left_rows * (c.scan_ns + c.to_python_ns + c.search_ns + c.from_python_ns)
-    collected = work.right_rows * (c.collect_ns + c.search_ns)
-    return c.job_s + collected / 1e9 + work.spread_s(streamed + per_task)
+        return c.stage_s + prepared / 1e9 + work.spread_s(streamed)
+    return 2 * c.stage_s + work.right_rows * c.collect_ns / 1e9 + prepared / 1e9 + work.spread_s(streamed)
 
 
 def _broadcast_left_s(work: Work) -> float:
     c = work.constants
     candidates = min(work.left_rows * work.resources.cores, work.right_rows)
-    merged = candidates * (c.from_python_ns + c.shuffle_ns + c.to_python_ns) + work.left_rows * c.from_python_ns
-    per_task = work.left_rows * c.search_ns
-    if work.direct:
-        streamed = work.right_rows * (c.direct_scan_ns + c.search_ns)
-        return c.job_s + work.spread_s(streamed + merged) + per_task / 1e9
-    streamed = work.right_rows * (c.scan_ns + c.to_python_ns + c.search_ns)
-    return 2 * c.job_s + work.left_rows * c.collect_ns / 1e9 + work.spread_s(streamed + merged) + per_task / 1e9
+    streamed = work.right_rows * (work.enter_ns + c.search_ns)
+    merged = candidates * c.scatter_ns + work.left_rows * (c.search_ns + c.from_python_ns)
+    prepared = work.left_rows * (c.search_ns + (0 if work.direct else c.collect_ns)) / 1e9
+    return (2 if work.direct else 3) * c.stage_s + prepared + work.spread_s(streamed + merged)
 
 
 def _hash_s(work: Work) -> float:
     c = work.constants
     rows = work.left_rows + work.right_rows
-    joined = rows * (c.to_python_ns + c.search_ns) + work.left_rows * c.from_python_ns
-    return c.job_s + work.spread_s(rows * (c.scan_ns + c.shuffle_ns)) + work.keyed_s(joined)
+    joined = rows * c.search_ns + work.left_rows * c.from_python_ns
+    return 2 * c.stage_s + work.spread_s(rows * (work.enter_ns + c.scatter_ns)) + work.keyed_s(joined)
 
 
 def _range_s(work: Work) -> float:
     c = work.constants
     rows = work.left_rows + work.right_rows
-    joined = rows * (c.to_python_ns + c.search_ns) + work.left_rows * c.from_python_ns
-    carried = work.right_rows * (c.scan_ns + min(1.0, work.hottest_share * work.resources.cores) * c.to_python_ns)
-    return 3 * c.job_s + work.spread_s(rows * (2 * c.scan_ns + c.shuffle_ns) + joined + carried)
+    scattered = rows * (work.enter_ns + c.scatter_ns)
+    joined = rows * c.search_ns + work.left_rows * c.from_python_ns
+    sampled = rows * (c.direct_scan_ns if work.direct else c.scan_ns)
+    return 3 * c.stage_s + work.spread_s(scattered + joined + sampled)
 
 
 def _window_s(work: Work) -> float:
     c = work.constants
     rows = work.left_rows + work.right_rows
-    return c.job_s + work.spread_s(rows * c.scan_ns) + work.keyed_s(rows * (c.shuffle_ns + c.sort_ns))
+    return 2 * c.stage_s + work.spread_s(rows * c.scan_ns) + work.keyed_s(rows * (c.shuffle_ns + c.sort_ns))
 
 
-SPARK_COSTS: dict[str, Callable[[Work], float]] = {
+COSTS: dict[str, Callable[[Work], float]] = {
+    "probe": _probe_s,
+    "merge": _merge_s,
     "broadcast": _broadcast_s,
     "broadcast_left": _broadcast_left_s,
     "hash": _hash_s,
     "range": _range_s,
     "window": _window_s,
 }
-"""The formula of each algorithm that the planner weighs on Spark."""
+"""The formula of each algorithm that the planner weighs."""

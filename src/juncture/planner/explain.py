@@ -55,21 +55,19 @@ def _source(side: SideStats, name: str) -> str:
 def _options(plan: Plan) -> Iterator[str]:
     for option in sorted(plan.choice.options, key=_rank):
         mark = "*" if option.algorithm == plan.algorithm else " "
-        yield f"{mark} {option.algorithm:<15} {_verdict(plan, option)}"
+        yield f"{mark} {option.algorithm:<15} {_verdict(option)}"
 
 
 def _rank(option: Option) -> tuple[bool, float]:
     return option.refusal is not None, option.cost_s if option.cost_s is not None else float("inf")
 
 
-def _verdict(plan: Plan, option: Option) -> str:
+def _verdict(option: Option) -> str:
     if option.refusal:
         return f"no: {option.refusal}"
     if option.cost_s is None:
         return "only when it is named: a reference to compare with"
-    if plan.engine == "local":
-        return "can run"
-    return f"about {option.cost_s:.1f} s"
+    return f"about {option.cost_s:.1f} s" if option.cost_s >= 0.1 else "under 0.1 s"
 
 
 def _size(size_bytes: int) -> str:
