@@ -19,7 +19,7 @@ from juncture.local.codes import TooWideError
 from juncture.local.keys import EMPTY, KeyCodes
 from juncture.local.limits import GREATEST, LEAST
 from juncture.local.ordered import Ordered
-from juncture.local.pairs import Asked, Check
+from juncture.local.pairs import Asked, Check, Finder
 from juncture.local.payload import Holder, Payload, read_payload
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
@@ -71,6 +71,8 @@ class InequalityFinder:
         The left columns that ``seek`` looks at, and which may come dictionary-encoded.
     seek
         Returns what the rows of a batch seek.
+    by_row
+        Whether the matches of a left row come in the order of the right rows, not of their values.
     nested
         Whether to compare each row with all others instead of searching.
     check
@@ -84,6 +86,7 @@ class InequalityFinder:
         coded: Sequence[str],
         seek: Callable[[pa.RecordBatch], Sought],
         *,
+        by_row: bool = False,
         nested: bool = False,
         check: Callable[[pa.RecordBatch], Check] | None = None,
     ) -> None:
@@ -91,6 +94,7 @@ class InequalityFinder:
         self.columns = tuple(dict.fromkeys(columns))
         self.coded = tuple(coded)
         self._seek = seek
+        self.by_row = by_row
         self._nested = nested
         self._check = check
 
@@ -138,8 +142,11 @@ def key_codes(join: Resolved) -> KeyCodes:
     )
 
 
-Prepare = Callable[[bool, Holder | None, Threads, Callable[[int, int], None]], InequalityFinder]
-"""Reads the right side. Takes whether its values are coded by rank, what holds columns on the way, and who works."""
+Prepare = Callable[[bool, Holder | None, Threads, Callable[[int, int], None]], Callable[[Payload], Finder]]
+"""Reads the right side, and returns what makes a finder of it once its columns are held.
+
+Takes whether its values are coded by rank, what holds columns on the way, who works, and what to call with progress.
+"""
 
 
 def run(
@@ -148,6 +155,7 @@ def run(
     right: Source,
     prepare: Prepare,
     *,
+    checked: Sequence[str] = (),
     threads: int | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
@@ -161,6 +169,8 @@ def run(
         The join and its two sides.
     prepare
         Reads the right side.
+    checked
+        Right columns that the finder looks at beside those that the output shows.
     threads
         By default one for each core.
     spill
@@ -173,32 +183,32 @@ def run(
     with ExitStack() as stack:
         pool = stack.enter_context(Threads(threads))
         spill = spill or stack.enter_context(SpillFolder())
-        finder, payload = _prepared(join, right, prepare, pool, spill, payload_bytes, _reporter(progress, "right"))
-        yield from stream(join, left, finder, payload, pool, _reporter(progress, "left"))
+        names = tuple(dict.fromkeys((*join.right_payload, *checked)))
+        make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, _reporter(progress, "right"))
+        yield from stream(join, left, make(payload), payload, pool, _reporter(progress, "left"))
 
 
 def _prepared(
-    join: Resolved,
     right: Source,
+    names: tuple[str, ...],
     prepare: Prepare,
     threads: Threads,
     spill: SpillFolder,
     payload_bytes: int | None,
     progress: Callable[[int, int], None],
-) -> tuple[InequalityFinder, Payload]:
+) -> tuple[Callable[[Payload], Finder], Payload]:
     """Read the right side, again by rank if its values do not fit 64 bits."""
-    names = join.right_payload
     most = PAYLOAD_BYTES if payload_bytes is None else payload_bytes
     mapped = right.bytes_of(names) > most
     for ranked in (False, True):
         holder = None if mapped else Holder(right, names)
         try:
-            finder = prepare(ranked, holder, threads, progress)
+            make = prepare(ranked, holder, threads, progress)
         except TooWideError:
             if ranked:
                 raise
             continue
-        return finder, read_payload(right, names, spill, threads) if holder is None else holder.finish()
+        return make, read_payload(right, names, spill, threads) if holder is None else holder.finish()
     raise AssertionError("ranks are never too wide")
 
 

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 
-Offset: TypeAlias = "int | float | pa.Array"
+Offset: TypeAlias = "int | float | Fraction | pa.Array"
 """What is added to a left value: a number of steps (a float among floats), or a column with one for each row."""
 
 
@@ -132,10 +132,12 @@ class Axis:
         if isinstance(offset, pa.Array):
             column = plain(offset)
             possible = both(validity(column), possible)
-            offset = floats(column)
-        if isinstance(offset, np.ndarray) or offset != 0:
+            added: Floats | float = floats(column)
+        else:
+            added = float(offset)
+        if isinstance(added, np.ndarray) or added != 0:
             with np.errstate(invalid="ignore", over="ignore"):
-                values = values + offset
+                values = values + added
         missing = np.isnan(values)
         if not self.nan_counts and missing.any():
             possible = both(possible, ~missing)

@@ -206,9 +206,12 @@ def read_ordered(
     leaves = np.empty(total * has_tree, np.int64)
     held = [] if holder is None else [name for name in holder.columns if name not in columns]
 
+    # Batches without columns would have no rows either.
+    names = [*columns, *held] or source.schema.names[:1]
+
     def read(part: int) -> int:
         start = int(source.bounds[part])
-        for batch in source.read(part, [*columns, *held], coded):
+        for batch in source.read(part, names, coded):
             rows = slice(start, start + batch.num_rows)
             if holder is not None:
                 holder.put(part, rows.start, batch)

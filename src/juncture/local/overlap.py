@@ -17,10 +17,10 @@ import pyarrow.types as pat
 from juncture.errors import DataError
 from juncture.local.arrays import Mask, plain, validity
 from juncture.local.codes import StepCoder, TooWideError, steps_of
-from juncture.local.finder import InequalityFinder, Sought, key_codes, run
+from juncture.local.finder import InequalityFinder, Prepare, Sought, key_codes, run
 from juncture.local.limits import Axis, End, both, floats
 from juncture.local.ordered import Coded, read_ordered
-from juncture.local.payload import Holder
+from juncture.local.payload import Holder, Payload
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
@@ -78,14 +78,12 @@ def join(join: ResolvedOverlap, left: Source, right: Source, **options: object) 
     return pa.Table.from_batches(stream(join, left, right, **options), join.output_schema)  # type: ignore[arg-type]
 
 
-def prepared(
-    join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
-) -> Callable[[bool, Holder | None, Threads, Callable[[int, int], None]], InequalityFinder]:
+def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool) -> Prepare:
     """Return what checks the intervals and reads the right side."""
 
     def prepare(
         ranked: bool, holder: Holder | None, threads: Threads, advance: Callable[[int, int], None]
-    ) -> InequalityFinder:
+    ) -> Callable[[Payload], InequalityFinder]:
         axis = _axis(join, right, ranked=ranked)
         _check_left(join, axis, left, threads)
 
@@ -103,7 +101,7 @@ def prepared(
             right, columns, join.right_by, code, key_codes(join), threads,
             has_tree=end is not None, holder=holder, progress=advance,
         )  # fmt: skip
-        return InequalityFinder(
+        return lambda _payload: InequalityFinder(
             ordered,
             [name for name in (*join.left_interval, *join.left_by) if name is not None],
             join.left_by,

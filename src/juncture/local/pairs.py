@@ -18,6 +18,7 @@ from juncture.local.ordered import Ordered
 __all__ = [
     "PAIRS_MOST",
     "Asked",
+    "Check",
     "Finder",
     "Spans",
     "Task",
@@ -68,11 +69,15 @@ class Finder(Protocol):
         The right side.
     columns, coded
         The left columns that it looks at, and which of them may come dictionary-encoded.
+    by_row
+        Whether the matches of a left row come in the order of the right rows, not of their positions. Of a row with
+        more matches than a task makes, only those of each task do.
     """
 
     right: Ordered
     columns: tuple[str, ...]
     coded: tuple[str, ...]
+    by_row: bool
 
     def find(self, batch: pa.RecordBatch) -> Asked:
         """Return what the rows of a batch ask for."""

@@ -15,7 +15,7 @@ from juncture.local.codes import StepCoder
 from juncture.local.finder import InequalityFinder, Sought, key_codes, run
 from juncture.local.limits import Axis, End, Offset, both, floats
 from juncture.local.ordered import Coded, read_ordered
-from juncture.local.payload import Holder
+from juncture.local.payload import Holder, Payload
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
@@ -76,7 +76,7 @@ def stream(
 
     def prepare(
         ranked: bool, holder: Holder | None, pool: Threads, advance: Callable[[int, int], None]
-    ) -> InequalityFinder:
+    ) -> Callable[[Payload], InequalityFinder]:
         axis = axis_of(join, right, ranked=ranked)
         keys = key_codes(join)
 
@@ -89,7 +89,7 @@ def stream(
             right, columns, join.right_by, code, keys, pool, holder=holder, progress=advance
         )  # fmt: skip
         bounds = [bound.column for bound in (join.lower, join.upper) if bound is not None and bound.column is not None]
-        return InequalityFinder(
+        return lambda _payload: InequalityFinder(
             ordered,
             [join.left_on, *join.left_by, *bounds],
             join.left_by,

@@ -6,7 +6,7 @@ a join with any number of matches needs the memory of a few tasks, beside the ri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from juncture.local.scan import Source
 from juncture.local.threads import Threads
 from juncture.spec.resolved import Resolved
 
-__all__ = ["Progress", "stream"]
+__all__ = ["Progress", "stream", "taken"]
 
 Progress = Callable[[int, int], None]
 Codes = npt.NDArray[np.int32]
@@ -79,7 +79,8 @@ class _Stream:
         self._keep = join.how in ("left", "full")
         self._schema = join.output_schema
         shown = [column.source for column in join.output if column.side == "left"]
-        self._columns = list(dict.fromkeys([*shown, *finder.columns]))
+        # Batches without columns would have no rows either.
+        self._columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
         keeps_right = join.how in ("right", "full")
         self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
 
@@ -155,6 +156,9 @@ class _Stream:
         """Return the output rows of a task."""
         task, lefts, positions = made if isinstance(made, tuple) else self._pairs(made)
         rights = self._finder.right.rows_at(positions)
+        if self._finder.by_row and not self._finder.right.is_in_order:
+            both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
+            lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
         if len(self._matched):
             self._matched[rights[rights >= 0]] = True
         return self._assembled(task.spans.batch, lefts, rights)
@@ -173,8 +177,7 @@ class _Stream:
             if every:
                 columns.append(pa.chunked_array([encoded(plain(array), field.type)], field.type))
             else:
-                whole = plain(array) if is_awkward(array.type) else array
-                columns.append(pa.chunked_array(ordered(whole, lefts, field.type, (0, len(lefts))), field.type))
+                columns.append(_taken(array, lefts, field.type))
         table: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
         return table
 
@@ -193,3 +196,13 @@ class _Stream:
                 chunks = [encoded(plain(chunk), field.type) for chunk in values.chunks]
                 columns.append(pa.chunked_array(chunks, field.type))
             yield from pa.table(columns, schema=self._schema).to_batches()
+
+
+def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.ChunkedArray]:
+    """Return columns of some rows of a batch."""
+    return [_taken(batch.column(name), rows, batch.schema.field(name).type) for name in names]
+
+
+def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
+    whole = plain(array) if is_awkward(array.type) else array
+    return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
