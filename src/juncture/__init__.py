@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.join import join_asof, plan
+    from juncture.join import join_asof, join_overlap, join_range, join_where, plan
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
     from juncture.predicate.bounds import bounds
     from juncture.spec.asof import Asof
+    from juncture.spec.overlap import Overlap
+    from juncture.spec.range import Range
+    from juncture.spec.where import Where
 
 __version__ = "0.1.0"
 
@@ -23,16 +26,22 @@ __all__ = [
     "Asof",
     "DataError",
     "JunctureError",
+    "Overlap",
     "Plan",
     "PlanError",
+    "Range",
     "SchemaError",
     "SideStats",
     "SpecError",
     "StateError",
     "Stats",
+    "Where",
     "__version__",
     "bounds",
     "join_asof",
+    "join_overlap",
+    "join_range",
+    "join_where",
     "plan",
 ]
 
@@ -40,15 +49,21 @@ _HOME = {
     "Asof": "juncture.spec.asof",
     "DataError": "juncture.errors",
     "JunctureError": "juncture.errors",
+    "Overlap": "juncture.spec.overlap",
     "Plan": "juncture.planner.plan",
     "PlanError": "juncture.errors",
+    "Range": "juncture.spec.range",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.stats",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.stats",
+    "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.bounds",
     "join_asof": "juncture.join",
+    "join_overlap": "juncture.join",
+    "join_range": "juncture.join",
+    "join_where": "juncture.join",
     "plan": "juncture.join",
 }
 

@@ -1,21 +1,17 @@
-"""The public functions: a join in one call, or planned first and run later."""
+"""As-of joins in one call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from decimal import Decimal
 from typing import Any, Literal
 
-from juncture.errors import SpecError, did_you_mean
-from juncture.inputs import choose_engine
-from juncture.planner.choose import check_algorithm
-from juncture.planner.plan import Plan
+from juncture.join.planning import plan, refuse_unknown
 from juncture.planner.stats import Stats
 from juncture.spec.asof import Asof, Direction
+from juncture.spec.distance import Distance
 from juncture.spec.schema import How
 
-__all__ = ["join_asof", "plan"]
+__all__ = ["join_asof"]
 
 
 def join_asof(
@@ -29,7 +25,7 @@ def join_asof(
     left_by: str | Sequence[str] | None = None,
     right_by: str | Sequence[str] | None = None,
     direction: Direction = "backward",
-    tolerance: int | float | Decimal | timedelta | str | None = None,
+    tolerance: Distance | None = None,
     allow_exact_matches: bool = True,
     how: How = "left",
     matches: int = 1,
@@ -128,7 +124,7 @@ def join_asof(
     >>> jn.join_asof(frames, telemetry, on="ts", by="robot_id").to_pydict()
     {'ts': [2, 5, 8], 'robot_id': ['a', 'a', 'b'], 'angle': [10.0, 20.0, 30.0]}
     """
-    _refuse_unknown("join_asof", unknown, join_asof.__kwdefaults__ or {})
+    refuse_unknown("join_asof", unknown, join_asof.__kwdefaults__ or {})
     spec = Asof(
         on=on,
         left_on=left_on,
@@ -147,71 +143,3 @@ def join_asof(
         suffix=suffix,
     )
     return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
-
-
-def plan(
-    left: Any,
-    right: Any,
-    spec: Asof,
-    *,
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    stats: Stats | None = None,
-) -> Plan:
-    """Plan a join without running it.
-
-    Parameters
-    ----------
-    left, right, algorithm, spark, lazy, stats
-        As for `join_asof`.
-    spec
-        What the join means.
-
-    Returns
-    -------
-    Plan
-        ``explain()`` says what will run and why, ``execute()`` runs it.
-
-    Raises
-    ------
-    SpecError, SchemaError, PlanError
-        As `join_asof` does. No row is read, but on Spark, unless ``lazy``, small jobs may run that count or sample the
-        inputs, or collect a small side; ``explain()`` names them.
-
-    Examples
-    --------
-    >>> import juncture as jn
-    >>> import pyarrow as pa
-    >>> table = pa.table({"ts": [1, 2]})
-    >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
-    {'ts': [1, 2]}
-    """
-    if not isinstance(spec, Asof):
-        raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected juncture.Asof(…).")
-    engine = choose_engine(left, right, spark)
-    check_algorithm(spec, algorithm, engine)
-    if engine == "spark":
-        from juncture.spark.plan import plan_asof as plan_on_spark
-
-        return plan_on_spark(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
-    from juncture.local.plan import plan_asof as plan_in_process
-
-    return plan_in_process(spec, left, right, algorithm=algorithm, stats=stats)
-
-
-def _refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:
-    """Answer arguments of other libraries, and slips of the keyboard.
-
-    Raises
-    ------
-    SpecError
-        If there is any.
-    """
-    for name, value in unknown.items():
-        if name == "strategy":
-            raise SpecError(
-                f"strategy={value!r} is what Polars and Daft call two things. Here direction= says which side to look "
-                "at ('backward', 'forward', 'nearest'), and algorithm= how the join is run ('auto')."
-            )
-        raise SpecError(f"{function}() has no argument {name}={value!r}. {did_you_mean(name, known)}")

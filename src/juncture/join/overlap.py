@@ -1,0 +1,127 @@
+"""Overlap joins in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from juncture.join.planning import plan, refuse_unknown
+from juncture.planner.stats import Stats
+from juncture.spec.aggregate import Agg
+from juncture.spec.overlap import Interval, Overlap
+from juncture.spec.range import Closed
+from juncture.spec.schema import How
+
+__all__ = ["join_overlap"]
+
+
+def join_overlap(
+    left: Any,
+    right: Any,
+    *,
+    left_interval: Interval,
+    right_interval: Interval,
+    by: str | Sequence[str] | None = None,
+    left_by: str | Sequence[str] | None = None,
+    right_by: str | Sequence[str] | None = None,
+    closed: Closed = "left",
+    how: How | None = None,
+    agg: Agg | None = None,
+    suffix: str = "_right",
+    algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+    **unknown: Any,
+) -> Any:
+    """Match each left interval with all right intervals that overlap it.
+
+    Like each call with the outages during it: the right rows with equal ``by`` whose interval shares a point with the
+    left row's. The inputs need not be sorted.
+
+    Parameters
+    ----------
+    left, right
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
+        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+    left_interval, right_interval
+        The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
+        timestamps. None for one of the two where all intervals are unbounded on that side. Rows that have null or NaN
+        there match nothing.
+    by
+        Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Null equals nothing.
+    closed
+        Which ends belong to the intervals: ``"left"`` (half-open ``[start, end)``, the default), ``"both"``,
+        ``"right"`` or ``"none"``. Only with ``"both"`` do intervals overlap that touch in one point; an interval from a
+        point to itself is that point then, and otherwise empty and matches nothing.
+    how
+        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
+        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, in place of the matches themselves:
+        ``{"value": ["mean", "max"], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``, ``min``,
+        ``max``, ``std``, ``first`` and ``last`` (by the right start). Nulls are skipped. The output has one row per
+        left row, and the matches are never built.
+    suffix
+        Added to the name of a right column, or of an aggregate, that the left table has too.
+    algorithm
+        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
+        answer is the same.
+    spark
+        A Spark session, to join paths on Spark: its tasks then read the files themselves.
+    lazy
+        Whether to forbid Spark jobs before the result is asked for.
+    stats
+        What is known of the inputs, so that nobody has to look.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
+        The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
+        the matches of each by their start, and the type is the left table's (pyarrow for paths and streams); on
+        Spark it is a DataFrame without an order.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense.
+    SchemaError
+        If a column is missing, or types do not compare.
+    PlanError
+        If the inputs or the algorithm named cannot be joined this way.
+    DataError
+        If a file cannot be read, an interval starts after its end, or a sum does not fit its type.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    In-process the right intervals are held in memory and sorted, and the left is streamed past them. On Spark see
+    ``juncture.plan(…).explain()``.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> calls = pa.table({"start": [10, 50], "end": [20, 60], "call": ["a", "b"]})
+    >>> outages = pa.table({"begin": [5, 15, 20], "finish": [11, 30, 40], "cause": ["storm", "power", "fibre"]})
+    >>> jn.join_overlap(
+    ...     calls, outages, left_interval=("start", "end"), right_interval=("begin", "finish"), agg={"cause": "first"}
+    ... ).to_pydict()
+    {'start': [10, 50], 'end': [20, 60], 'call': ['a', 'b'], 'cause_first': ['storm', None]}
+    """
+    refuse_unknown("join_overlap", unknown, join_overlap.__kwdefaults__ or {})
+    spec = Overlap(
+        left_interval=left_interval,
+        right_interval=right_interval,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        closed=closed,
+        how=how,
+        agg=agg,
+        suffix=suffix,
+    )
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()

@@ -1,0 +1,101 @@
+"""Plans of joins: the spec says the kind of join, the inputs say where it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from juncture.errors import SpecError, did_you_mean
+from juncture.inputs import choose_engine
+from juncture.planner.choose import check_algorithm
+from juncture.planner.plan import Plan
+from juncture.planner.stats import Stats
+from juncture.spec.asof import Asof
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.where import Where
+
+__all__ = ["Spec", "plan", "refuse_unknown"]
+
+Spec = Asof | Range | Overlap | Where
+
+_PLANNERS: dict[type, str] = {
+    Asof: "plan_asof",
+    Range: "plan_range",
+    Overlap: "plan_overlap",
+    Where: "plan_where",
+}
+"""The function of each engine's `plan` module that plans a kind of join."""
+
+
+def plan(
+    left: Any,
+    right: Any,
+    spec: Spec,
+    *,
+    algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan a join without running it.
+
+    Parameters
+    ----------
+    left, right, algorithm, spark, lazy, stats
+        As for `join_asof`, `join_range`, `join_overlap` and `join_where`.
+    spec
+        What the join means: an `Asof`, `Range`, `Overlap` or `Where`.
+
+    Returns
+    -------
+    Plan
+        ``explain()`` says what will run and why, ``execute()`` runs it.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError
+        As these functions do. No row is read, but on Spark, unless ``lazy``, small jobs may run that count or sample
+        the inputs, or collect a small side; ``explain()`` names them.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> table = pa.table({"ts": [1, 2]})
+    >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
+    {'ts': [1, 2]}
+    """
+    if type(spec) not in _PLANNERS:
+        known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in _PLANNERS)
+        raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.")
+    engine = choose_engine(left, right, spark)
+    check_algorithm(spec, algorithm, engine)
+    name = _PLANNERS[type(spec)]
+    if engine == "spark":
+        from juncture.spark import plan as on_spark
+
+        planned: Plan = getattr(on_spark, name)(
+            spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats
+        )
+    else:
+        from juncture.local import plan as in_process
+
+        planned = getattr(in_process, name)(spec, left, right, algorithm=algorithm, stats=stats)
+    return planned
+
+
+def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:
+    """Answer arguments of other libraries, and slips of the keyboard.
+
+    Raises
+    ------
+    SpecError
+        If there is any.
+    """
+    for name, value in unknown.items():
+        if name == "strategy" and "direction" in known:
+            raise SpecError(
+                f"strategy={value!r} is what Polars and Daft call two things. Here direction= says which side to look "
+                "at ('backward', 'forward', 'nearest'), and algorithm= how the join is run ('auto')."
+            )
+        raise SpecError(f"{function}() has no argument {name}={value!r}. {did_you_mean(name, known)}")

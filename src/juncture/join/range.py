@@ -1,0 +1,136 @@
+"""Range joins in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from juncture.join.planning import plan, refuse_unknown
+from juncture.planner.stats import Stats
+from juncture.spec.aggregate import Agg
+from juncture.spec.distance import Distance
+from juncture.spec.range import Closed, Range
+from juncture.spec.schema import How
+
+__all__ = ["join_range"]
+
+
+def join_range(
+    left: Any,
+    right: Any,
+    *,
+    on: str | None = None,
+    left_on: str | None = None,
+    right_on: str | None = None,
+    by: str | Sequence[str] | None = None,
+    left_by: str | Sequence[str] | None = None,
+    right_by: str | Sequence[str] | None = None,
+    lower: Distance | None = None,
+    upper: Distance | None = None,
+    closed: Closed = "both",
+    how: How | None = None,
+    agg: Agg | None = None,
+    suffix: str = "_right",
+    algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+    **unknown: Any,
+) -> Any:
+    """Match each left row with all right rows in a window around its place in time, or on any other line.
+
+    Like all measurements of the hour before each event: the right rows with equal ``by`` for which
+    ``left on + lower <= right on <= left on + upper``. The inputs need not be sorted.
+
+    Parameters
+    ----------
+    left, right
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
+        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+    on
+        The column of both that is compared: an integer, float, decimal, date or timestamp; ``left_on`` and
+        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
+    by
+        Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Null equals nothing.
+    lower, upper
+        Where the window starts and ends, counted from the left ``on``, so that what lies before is negative: a
+        number, a ``timedelta``, a duration such as ``"-1h"``, or the name of a left column that holds one per row.
+        None for an open side; one of them has to be given. A row that has null there, or whose window starts after
+        its end, matches nothing.
+    closed
+        Which ends belong to the window: ``"both"`` (the default), ``"left"``, ``"right"`` or ``"none"``.
+    how
+        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
+        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, in place of the matches themselves:
+        ``{"value": ["mean", "max"], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``, ``min``,
+        ``max``, ``std``, ``first`` and ``last`` (by the right ``on``). Nulls are skipped. The output has one row per
+        left row, and the matches are never built.
+    suffix
+        Added to the name of a right column, or of an aggregate, that the left table has too.
+    algorithm
+        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
+        answer is the same.
+    spark
+        A Spark session, to join paths on Spark: its tasks then read the files themselves.
+    lazy
+        Whether to forbid Spark jobs before the result is asked for.
+    stats
+        What is known of the inputs, so that nobody has to look.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
+        The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
+        the matches of each by their ``on``, and the type is the left table's (pyarrow for paths and streams); on
+        Spark it is a DataFrame without an order.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense, such as a window that starts after its end.
+    SchemaError
+        If a column is missing, or types do not compare.
+    PlanError
+        If the inputs or the algorithm named cannot be joined this way.
+    DataError
+        If a file cannot be read, or a sum does not fit its type.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    In-process the right ``by`` and ``on`` columns are held in memory and sorted, and the left is streamed past them:
+    time O((L + R) log R) and the output. On Spark see ``juncture.plan(…).explain()``. Bins of time, and looking into
+    the neighbouring ones, come from "Efficient Range-Joins With Spark 2.0" (seed 001).
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> events = pa.table({"at": [100, 200], "event": ["login", "purchase"]})
+    >>> measurements = pa.table({"at": [35, 90, 100, 150], "value": [1.0, 2.0, 4.0, 8.0]})
+    >>> jn.join_range(events, measurements, on="at", lower=-60, upper=0).select(["at", "value"]).to_pydict()
+    {'at': [100, 100, 200], 'value': [2.0, 4.0, 8.0]}
+    >>> jn.join_range(events, measurements, on="at", lower=-70, upper=0, agg={"value": ["mean", "count"]}).to_pydict()
+    {'at': [100, 200], 'event': ['login', 'purchase'], 'value_mean': [2.3333333333333335, 8.0], 'value_count': [3, 1]}
+    """
+    refuse_unknown("join_range", unknown, join_range.__kwdefaults__ or {})
+    spec = Range(
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        lower=lower,
+        upper=upper,
+        closed=closed,
+        how=how,
+        agg=agg,
+        suffix=suffix,
+    )
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()

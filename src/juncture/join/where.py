@@ -1,0 +1,117 @@
+"""Predicate joins in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from juncture.join.planning import plan, refuse_unknown
+from juncture.planner.stats import Stats
+from juncture.spec.schema import How
+from juncture.spec.where import Where
+
+__all__ = ["join_where"]
+
+
+def join_where(
+    left: Any,
+    right: Any,
+    predicate: str,
+    *,
+    by: str | Sequence[str] | None = None,
+    left_by: str | Sequence[str] | None = None,
+    right_by: str | Sequence[str] | None = None,
+    how: How | None = None,
+    allow_cross: bool = False,
+    names: tuple[str, str] = ("l", "r"),
+    suffix: str = "_right",
+    algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+    **unknown: Any,
+) -> Any:
+    """Match rows for which a condition holds.
+
+    The condition is SQL over the columns of both tables; equalities, ranges, overlaps and inequalities are found in
+    it and made use of, and what is left is checked row by row.
+
+    Parameters
+    ----------
+    left, right
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
+        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+    predicate
+        The condition, in Spark's dialect, over columns of the left table ``l.…`` and of the right ``r.…``; a column
+        that only one of them has needs no name in front. Rows match where it is true, neither false nor null.
+    by
+        Columns that have to be equal besides, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Null equals nothing.
+    how
+        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
+        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+    allow_cross
+        Whether a condition passes that ties no left row to any right row, and so joins all with all.
+    names
+        What the predicate calls the two tables.
+    suffix
+        Added to the name of a right column that the left table has too.
+    algorithm
+        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
+        answer is the same.
+    spark
+        A Spark session, to join paths on Spark: its tasks then read the files themselves.
+    lazy
+        Whether to forbid Spark jobs before the result is asked for.
+    stats
+        What is known of the inputs, so that nobody has to look.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
+        The left columns, then the right ones less ``by``. In-process the rows keep the left order,
+        the matches of each in right order, and the type is the left table's (pyarrow for paths and streams); on
+        Spark it is a DataFrame without an order.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense, or the predicate cannot be read.
+    SchemaError
+        If a column is missing, or types do not compare.
+    PlanError
+        If the inputs or the algorithm named cannot be joined this way, or nothing ties the tables together and
+        ``allow_cross`` is not set.
+    DataError
+        If a file cannot be read.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * /``, comparisons,
+    BETWEEN, IN, IS NULL, AND, OR, NOT, and the functions abs, cast, try_cast, greatest and least. A condition that has
+    none of the known shapes costs time in proportion to the product of the two row counts, less the blocks of rows that
+    their least and greatest values rule out.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> left = pa.table({"k": ["x", "x", "y"], "a": [5, 20, 5]})
+    >>> right = pa.table({"k": ["x", "y"], "b": [4, 9]})
+    >>> jn.join_where(left, right, "l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10").to_pydict()
+    {'k': ['x'], 'a': [5], 'k_right': ['x'], 'b': [4]}
+    """
+    refuse_unknown("join_where", unknown, join_where.__kwdefaults__ or {})
+    spec = Where(
+        predicate,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        how=how,
+        allow_cross=allow_cross,
+        names=names,
+        suffix=suffix,
+    )
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
