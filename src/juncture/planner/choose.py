@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.planner.asof import ASOF
+from juncture.planner.near import OVERLAP, RANGE, WHERE
 from juncture.planner.question import Choice, Engine, Kind, Option, Question
 from juncture.spec.asof import Asof
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.where import Where
 
 __all__ = ["KINDS", "check_algorithm", "choose", "kind_of"]
 
-KINDS: dict[type, Kind] = {Asof: ASOF}
+KINDS: dict[type, Kind] = {Asof: ASOF, Range: RANGE, Overlap: OVERLAP, Where: WHERE}
 """The kinds of join, by their specs."""
 
 
