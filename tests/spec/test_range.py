@@ -27,7 +27,11 @@ def bounds_of(data_type: pa.DataType, **arguments: object) -> tuple[Bound | None
         ({"lower": 0}, "A range join needs exactly one column to compare: pass on="),
         ({"on": ["a", "b"], "lower": 0}, "Got 2."),
         ({"left_on": "ts", "lower": 0}, "left_on= needs right_on= beside it."),
-        ({"on": "ts"}, "lower and upper are both None, so that there is no window."),
+        ({"on": "ts"}, "lower=None and upper=None leave the window without an end. Pass at least"),
+        (
+            {"on": "ts", "lower": -math.inf, "upper": Decimal("inf")},
+            "upper=Decimal('Infinity') leave the window without",
+        ),
         (
             {"on": "ts", "lower": 1, "upper": 0},
             "lower=1 is greater than upper=0, so that the window starts after its end",
@@ -105,7 +109,7 @@ def test_arguments_that_do_not_fit_these_tables(arguments, said):
         (pa.int64(), -2.5, 2.5, (-2, 2)),
         (pa.int64(), Decimal("0.5"), Decimal("0.5"), (1, 0)),
         (pa.float64(), -5, Decimal("0.1"), (-5.0, 0.1)),
-        (pa.float64(), -math.inf, math.inf, (-math.inf, math.inf)),
+        (pa.float64(), -math.inf, 0, (-math.inf, 0.0)),
         (pa.float32(), 0, 10**350, (0.0, math.inf)),
         (pa.decimal128(10, 2), -5, 0.3, (-500, 30)),
         (pa.decimal128(10, 2), Decimal("-0.059"), Decimal("0.059"), (-5, 5)),
@@ -170,6 +174,11 @@ def test_open_sides():
         (pa.timestamp("us"), {"lower": timedelta(1), "upper": "23h"}, "so that the window starts after its end"),
         (pa.timestamp("us"), {"lower": "1ns", "upper": 0}, "lower='1ns' is greater than upper=0"),
         (pa.int64(), {"lower": math.inf}, "lower=inf is beyond all values of kind integer: nothing would ever match."),
+        (
+            pa.int64(),
+            {"lower": Decimal("-1e999")},
+            "lower=Decimal('-1E+999') and upper=None leave the window without an",
+        ),
         (pa.date32(), {"upper": -math.inf}, "upper=-inf has no unit"),
     ],
 )

@@ -66,7 +66,7 @@ class ResolvedRange(Resolved):
     domain
         The values in which they are compared.
     lower, upper
-        The ends of the window in that domain; None where it is unbounded.
+        The ends of the window in that domain; None where it is unbounded, which is on one side at most.
     aggregates
         What follows the left columns, in place of right columns; empty for a plain join.
     tie_columns
@@ -245,6 +245,8 @@ class Range:
                 bounds.append(_constant_bound(argument, value, constants[-1], domain, belongs))
         if len(constants) == 2 and constants[0] > constants[1]:
             raise _starts_after_end(self.lower, self.upper)
+        if bounds == [None, None]:
+            raise _has_no_end(self.lower, self.upper)
         return bounds[0], bounds[1]
 
 
@@ -264,11 +266,8 @@ def _check_window(lower: Distance | None, upper: Distance | None) -> None:
     """Refuse ends that make no window for any tables. What text means is known once there are columns."""
     check_distance("lower", lower)
     check_distance("upper", upper)
-    if lower is None and upper is None:
-        raise SpecError(
-            "lower and upper are both None, so that there is no window. Pass at least one of them, such as "
-            'lower="-1h"; to match rows by equal columns alone is no range join.'
-        )
+    if lower in (None, -math.inf) and upper in (None, math.inf):
+        raise _has_no_end(lower, upper)
     if isinstance(lower, timedelta) and isinstance(upper, timedelta):
         is_inverted = lower > upper
     else:
@@ -276,6 +275,13 @@ def _check_window(lower: Distance | None, upper: Distance | None) -> None:
         is_inverted = isinstance(lower, numbers) and isinstance(upper, numbers) and lower > upper
     if is_inverted:
         raise _starts_after_end(lower, upper)
+
+
+def _has_no_end(lower: object, upper: object) -> SpecError:
+    return SpecError(
+        f"lower={lower!r} and upper={upper!r} leave the window without an end. Pass at least one within all "
+        'values, such as lower="-1h"; to match rows by equal columns alone is no range join.'
+    )
 
 
 def _starts_after_end(lower: object, upper: object) -> SpecError:
