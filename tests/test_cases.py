@@ -11,7 +11,17 @@ import juncture as jn
 from juncture.errors import PlanError
 from juncture.spec.asof import Asof
 from support.cases import Case, read_cases
-from support.engines import LOCAL, SPARK, fits_spark, refuses, run_in_process, run_on_spark, to_spark
+from support.engines import (
+    LOCAL,
+    LOCAL_NEAR,
+    SPARK,
+    fits_spark,
+    join_in_process,
+    refuses,
+    run_in_process,
+    run_on_spark,
+    to_spark,
+)
 from support.tables import difference
 
 CASES = read_cases("asof")
@@ -45,6 +55,25 @@ def test_in_process(case: Case, algorithm: str):
             run_in_process(case.spec, case.left, case.right, algorithm)
         return
     assert difference(run_in_process(case.spec, case.left, case.right, algorithm), case.expected, ordered=True) is None
+
+
+NEAR = [
+    (case, algorithm)
+    for kind, algorithms in LOCAL_NEAR.items()
+    for case in read_cases(kind)
+    for algorithm in algorithms
+    if not getattr(case.spec, "agg", None)
+]
+
+
+@pytest.mark.parametrize(("case", "algorithm"), NEAR, ids=str)
+def test_range_overlap_and_where_in_process(case: Case, algorithm: str):
+    if case.error is not None:
+        with pytest.raises(case.error):
+            join_in_process(case.spec, case.left, case.right, algorithm)
+        return
+    answer = join_in_process(case.spec, case.left, case.right, algorithm)
+    assert difference(answer, case.expected, ordered=True) is None
 
 
 Answers = dict[tuple[str, str], Future[pa.Table]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,13 +10,26 @@ import pyarrow.types as pat
 
 import juncture as jn
 from juncture.spec.asof import Asof, ResolvedAsof
+from support.kinds import Spec, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LOCAL", "SPARK", "fits_spark", "refuses", "run_in_process", "run_on_spark", "spark_type", "to_spark"]
+__all__ = [
+    "LOCAL",
+    "LOCAL_NEAR",
+    "SPARK",
+    "fits_spark",
+    "join_in_process",
+    "refuses",
+    "run_in_process",
+    "run_on_spark",
+    "spark_type",
+    "to_spark",
+]
 
 LOCAL = ("probe", "merge")
+LOCAL_NEAR = {"range": ("sorted", "nested"), "overlap": ("tree", "nested"), "where": ("auto", "sorted", "nested")}
 SPARK = ("broadcast", "broadcast_left", "hash", "range", "window")
 
 
@@ -65,8 +79,17 @@ SCALARS = {
 }
 
 
-def run_in_process(spec: Asof, left: object, right: object, algorithm: str) -> pa.Table:
+def run_in_process(spec: Spec, left: object, right: object, algorithm: str) -> pa.Table:
     return jn.plan(left, right, spec, algorithm=algorithm).execute()
+
+
+def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
+    """Join two tables by the engine itself, without a plan."""
+    from juncture.local.scan import TableSource
+
+    module = import_module(f"juncture.local.{kind_of(spec)}")
+    join = spec.resolve(left.schema, right.schema)
+    return module.join(join, TableSource(left), TableSource(right), algorithm=algorithm)
 
 
 def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
