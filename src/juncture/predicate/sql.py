@@ -24,7 +24,7 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
     node
         The expression.
     names
-        What the text calls the tables.
+        What the text calls the tables; empty where columns need no table.
     guarded
         Whether to write it so that Spark gives what `evaluate` gives, whatever its settings: integers
         in 64 bits, conversions spelled out, and null instead of an error or a wrapped number. It is for Spark to read:
@@ -58,7 +58,8 @@ class _Writer:
     def _write(self, node: Node) -> tuple[str, int]:
         match node:
             case nodes.Column(side=side, name=name):
-                return f"{_identifier(self._names[side])}.{_identifier(name)}", _ATOM
+                table = self._names[side]
+                return f"{_identifier(table)}.{_identifier(name)}" if table else _identifier(name), _ATOM
             case nodes.Literal():
                 text = _literal(node)
                 return text, _SIGN if text.startswith("-") else _ATOM

@@ -150,7 +150,7 @@ class Line:
             return F.lit(LONG_MAX if upper else LONG_MIN).cast("long")
         with localcontext(prec=60):
             most = (Decimal(10) ** 38 - 1).scaleb(-self.domain.scale)
-        return F.lit(most if upper else -most).cast(f"decimal(38,{self.domain.scale})")
+        return F.lit(most if upper else most.copy_negate()).cast(f"decimal(38,{self.domain.scale})")
 
     def _moved(self, word: Column, steps: int, *, upper: bool) -> Column:
         """Return a word moved by a number of steps of any size."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from juncture.predicate.nodes import columns
 from juncture.spark.asof_broadcast import whole_side
 from juncture.spark.partition import Cuts
 from juncture.spark.sides import Side
@@ -22,12 +23,14 @@ from juncture.spark.worker.meet import Meet, Meeting
 from juncture.spark.worker.meet import Side as SideName
 from juncture.spark.worker.output import Output
 from juncture.spark.worker.places import Places
+from juncture.spark.worker.recall import Aggregate, Recall
 from juncture.spark.worker.scatter import encoded
 from juncture.spark.worker.spread import LEFT, RIGHT, Spread
 from juncture.spark.worker.whole import WholeLeft, WholeRight
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
+from juncture.spec.where import ResolvedWhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,8 +55,8 @@ class Stages:
 
     meeting: Meeting
     met: Meet | None
-    judged: Judge | None
-    decided: Decide | None
+    judged: Judge | Recall | None
+    decided: Decide | Aggregate | None
 
     def left(self, feed: Feed) -> Spread:
         """Return what sends left rows to their partitions, given where they come from."""
@@ -83,7 +86,10 @@ def stages_of(join: Resolved, places: tuple[Places, Places], cuts: Cuts, output:
     left = encoded(join.left_schema, join.left_by)
     right = encoded(pa.schema([join.right_schema.field(name) for name in needed_right(join)]), join.right_by)
     meeting = Meeting(replace(join, left_schema=left, right_schema=right), *places, cuts, memory_bytes // 2)
-    sides = _judged_sides(join) if len(cuts.split_hashes) else ()
+    is_split = len(cuts.split_hashes) > 0
+    if is_split and isinstance(join, ResolvedRange | ResolvedOverlap) and join.aggregates:
+        return Stages(meeting, None, Recall(meeting), Aggregate(meeting, output))
+    sides = _judged_sides(join) if is_split else ()
     met = None if join.how in ("semi", "anti") and sides else Meet(meeting, output)
     if not sides:
         return Stages(meeting, met, None, None)
@@ -144,10 +150,10 @@ def join_whole_right(
     PlanError
         If the right side is too large to be sent.
     """
-    columns = needed_right(join)
-    small, jobs = whole_side(right, columns, "right")
+    needed = needed_right(join)
+    small, jobs = whole_side(right, needed, "right")
     frame, feed = left.rows(left.schema.names, join.left_by)
-    shown = replace(join, right_schema=pa.schema([join.right_schema.field(name) for name in columns]))
+    shown = replace(join, right_schema=pa.schema([join.right_schema.field(name) for name in needed]))
     return finish(frame, WholeRight(shown, feed, small, memory_bytes, Output.of(schema)), schema), jobs
 
 
@@ -183,4 +189,5 @@ def _matching(join: Resolved) -> set[str]:
         return {join.right_on}
     if isinstance(join, ResolvedOverlap):
         return {name for name in join.right_interval if name is not None}
-    return set(join.right_schema.names)
+    assert isinstance(join, ResolvedWhere)
+    return {column.name for column in columns(join.predicate) if column.side == "right"}

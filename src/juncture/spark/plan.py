@@ -1,4 +1,4 @@
-"""The plan of an as-of join on Spark: what is known of the inputs, the choice, and the query."""
+"""Plans of joins on Spark: what is known of the inputs, the choice, and the query."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from juncture.spark.asof import Built, build, partition_count
 from juncture.spark.asof_native import has_native
 from juncture.spark.extent import reachable
 from juncture.spark.files import FileSide
+from juncture.spark.near_plan import Kind, NearPlanning
+from juncture.spark.overlap import overlap_pairs, overlap_places
 from juncture.spark.partition import Sample
+from juncture.spark.range import range_pairs, range_places
 from juncture.spark.session import resources as resources_of
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.stats import Survey
+from juncture.spark.where import where_pairs, where_places
 from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.where import Where
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["plan_asof"]
+__all__ = ["plan_asof", "plan_overlap", "plan_range", "plan_where"]
 
 _SENT = {"broadcast": "right", "broadcast_left": "left"}
 
@@ -51,9 +58,7 @@ def plan_asof(
     SchemaError, PlanError, DataError
         As `juncture.plan` does.
     """
-    session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
-    resources = resources_of(session)
-    ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
+    session, ours, theirs, resources = _inputs(left, right, session)
     join = spec.resolve(ours.schema, theirs.schema)
     planning = _Planning(join, ours, theirs, stats, resources, lazy, has_native(session))
     choice, built = planning.run(algorithm)
@@ -67,6 +72,81 @@ def plan_asof(
         details=(*((("left out", planning.left_out),) if planning.left_out else ()), *built.details),
         run=lambda _: built.frame,
     )
+
+
+def plan_range(
+    spec: Range,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str = "auto",
+    session: SparkSession | None = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan a range join. Parameters and errors are those of `plan_asof`."""
+    return _plan_near(Kind(range_pairs, range_places), spec, left, right, algorithm, session, lazy, stats)
+
+
+def plan_overlap(
+    spec: Overlap,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str = "auto",
+    session: SparkSession | None = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan an overlap join. Parameters and errors are those of `plan_asof`."""
+    return _plan_near(Kind(overlap_pairs, overlap_places), spec, left, right, algorithm, session, lazy, stats)
+
+
+def plan_where(
+    spec: Where,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str = "auto",
+    session: SparkSession | None = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan a predicate join. Parameters and errors are those of `plan_asof`."""
+    return _plan_near(Kind(where_pairs, where_places), spec, left, right, algorithm, session, lazy, stats)
+
+
+def _plan_near(
+    kind: Kind,
+    spec: Range | Overlap | Where,
+    left: Any,
+    right: Any,
+    algorithm: str,
+    session: SparkSession | None,
+    lazy: bool,
+    stats: Stats | None,
+) -> Plan:
+    session, ours, theirs, resources = _inputs(left, right, session)
+    join = spec.resolve(ours.schema, theirs.schema)
+    planning = NearPlanning(kind, join, ours, theirs, stats, resources, lazy)
+    choice, built = planning.run(algorithm)
+    return Plan(
+        join=join,
+        engine="spark",
+        choice=choice,
+        stats=planning.survey.stats,
+        resources=resources,
+        jobs=(*planning.survey.jobs, *built.jobs),
+        details=built.details,
+        run=lambda _: built.frame,
+    )
+
+
+def _inputs(left: Any, right: Any, session: SparkSession | None) -> tuple[SparkSession, Side, Side, Resources]:
+    """Return the session, both inputs, and what may be used."""
+    session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
+    resources = resources_of(session)
+    return session, _side(left, "left", session, resources), _side(right, "right", session, resources), resources
 
 
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> Side:

@@ -27,7 +27,7 @@ from juncture.spark.worker.packets import Content, raise_error, read_packets
 from juncture.spark.worker.pick import Pick
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Survey"]
+__all__ = ["Survey", "is_variable", "known_side", "size_of", "width_of"]
 
 Name = Literal["left", "right"]
 
@@ -61,7 +61,7 @@ class Survey:
         self._join = join
         self._sides: dict[Name, Side] = {"left": left, "right": right}
         given = given or Stats()
-        self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
+        self.stats = Stats(left=known_side(left, given.left), right=known_side(right, given.right))
         if isinstance(left, FileSide) and given.left.extent is None:
             ends = left.ends(join.left_on)
             if ends is not None:
@@ -100,7 +100,7 @@ class Survey:
         figures = {"rows": F.count(F.lit(1))}
         if closely:
             sizes = [
-                _size(F.col(f"c{i}"), field.type) for i, field in enumerate(side.schema) if _is_variable(field.type)
+                size_of(F.col(f"c{i}"), field.type) for i, field in enumerate(side.schema) if is_variable(field.type)
             ]
             on = F.col(f"c{side.schema.names.index(self._columns(name)[1])}")
             usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
@@ -114,7 +114,7 @@ class Survey:
         rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
         if self._of(name).sources.get("row_bytes") == "assumed":
             schema = self._sides[name].schema
-            fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
+            fixed = sum(width_of(field.type) for field in schema if not is_variable(field.type))
             self._learn(name, "measured", row_bytes=fixed + -(-size // max(rows, 1)))
         if self._of(name).extent is None:
             ends = pa.concat_arrays([totals[f"{name}_{end}"].combine_chunks() for end in ("least", "greatest")])
@@ -186,13 +186,13 @@ class Survey:
 _FIELDS = ("hashes", "codes", "weights")
 
 
-def _known(side: Side, given: SideStats) -> SideStats:
+def known_side(side: Side, given: SideStats) -> SideStats:
     """Return what is known of an input without a job."""
     figures: dict[str, Any] = {}
     sources = {**dict.fromkeys(("rows", "row_bytes", "hottest_share", "keys"), "given"), **given.sources}
     if given.row_bytes is None:
-        variable = any(_is_variable(field.type) for field in side.schema)
-        figures["row_bytes"] = sum(_width(field.type) for field in side.schema)
+        variable = any(is_variable(field.type) for field in side.schema)
+        figures["row_bytes"] = sum(width_of(field.type) for field in side.schema)
         sources["row_bytes"] = "assumed" if variable else "by its types"
     if isinstance(side, FileSide):
         rows = side.footers.num_rows
@@ -203,12 +203,12 @@ def _known(side: Side, given: SideStats) -> SideStats:
     return replace(given, **figures, sources=sources)
 
 
-def _width(data_type: pa.DataType) -> int:
+def width_of(data_type: pa.DataType) -> int:
     """Return about how many bytes a value takes."""
-    return _VARIABLE_BYTES if _is_variable(data_type) else max(1, int(data_type.bit_width) // 8)
+    return _VARIABLE_BYTES if is_variable(data_type) else max(1, int(data_type.bit_width) // 8)
 
 
-def _is_variable(data_type: pa.DataType) -> bool:
+def is_variable(data_type: pa.DataType) -> bool:
     """Tell types whose values differ in size."""
     try:
         return bool(pat.is_nested(data_type) or pat.is_dictionary(data_type) or data_type.bit_width < 0)
@@ -216,7 +216,7 @@ def _is_variable(data_type: pa.DataType) -> bool:
         return True
 
 
-def _size(value: Column, data_type: pa.DataType) -> Column:
+def size_of(value: Column, data_type: pa.DataType) -> Column:
     """Return the bytes of a value whose size varies."""
     text = F.to_json(F.struct(value)) if pat.is_nested(data_type) else value
     return F.octet_length(text).cast("long")

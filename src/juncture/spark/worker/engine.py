@@ -13,6 +13,7 @@ import pyarrow as pa
 from juncture.local import asof
 from juncture.local import overlap as local_overlap
 from juncture.local import range as local_range
+from juncture.local import where as local_where
 from juncture.local.columns import gather
 from juncture.local.scan import Source, TableSource
 from juncture.local.spill import SpillFolder
@@ -22,6 +23,7 @@ from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
+from juncture.spec.where import ResolvedWhere
 
 __all__ = ["join", "lonely", "match", "stream", "take", "turned"]
 
@@ -66,7 +68,7 @@ def stream(join: Resolved, left: Source, right: Source, spill: SpillFolder, memo
     memory_bytes
         How much of the right columns to hold in memory.
     """
-    kind: Any = {ResolvedRange: local_range, ResolvedOverlap: local_overlap}[type(join)]
+    kind: Any = {ResolvedRange: local_range, ResolvedOverlap: local_overlap, ResolvedWhere: local_where}[type(join)]
     for batch in kind.stream(join, left, right, threads=1, spill=spill, payload_bytes=memory_bytes):
         yield pa.Table.from_batches([batch])
 

@@ -1,0 +1,204 @@
+"""The plan of a range, overlap or predicate join on Spark: what is known of the inputs, the choice, and the query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from juncture.errors import PlanError
+from juncture.planner.question import Choice
+from juncture.planner.stats import Resources, Stats
+from juncture.spark.asof import Built, as_frame, partition_count, result_schema
+from juncture.spark.bins import Bins, choose_bins, estimated_pairs
+from juncture.spark.bucket import join_bucket
+from juncture.spark.files import FileSide
+from juncture.spark.near import join_range, join_whole_left, join_whole_right
+from juncture.spark.near_choice import Known, choose_near
+from juncture.spark.near_stats import NearSurvey, copies
+from juncture.spark.pairs import Pairs, join_nested
+from juncture.spark.partition import Cuts, balanced_cuts, even_cuts
+from juncture.spark.sides import FrameSide, Side
+from juncture.spark.worker.places import Places
+from juncture.spec.resolved import Resolved
+from juncture.spec.where import ResolvedWhere
+
+__all__ = ["Kind", "NearPlanning"]
+
+_PYTHON_ALGORITHMS = ("broadcast", "broadcast_left", "range")
+_FEW_PAIRS = 20_000_000
+"""So few pairs are compared faster than looked at."""
+_COPIES_MOST = 4.0
+"""Partitions are made larger as long as rows go to more than so many of them."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is special to a kind of join.
+
+    Attributes
+    ----------
+    pairs
+        Returns it in terms of SQL.
+    places
+        Returns what tells tasks where rows lie, or None.
+    """
+
+    pairs: Callable[[Any, FrameSide, FrameSide], Pairs]
+    places: Callable[[Any], tuple[Places, Places] | None]
+
+
+class NearPlanning:
+    """The making of one plan, which looks at the inputs no closer than the choice needs.
+
+    Parameters
+    ----------
+    kind
+        The kind of join.
+    join, left, right
+        The join and its inputs.
+    given
+        What the caller knows of them.
+    resources
+        What may be used.
+    lazy
+        Whether jobs at build time are forbidden.
+
+    Attributes
+    ----------
+    survey
+        What is known of the inputs.
+    """
+
+    def __init__(
+        self, kind: Kind, join: Resolved, left: Side, right: Side, given: Stats | None, resources: Resources, lazy: bool
+    ) -> None:
+        self._join, self._left, self._right = join, left, right
+        self._resources, self._lazy = resources, lazy
+        self._places = kind.places(join)
+        self._pairs, self._no_sql = self._in_sql(kind)
+        self._bins: Bins | None = None
+        self._matches: float | None = None
+        self.survey = NearSurvey(left, right, given)
+
+    def _in_sql(self, kind: Kind) -> tuple[Pairs | None, str | None]:
+        """Return the join in terms of SQL, or why it cannot be."""
+        frames = as_frame(self._left, "left"), as_frame(self._right, "right")
+        in_sql = self._join
+        if isinstance(self._left, FileSide) or isinstance(self._right, FileSide):
+            in_sql = self._join.spec.resolve(frames[0].schema, frames[1].schema)
+        try:
+            return kind.pairs(in_sql, *frames), None
+        except PlanError as error:
+            return None, str(error)
+
+    def run(self, algorithm: str) -> tuple[Choice, Built]:
+        """Choose and build."""
+        if not self._lazy and algorithm in ("auto", "range", "bucket"):
+            self.survey.count()
+            self._look(algorithm)
+        choice = choose_near(self._known(), algorithm)
+        return choice, self._build(choice.algorithm)
+
+    def _look(self, algorithm: str) -> None:
+        """Choose bins, and estimate how many pairs match, where that can make a difference."""
+        left, right = (side.rows or 0 for side in (self.survey.stats.left, self.survey.stats.right))
+        wanted = algorithm == "bucket" or (algorithm == "auto" and left * right > _FEW_PAIRS)
+        if not wanted or self._pairs is None or self._pairs.spans is None:
+            return
+        sides = self.survey.spans(self._pairs)
+        spans = self._pairs.spans
+        self._matches = estimated_pairs(*sides)
+        self._bins = choose_bins(
+            *sides, is_real=spans.is_real, are_points=spans.are_points, cores=self._resources.cores
+        )
+
+    def _known(self) -> Known:
+        spans = self._pairs.spans if self._pairs is not None else None
+        keys = bool(self._join.left_by)
+        if isinstance(self._join, ResolvedWhere):
+            keys = keys or bool(self._join.shape.keys)
+        return Known(
+            join=self._join,
+            stats=self.survey.stats,
+            resources=self._resources,
+            direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
+            lazy=self._lazy,
+            has_places=self._places is not None,
+            no_sql=self._no_sql,
+            is_bounded=spans is not None,
+            needs_sample=spans is not None and (spans.width is None or not spans.are_points),
+            has_keys=keys,
+            bins=self._bins,
+            pairs=self._matches,
+        )
+
+    def _build(self, algorithm: str) -> Built:
+        memory_bytes = self._resources.memory_bytes
+        if algorithm in _PYTHON_ALGORITHMS:
+            schema = result_schema(self._join, self._left, self._right)
+            if algorithm == "range":
+                cuts, details = self._cuts()
+                assert self._places is not None
+                frame = join_range(
+                    self._join,
+                    self._left,
+                    self._right,
+                    places=self._places,
+                    cuts=cuts,
+                    memory_bytes=memory_bytes,
+                    schema=schema,
+                )
+                return Built(frame, details=details)
+            join_whole = join_whole_right if algorithm == "broadcast" else join_whole_left
+            frame, jobs = join_whole(self._join, self._left, self._right, schema, memory_bytes)
+            return Built(frame, tuple(jobs))
+        assert self._pairs is not None
+        if algorithm == "bucket":
+            bins = self._bins or _constant_bins(self._pairs)
+            return Built(join_bucket(self._pairs, self._join.how, bins), details=tuple(_bin_details(bins)))
+        return Built(join_nested(self._pairs, self._join.how))
+
+    def _cuts(self) -> tuple[Cuts, tuple[tuple[str, str], ...]]:
+        """Return where to end partitions, and what to say of it."""
+        assert self._places is not None
+        count = partition_count(self.survey.stats, self._resources, self._resources.cores)
+        spread = self.survey.spread(self._places, count)
+        least = 2 * self._resources.cores
+        while True:
+            cuts = balanced_cuts(spread.sample(), count) if count > 1 else even_cuts(1)
+            times = copies(spread.left, cuts), copies(spread.right, cuts)
+            if count <= least or max(times) <= _COPIES_MOST:
+                break
+            count = max(least, count // 2)
+        split = len(cuts.split_hashes)
+        keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
+        sent = f"left rows go to {times[0]:.2f} of them on average, right rows to {times[1]:.2f}"
+        return cuts, (("partitions", f"{cuts.partitions}; {keys} split among several; {sent}"),)
+
+
+def _constant_bins(pairs: Pairs) -> Bins:
+    """Return bins for windows that are all of one length, when nobody has looked at the rows."""
+    assert pairs.spans is not None
+    assert pairs.spans.width is not None
+    level = 0
+    while 2.0**level < pairs.spans.width:
+        level += 1
+    while pairs.spans.is_real and 0 < pairs.spans.width <= 2.0 ** (level - 1):
+        level -= 1
+    if not pairs.spans.is_real:
+        return Bins((level,), (), 1, right_copies=2.0)
+    # Far from zero floats are further apart than the ends of a window.
+    return Bins((level, level + 63), (), 1, unit=level, right_copies=4.0)
+
+
+def _bin_details(bins: Bins) -> list[tuple[str, str]]:
+    """Say how rows are put into bins."""
+    levels = ", ".join(f"2^{level}" for level in sorted({*bins.left, *bins.right}))
+    text = f"{levels} wide; left rows go to {bins.left_copies:.1f} of them, right rows to {bins.right_copies:.1f}"
+    if bins.candidates:
+        text += f"; each left row is compared with about {bins.candidates:,.0f} right rows"
+    details = [("bins", text)]
+    if bins.hot:
+        details.append(("hot bins", ", ".join(f"one is divided by {hot.parts}" for hot in bins.hot)))
+    return details
