@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from juncture.errors import DataError, SpecError
+from juncture.datasets.folders import check_counts, write_folder
+from juncture.errors import SpecError
 
 Keys = Literal["zipf", "uniform", "single", "none"]
 
@@ -30,7 +27,6 @@ SCALES = {
 """Rows of the left and of the right table at each named scale."""
 
 _FORMAT = 1
-_MANIFEST = "manifest.json"
 _ENTITIES_MAX = 30_000
 _ENTITY = pa.dictionary(pa.int16(), pa.string())
 
@@ -170,76 +166,29 @@ def write_asof(
         row_group_rows=row_group_rows,
     )
     _check(tables)
-    if threads is not None and threads < 1:
-        raise SpecError(f"threads must be at least 1, but is {threads}")
-    if _finished(tables):
-        return tables
-    tables.folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{tables.folder.name}-", dir=tables.folder.parent))
-    try:
-        _write_files(tables, partial, threads or os.cpu_count() or 1)
-        (partial / _MANIFEST).write_text(json.dumps(tables.manifest(), indent=2) + "\n")
-        partial.chmod(0o755)
-        partial.rename(tables.folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    write_folder(
+        tables.folder,
+        tables.manifest(),
+        maker="write_asof",
+        rows=(left_rows, right_rows),
+        rows_per_file=rows_per_file,
+        threads=threads,
+        write_file=partial(_write_file, tables),
+    )
     return tables
 
 
 def _check(tables: AsofTables) -> None:
     """Refuse arguments that no table can have."""
-    for name in ("left_rows", "right_rows", "seed"):
-        if getattr(tables, name) < 0:
-            raise SpecError(f"{name} must not be negative, but is {getattr(tables, name)}")
-    for name in ("rows_per_file", "row_group_rows"):
-        if getattr(tables, name) < 1:
-            raise SpecError(f"{name} must be at least 1, but is {getattr(tables, name)}")
+    values = asdict(tables)
+    check_counts({name: values[name] for name in ("left_rows", "right_rows", "seed")}, least=0)
+    check_counts({name: values[name] for name in ("rows_per_file", "row_group_rows")}, least=1)
     if not 1 <= tables.entities <= _ENTITIES_MAX:
         raise SpecError(f"entities must be from 1 to {_ENTITIES_MAX:,}, but is {tables.entities}")
     if not math.isfinite(tables.zipf):
         raise SpecError(f"zipf must be a finite number, but is {tables.zipf}")
     if tables.keys not in get_args(Keys):
         raise SpecError(f"keys must be one of {', '.join(get_args(Keys))}, but is {tables.keys!r}")
-
-
-def _finished(tables: AsofTables) -> bool:
-    """Whether the folder already holds exactly these tables; any other content is an error."""
-    if not tables.folder.exists():
-        return False
-    try:
-        found = json.loads((tables.folder / _MANIFEST).read_text())
-    except (OSError, ValueError):
-        raise DataError(
-            f"folder {str(tables.folder)!r} exists and was not written by write_asof; give another folder or remove it"
-        ) from None
-    if found != tables.manifest():
-        wanted = tables.manifest()
-        other = [name for name in wanted if found.get(name) != wanted[name]]
-        raise DataError(
-            f"folder {str(tables.folder)!r} holds tables made with other values of "
-            f"{', '.join(other) or 'unknown settings'}; give another folder or remove it"
-        )
-    return True
-
-
-def _write_files(tables: AsofTables, folder: Path, threads: int) -> None:
-    """Write every file of both tables, several at once; the first failure stops the rest."""
-    with ThreadPoolExecutor(threads) as pool:
-        written = []
-        for side, (name, rows) in enumerate((("left", tables.left_rows), ("right", tables.right_rows))):
-            (folder / name).mkdir()
-            # An empty table still has one file, which says what its columns are.
-            for index in range(max(1, -(-rows // tables.rows_per_file))):
-                path = folder / name / f"part-{index:05d}.parquet"
-                file_rows = min(tables.rows_per_file, rows - index * tables.rows_per_file)
-                written.append(pool.submit(_write_file, tables, path, side, index, file_rows))
-        try:
-            for each in written:
-                each.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _write_file(tables: AsofTables, path: Path, side: int, index: int, rows: int) -> None:
