@@ -14,10 +14,13 @@ help:
 demo: java .venv/demo.installed
 	@.venv/bin/juncture demo
 
+# Two processes, each with a Spark of its own: most of a test on Spark is waiting for small tasks.
+SPREAD := --numprocesses 2 --dist worksteal
+
 # The whole suite comes last, so that its summary ends the log.
 test: java .venv/test.installed
-	.venv/bin/pytest --spark connect -m spark
-	.venv/bin/pytest
+	.venv/bin/pytest $(SPREAD) --spark connect -m spark
+	.venv/bin/pytest $(SPREAD)
 
 lint: .venv/lint.installed
 	.venv/bin/ruff check
