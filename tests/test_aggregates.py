@@ -1,0 +1,142 @@
+"""Aggregates over matches, in-process: what the reference gives, and what DuckDB gives."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from near_strategies import near_examples
+from support.cases import Case, read_cases
+from support.engines import LOCAL_NEAR, join_in_process
+from support.kinds import Spec, defined_rows
+from support.tables import difference
+from test_peers_near import CONDITIONS, NAMES, asked, in_duckdb, side
+
+AGGREGATED = [(kind, algorithm) for kind in ("range", "overlap") for algorithm in LOCAL_NEAR[kind]]
+
+
+CASES = [
+    (case, algorithm) for kind, algorithm in AGGREGATED for case in read_cases(kind) if getattr(case.spec, "agg", None)
+]
+
+
+@pytest.mark.parametrize(("case", "algorithm"), CASES, ids=str)
+def test_case(case: Case, algorithm: str):
+    if case.error is not None:
+        with pytest.raises(case.error):
+            join_in_process(case.spec, case.left, case.right, algorithm)
+        return
+    check(join_in_process(case.spec, case.left, case.right, algorithm), case.expected)
+
+
+def is_close(ours: float | None, theirs: float | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    both_nan = math.isnan(ours) and math.isnan(theirs)
+    return both_nan or math.isclose(ours, theirs, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def check(answer: pa.Table, expected: pa.Table) -> None:
+    """Compare two answers: floats that were computed up to their last digits, all else exactly."""
+    assert answer.schema == expected.schema
+    rounded = [name for name in expected.column_names if name.endswith(("_sum", "_mean", "_std"))]
+    rounded = [name for name in rounded if pa.types.is_floating(expected.schema.field(name).type)]
+    for name in rounded:
+        pairs = zip(answer[name].to_pylist(), expected[name].to_pylist(), strict=True)
+        assert all(is_close(ours, theirs) for ours, theirs in pairs), f"{name}: {answer[name]} {expected[name]}"
+    problem = difference(answer.drop_columns(rounded), expected.drop_columns(rounded), ordered=True)
+    assert problem is None, problem
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
+@given(data=st.data())
+def test_tables(kind, algorithm, data):
+    example = data.draw(near_examples(kind, agg=True))
+    answer = join_in_process(example.spec, example.left, example.right, algorithm)
+    problem = difference(answer, example.defined_rows(), ordered=True)
+    assert problem is None, problem
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_the_right_rows_does_not_matter(kind, algorithm, data, seed):
+    example = data.draw(near_examples(kind, agg=True))
+    rows = list(range(example.right.num_rows))
+    random.Random(seed).shuffle(rows)
+    # Row by row, since Arrow cannot take rows of all types.
+    shuffled = pa.concat_tables([example.right.slice(0, 0), *(example.right.slice(row, 1) for row in rows)])
+    answers = [join_in_process(example.spec, example.left, right, algorithm) for right in (example.right, shuffled)]
+    assert difference(answers[1], answers[0], ordered=True) is None
+
+
+FUNCTIONS = ["sum", "mean", "min", "max", "count"]
+NUMBERS = {
+    "i": (pa.int8(), [0, 1, -1, 127, -128, None]),
+    "u": (pa.uint64(), [0, 1, 2**60, None]),
+    "f": (pa.float64(), [0.1, -0.1, 1e15, -1e15, 3.25, 1e-3, None]),
+    "g": (pa.float32(), [0.5, -2.0, 16777216.0, math.inf, math.nan, None]),
+    "d": (pa.decimal128(10, 2), [0, 1, -1, 12345678, None]),
+}
+
+
+@st.composite
+def number_tables(draw: st.DrawFn) -> tuple[pa.Table, pa.Table]:
+    """Return intervals on a short line with a key, the right ones with numbers."""
+    small = st.integers(0, 8)
+    row = st.tuples(small, small, st.integers(0, 1))
+    sides = []
+    for _ in range(2):
+        rows = draw(st.lists(row, max_size=20))
+        columns = {
+            "s": [min(one, other) for one, other, _ in rows],
+            "e": [max(one, other) for one, other, _ in rows],
+            "k": [key for _, _, key in rows],
+        }
+        sides.append(pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()}))
+    left, right = sides
+    for name, (data_type, values) in NUMBERS.items():
+        chosen = draw(st.lists(st.sampled_from(values), min_size=right.num_rows, max_size=right.num_rows))
+        right = right.append_column(name, pa.array(chosen, data_type))
+    return left, right
+
+
+def numeric_spec(kind: str, functions: list[str]) -> Spec:
+    agg = dict.fromkeys(NUMBERS, functions)
+    if kind == "range":
+        return Range(left_on="s", right_on="s", by="k", lower=-2, upper=1, agg=agg)
+    return Overlap(left_interval=("s", "e"), right_interval=("s", "e"), by="k", closed="both", agg=agg)
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
+@given(tables=number_tables())
+def test_sums_and_what_is_made_of_them(kind, algorithm, tables):
+    spec = numeric_spec(kind, FUNCTIONS)
+    check(join_in_process(spec, *tables, algorithm), defined_rows(spec, *tables))
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
+@given(tables=number_tables())
+def test_large_values_elsewhere_do_not_show_in_a_standard_deviation(kind, algorithm, tables):
+    spec = numeric_spec(kind, ["std"])
+    check(join_in_process(spec, *tables, algorithm), defined_rows(spec, *tables))
+
+
+NEAR = [(spec, condition) for spec, condition in CONDITIONS if isinstance(spec, Range | Overlap)]
+
+
+@pytest.mark.parametrize(("spec", "condition"), NEAR, ids=NAMES[: len(NEAR)])
+def test_duckdb_on_more_rows_than_fit_one_batch_of_work(spec, condition):
+    chance = np.random.default_rng(7)
+    left, right = (side(chance, 20_000, 200, 2_000) for _ in range(2))
+    expected = in_duckdb("agg", condition, left, right)
+    algorithm = "sorted" if isinstance(spec, Range) else "tree"
+    ours = join_in_process(asked(spec, "agg"), left, right, algorithm).select(expected.column_names)
+    assert ours.sort_by("row").equals(expected.sort_by("row").cast(ours.schema))
