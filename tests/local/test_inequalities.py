@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture import reference
@@ -213,6 +213,7 @@ PREDICATES = [
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_predicates(pieces, predicate, data):
     whole, floats = [None, 0, 1, 2, 3, 4, 6], [None, 0.0, -0.0, 1.0, 1.5, 3.0, math.nan, math.inf, -math.inf]
@@ -254,3 +255,70 @@ def test_predicates(pieces, predicate, data):
     assert problem is None, f"{algorithm} {spec}\n{problem}"
     if spec.how not in ("right", "full"):
         assert answer["i"].to_pylist() == expected["i"].to_pylist()
+
+
+AGG_TYPES = [
+    (pa.int64(), [None, 0, 1, -5, 7, GREATEST // 2, -GREATEST - 1, GREATEST]),
+    (pa.uint64(), [None, 0, 1, 2**63, 2**64 - 1]),
+    (pa.int8(), [None, 0, 1, -5, 7]),
+    (pa.float64(), [None, 0.0, -0.0, 1.5, 0.1, -0.1, 1e20, 1e100, -1e100, math.nan, math.inf, -math.inf]),
+    (pa.float64(), [None, 1e9 + 0.1, 1e9 + 0.2, 1e9 + 0.3]),
+    (pa.float32(), [None, 0.5, 1.5]),
+    (pa.decimal128(10, 2), [None, Decimal("1.50"), Decimal("-2.25"), Decimal(9)]),
+    (pa.decimal128(38, 3), [None, Decimal("1.5"), Decimal("-2.25"), Decimal(10) ** 34, Decimal(9) * 10**34]),
+    (pa.date32(), [None, date(2024, 2, 1), date(2024, 2, 2)]),
+    (pa.timestamp("ns"), [None, NOON, NOON + timedelta(seconds=1)]),
+    (pa.duration("us"), [None, timedelta(seconds=1), timedelta(seconds=-1)]),
+    (pa.string(), [None, "a", "b", ""]),
+]
+
+
+def close(one, other):
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=1e-14)
+    return one == other
+
+
+@pytest.mark.parametrize("case", AGG_TYPES, ids=lambda case: str(case[0]))
+@pytest.mark.parametrize("kind", ["range", "overlap"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_aggregates(pieces, kind, case, data):
+    data_type, pool = case
+    whole = [0, 1, 2, 3, 4, 5, 6, None]
+
+    def side(rows, columns):
+        starts = column(data, whole, pa.int64(), rows)
+        lengths = data.draw(st.lists(st.integers(0, 5), min_size=rows, max_size=rows))
+        ends = [None if s is None else s + n for s, n in zip(starts.to_pylist(), lengths, strict=True)]
+        return pa.table({"s": starts, "e": pa.array(ends, pa.int64()), "k": keys(data, rows, coded=True)} | columns)
+
+    lefts, rights = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 60))
+    left = side(lefts, {"i": pa.array([*range(lefts)], pa.int64())})
+    right = side(rights, {"v": column(data, pool, data_type, rights), "w": column(data, [1, 2], pa.int8(), rights)})
+    functions = ["count", "first", "last"]
+    functions += [] if data_type == pa.string() else ["min", "max"]
+    is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
+    functions += ["sum", "mean", "std"] if is_number else []
+    agg = {"v": data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=4, unique=True)), "*": "count"}
+    shared = {"by": "k", "agg": agg, "how": data.draw(st.sampled_from(["left", "inner"]))}
+    if kind == "range":
+        spec, module, expected = Range(on="s", lower=-2, upper=3, **shared), ranges, reference.range_join
+        algorithms = ["sorted", "sorted", "nested"]
+    else:
+        spec = Overlap(left_interval=("s", "e"), right_interval=("s", "e"), **shared)
+        module, expected, algorithms = overlap, reference.overlap_join, ["tree", "tree", "nested"]
+    join = spec.resolve(left.schema, right.schema)
+    options = {"algorithm": data.draw(st.sampled_from(algorithms)), "threads": data.draw(st.integers(1, 2))}
+    try:
+        answer = expected(join, left, right)
+    except DataError:
+        with pytest.raises(DataError, match="cannot hold"):
+            module.join(join, TableSource(left), TableSource(right), **options)
+        return
+    found = module.join(join, TableSource(left), TableSource(right), **options)
+    assert found.schema == answer.schema
+    for name in found.schema.names:
+        ours, theirs = found[name].to_pylist(), answer[name].to_pylist()
+        assert len(ours) == len(theirs)
+        assert all(map(close, ours, theirs)), (name, ours, theirs, spec, write_table(left), write_table(right))

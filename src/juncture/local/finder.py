@@ -149,6 +149,9 @@ Takes whether its values are coded by rank, what holds columns on the way, who w
 """
 
 
+Emit = Callable[[Source, Finder, Payload, Threads, Callable[[int, int], None]], Iterator[pa.RecordBatch]]
+
+
 def run(
     join: Resolved,
     left: Source,
@@ -156,6 +159,7 @@ def run(
     prepare: Prepare,
     *,
     checked: Sequence[str] = (),
+    emit: Emit | None = None,
     threads: int | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
@@ -170,7 +174,9 @@ def run(
     prepare
         Reads the right side.
     checked
-        Right columns that the finder looks at beside those that the output shows.
+        Right columns that are looked at beside those that the output shows.
+    emit
+        Yields the output in place of `juncture.local.stream.stream`.
     threads
         By default one for each core.
     spill
@@ -185,7 +191,11 @@ def run(
         spill = spill or stack.enter_context(SpillFolder())
         names = tuple(dict.fromkeys((*join.right_payload, *checked)))
         make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, _reporter(progress, "right"))
-        yield from stream(join, left, make(payload), payload, pool, _reporter(progress, "left"))
+        finder, report = make(payload), _reporter(progress, "left")
+        if emit is not None:
+            yield from emit(left, finder, payload, pool, report)
+        else:
+            yield from stream(join, left, finder, payload, pool, report)
 
 
 def _prepared(

@@ -20,7 +20,7 @@ from juncture.local.scan import Source
 from juncture.local.sorting import ROWS_MOST, Slots, sort_slots
 from juncture.local.threads import Threads, slices
 
-__all__ = ["Coded", "Ordered", "Tree", "read_ordered"]
+__all__ = ["Coded", "Ordered", "Tree", "levels_of", "read_ordered"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -64,10 +64,7 @@ class Tree:
     """
 
     def __init__(self, leaves: Ints, threads: Threads) -> None:
-        sizes = [_padded(len(leaves))]
-        while sizes[-1] > WINDOW:
-            sizes.append(_padded(sizes[-1] // WINDOW))
-        self.levels = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        sizes, self.levels = levels_of(len(leaves))
         self.values = np.full(int(self.levels[-1]), overlap.LEAST, np.int64)
         self.values[: len(leaves)] = leaves
         for level in range(1, len(sizes)):
@@ -78,6 +75,14 @@ class Tree:
 
     def _build(self, below: int, above: int, nodes: tuple[int, int]) -> None:
         overlap.build_level(self.values, below, above, *nodes)
+
+
+def levels_of(length: int) -> tuple[list[int], Ints]:
+    """Return the size of each level of a tree with so many leaves, padded, and where each starts; the end at last."""
+    sizes = [_padded(length)]
+    while sizes[-1] > WINDOW:
+        sizes.append(_padded(sizes[-1] // WINDOW))
+    return sizes, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _padded(length: int) -> int:
@@ -161,6 +166,7 @@ def read_ordered(
     threads: Threads,
     *,
     has_tree: bool = False,
+    order_ties: Callable[[Slots], None] | None = None,
     holder: Holder | None = None,
     progress: Progress | None = None,
 ) -> Ordered:
@@ -180,6 +186,8 @@ def read_ordered(
         Who works.
     has_tree
         Whether there are second values.
+    order_ties
+        Brings the rows of equal key and value into an order of their own.
     holder
         Is given the columns that it holds on the way, so that they need not be read again.
     progress
@@ -233,5 +241,7 @@ def read_ordered(
             progress(done, total)
     kept = np.flatnonzero(codes != EMPTY).astype(np.int32)
     slots = sort_slots(codes, on, kept, max(keys.count, 1), threads)
+    if order_ties is not None:
+        order_ties(slots)
     tree = Tree(leaves[slots.rows], threads) if has_tree else None
     return Ordered(slots, keys, tree, total, threads)

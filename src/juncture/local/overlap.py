@@ -7,6 +7,7 @@ tree tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError
+from juncture.local.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.arrays import Mask, plain, validity
 from juncture.local.codes import StepCoder, TooWideError, steps_of
 from juncture.local.finder import InequalityFinder, Prepare, Sought, key_codes, run
@@ -70,7 +72,11 @@ def stream(
     that wrong ones are found before anything is yielded.
     """
     prepare = prepared(join, left, right, nested=algorithm == "nested")
-    return run(join, left, right, prepare, threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress)
+    return run(
+        join, left, right, prepare,
+        checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
+        threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
+    )  # fmt: skip
 
 
 def join(join: ResolvedOverlap, left: Source, right: Source, **options: object) -> pa.Table:
@@ -99,7 +105,7 @@ def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
         columns = [name for name in dict.fromkeys((start, end, *join.right_by)) if name is not None]
         ordered = read_ordered(
             right, columns, join.right_by, code, key_codes(join), threads,
-            has_tree=end is not None, holder=holder, progress=advance,
+            has_tree=end is not None, order_ties=tie_orderer(join, right, threads), holder=holder, progress=advance,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,

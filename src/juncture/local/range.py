@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.local.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.arrays import Mask, plain
 from juncture.local.codes import StepCoder
 from juncture.local.finder import InequalityFinder, Sought, key_codes, run
@@ -86,7 +88,8 @@ def stream(
 
         columns = list(dict.fromkeys((join.right_on, *join.right_by)))
         ordered = read_ordered(
-            right, columns, join.right_by, code, keys, pool, holder=holder, progress=advance
+            right, columns, join.right_by, code, keys, pool,
+            order_ties=tie_orderer(join, right, pool), holder=holder, progress=advance,
         )  # fmt: skip
         bounds = [bound.column for bound in (join.lower, join.upper) if bound is not None and bound.column is not None]
         return lambda _payload: InequalityFinder(
@@ -97,7 +100,11 @@ def stream(
             nested=algorithm == "nested",
         )
 
-    return run(join, left, right, prepare, threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress)
+    return run(
+        join, left, right, prepare,
+        checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
+        threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
+    )  # fmt: skip
 
 
 def join(join: ResolvedRange, left: Source, right: Source, **options: object) -> pa.Table:
