@@ -31,7 +31,7 @@ from juncture.predicate.nodes import columns, sides
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 
-__all__ = ["Conditions", "WhereAlgorithm", "join", "stream"]
+__all__ = ["Conditions", "WhereAlgorithm", "check_serves", "join", "refusal", "stream"]
 
 WhereAlgorithm = Literal["sorted", "tree", "blocks", "nested"]
 Codes = npt.NDArray[np.int32]
@@ -190,7 +190,7 @@ def stream(
     """
     conditions = Conditions.of(join)
     algorithm = conditions.algorithm if algorithm == "auto" else algorithm
-    _check_serves(conditions, algorithm)
+    check_serves(conditions, algorithm)
     if algorithm in ("blocks", "nested"):
         conditions = conditions.none()
     elif algorithm == "sorted":
@@ -208,14 +208,26 @@ def join(join: ResolvedWhere, left: Source, right: Source, **options: object) ->
     return pa.Table.from_batches(stream(join, left, right, **options), join.output_schema)  # type: ignore[arg-type]
 
 
-def _check_serves(conditions: Conditions, algorithm: WhereAlgorithm) -> None:
+def refusal(conditions: Conditions, algorithm: str) -> str | None:
+    """Return why an algorithm cannot serve, or None."""
     if algorithm == "tree" and conditions.second is None:
-        raise PlanError(
-            "algorithm='tree' needs inequalities on two different right expressions, and the predicate has fewer. "
-            "Pass algorithm='auto'."
-        )
+        return "it needs inequalities on two different right expressions, and the predicate has fewer."
     if algorithm == "blocks" and conditions.join.left_by:
-        raise PlanError("algorithm='blocks' cannot bring equal by= columns together. Pass algorithm='auto'.")
+        return "it cannot bring equal by= columns together."
+    return None
+
+
+def check_serves(conditions: Conditions, algorithm: str) -> None:
+    """Refuse an algorithm that cannot serve.
+
+    Raises
+    ------
+    PlanError
+        With the reason.
+    """
+    why = refusal(conditions, algorithm)
+    if why is not None:
+        raise PlanError(f"algorithm={algorithm!r} cannot run this join: {why} Pass algorithm='auto'.")
 
 
 def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bool) -> Prepare:

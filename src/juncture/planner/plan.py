@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
+from juncture.errors import PlanError
 from juncture.planner.question import Choice, Engine
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.resolved import Resolved
@@ -58,6 +61,7 @@ class Plan:
     jobs: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
     run: Callable[[Progress | None], Any] = field(repr=False)
+    stream: Callable[[Progress | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
 
     @property
     def algorithm(self) -> str:
@@ -86,3 +90,35 @@ class Plan:
             DataFrame, whose rows are computed when an action asks for them.
         """
         return self.run(progress)
+
+    def batches(self, *, progress: Progress | None = None) -> pa.RecordBatchReader:
+        """Run the join in-process, and return its rows batch by batch, as they are asked for.
+
+        Range, overlap and predicate joins never hold more than a few batches of their output beside the inputs, however
+        many rows it has. As-of joins hold all of it.
+
+        Parameters
+        ----------
+        progress
+            As for `execute`.
+
+        Raises
+        ------
+        PlanError
+            If the join runs on Spark, which has ways of its own to read a result in parts.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> table = pa.table({"x": range(1_000)})
+        >>> plan = jn.plan(table, table, jn.Where("l.x <= r.x"))
+        >>> sum(batch.num_rows for batch in plan.batches())
+        500500
+        """
+        if self.stream is None:
+            raise PlanError(
+                "batches() reads the answer of an in-process join, and this one runs on Spark: execute() returns a "
+                "DataFrame, whose toLocalIterator() or write yields its rows in parts."
+            )
+        return self.stream(progress)
