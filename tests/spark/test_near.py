@@ -69,6 +69,13 @@ def cuts_through(draw, join, places, left: pa.Table, right: pa.Table) -> Cuts:
 
 
 @given(st.data())
+@pytest.mark.parametrize("kind", ["range", "overlap"])
+def test_aggregates(kind, data):
+    example = data.draw(near_examples(kind, agg=True, spark=True))
+    check(example.spec, example.left, example.right, data)
+
+
+@given(st.data())
 @pytest.mark.parametrize("kind", PLACES)
 def test_any_types(kind, data):
     example = data.draw(near_examples(kind, spark=True))

@@ -48,3 +48,11 @@ def check(spark, example: NearExample, algorithm: str) -> None:
 @given(data=st.data())
 def test_random_tables(spark, kind, algorithm, data):
     check(spark, data.draw(packed_near_examples(kind)), algorithm)
+
+
+@pytest.mark.parametrize("kind", ["range", "overlap"])
+@pytest.mark.parametrize("algorithm", ["broadcast", "range"])
+@settings(settings.get_profile("spark"))
+@given(data=st.data())
+def test_aggregates(spark, kind, algorithm, data):
+    check(spark, data.draw(packed_near_examples(kind, agg=True)), algorithm)

@@ -23,7 +23,7 @@ from juncture.spec.resolved import Resolved
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Built", "as_frame", "build", "partition_count", "result_schema"]
+__all__ = ["Built", "build", "partition_count", "result_schema"]
 
 _PARTITIONS_PER_CORE = 2
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -125,7 +125,7 @@ def build(
             join, left, right, coding=Coding.of(join), cuts=cuts, memory_bytes=resources.memory_bytes, schema=schema
         )
         return Built(frame, details=(("partitions", _describe(cuts)),))
-    frames = as_frame(left, "left"), as_frame(right, "right")
+    frames = _as_frame(left, "left"), _as_frame(right, "right")
     in_sql = join.spec.resolve(frames[0].schema, frames[1].schema)
     return Built((join_window if algorithm == "window" else join_native)(in_sql, *frames))
 
@@ -142,7 +142,7 @@ def _describe(cuts: Cuts) -> str:
     return f"{cuts.partitions}; {keys} split among several"
 
 
-def as_frame(side: Side, name: str) -> FrameSide:
+def _as_frame(side: Side, name: str) -> FrameSide:
     """Return an input as a DataFrame."""
     if isinstance(side, FrameSide):
         return side

@@ -24,7 +24,7 @@ COPY_NS = 1_500.0
 PAIR_NS = 25.0
 """What it costs to compare two rows of a bin."""
 
-_REACHES = (1, 2, 3, 4, 6, 8)
+_REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
 _HOT_ROWS_MIN = 50
 _HOT_BINS_MAX = 16
@@ -32,6 +32,8 @@ _SALTS_MAX = 32
 _NEAR_LEVELS = 3
 """Levels that are no further apart than this are better one."""
 _LEVEL_MAX = 63
+_LOWEST, _HIGHEST = -1_000, 1_000
+"""Levels between which bins are as wide as a float can say."""
 
 
 @dataclass(frozen=True)
@@ -207,13 +209,13 @@ def _lowest_level(left: SampledSide, right: SampledSide) -> int:
     ends = np.concatenate([left.first, left.last, right.first, right.last])
     ends = np.abs(ends[np.isfinite(ends)])
     most = float(ends.max(initial=0.0))
-    return math.frexp(most)[1] - 40 if most else 0
+    return max(_LOWEST, min(_HIGHEST - _LEVEL_MAX, math.frexp(most)[1] - 40)) if most else 0
 
 
 def _needs(widths: Floats, reach: int, lowest: int) -> Ints:
     """Return the level on which a row of a width surely spans no more than ``reach`` further bins."""
-    finite = np.nextafter(np.nan_to_num(widths, nan=0.0), np.inf)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
+        finite = np.nextafter(np.nan_to_num(widths, nan=0.0), np.inf)
         levels = np.ceil(np.log2(finite / reach))
     return np.asarray(np.clip(levels, lowest, lowest + _LEVEL_MAX), np.int64)
 

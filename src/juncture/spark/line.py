@@ -79,6 +79,11 @@ class Line:
         return self.domain.kind not in ("float", "decimal")
 
     @property
+    def step_ns(self) -> int:
+        """How long a step between words is, of times; otherwise 0."""
+        return {"date": 86_400_000_000_000, "timestamp": 1_000}.get(self.domain.kind, 0)
+
+    @property
     def _moved_type(self) -> str:
         return f"decimal({_DIGITS_MAX + 1},{self.domain.scale})"
 

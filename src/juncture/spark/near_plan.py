@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+from pyspark.sql import types as st
+
 from juncture.errors import PlanError
 from juncture.planner.question import Choice
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import Built, as_frame, partition_count, result_schema
+from juncture.spark.asof import Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.files import FileSide
@@ -18,9 +21,14 @@ from juncture.spark.near_choice import Known, choose_near
 from juncture.spark.near_stats import NearSurvey, copies
 from juncture.spark.pairs import Pairs, join_nested
 from juncture.spark.partition import Cuts, balanced_cuts, even_cuts
+from juncture.spark.schema import spark_schema
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.worker.places import Places
+from juncture.spec.duration import NANOSECONDS
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side as Name
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Kind", "NearPlanning"]
@@ -28,6 +36,9 @@ __all__ = ["Kind", "NearPlanning"]
 _PYTHON_ALGORITHMS = ("broadcast", "broadcast_left", "range")
 _FEW_PAIRS = 20_000_000
 """So few pairs are compared faster than looked at."""
+_LEVEL_LEAST, _LEVEL_MOST = -900, 900
+_TIME_LEVELS = 60
+"""Bins so wide are not a time that anyone has a word for."""
 _COPIES_MOST = 4.0
 """Partitions are made larger as long as rows go to more than so many of them."""
 
@@ -83,7 +94,7 @@ class NearPlanning:
 
     def _in_sql(self, kind: Kind) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
-        frames = as_frame(self._left, "left"), as_frame(self._right, "right")
+        frames = _in_jvm(self._left, "left"), _in_jvm(self._right, "right")
         in_sql = self._join
         if isinstance(self._left, FileSide) or isinstance(self._right, FileSide):
             in_sql = self._join.spec.resolve(frames[0].schema, frames[1].schema)
@@ -136,7 +147,7 @@ class NearPlanning:
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes
         if algorithm in _PYTHON_ALGORITHMS:
-            schema = result_schema(self._join, self._left, self._right)
+            schema = self._schema()
             if algorithm == "range":
                 cuts, details = self._cuts()
                 assert self._places is not None
@@ -156,8 +167,20 @@ class NearPlanning:
         assert self._pairs is not None
         if algorithm == "bucket":
             bins = self._bins or _constant_bins(self._pairs)
-            return Built(join_bucket(self._pairs, self._join.how, bins), details=tuple(_bin_details(bins)))
+            details = _bin_details(self._pairs, bins, self._matches)
+            return Built(join_bucket(self._pairs, self._join.how, bins), details=details)
         return Built(join_nested(self._pairs, self._join.how))
+
+    def _schema(self) -> st.StructType:
+        """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""
+        fields = list(result_schema(self._join, self._left, self._right).fields)
+        if isinstance(self._join, ResolvedRange | ResolvedOverlap):
+            theirs = {field.name: field.dataType for field in self._right.spark_schema.fields}
+            made = spark_schema(pa.schema([(each.name, each.type) for each in self._join.aggregates])).fields
+            for each, field in zip(self._join.aggregates, made, strict=True):
+                is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
+                fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
+        return st.StructType(fields)
 
     def _cuts(self) -> tuple[Cuts, tuple[tuple[str, str], ...]]:
         """Return where to end partitions, and what to say of it."""
@@ -177,14 +200,23 @@ class NearPlanning:
         return cuts, (("partitions", f"{cuts.partitions}; {keys} split among several; {sent}"),)
 
 
+def _in_jvm(side: Side, name: Name) -> FrameSide:
+    """Return an input as a DataFrame. The types of files are known, so that no job has to find them out."""
+    if isinstance(side, FrameSide):
+        return side
+    assert isinstance(side, FileSide)
+    files = dict.fromkeys(unit.file for unit in side.units())
+    return FrameSide.of(side.session.read.schema(side.spark_schema).parquet(*files), name)
+
+
 def _constant_bins(pairs: Pairs) -> Bins:
     """Return bins for windows that are all of one length, when nobody has looked at the rows."""
     assert pairs.spans is not None
     assert pairs.spans.width is not None
     level = 0
-    while 2.0**level < pairs.spans.width:
+    while 2.0**level < pairs.spans.width and level < _LEVEL_MOST:
         level += 1
-    while pairs.spans.is_real and 0 < pairs.spans.width <= 2.0 ** (level - 1):
+    while pairs.spans.is_real and level > _LEVEL_LEAST and 0 < pairs.spans.width <= 2.0 ** (level - 1):
         level -= 1
     if not pairs.spans.is_real:
         return Bins((level,), (), 1, right_copies=2.0)
@@ -192,13 +224,25 @@ def _constant_bins(pairs: Pairs) -> Bins:
     return Bins((level, level + 63), (), 1, unit=level, right_copies=4.0)
 
 
-def _bin_details(bins: Bins) -> list[tuple[str, str]]:
+def _bin_details(pairs: Pairs, bins: Bins, matches: float | None) -> tuple[tuple[str, str], ...]:
     """Say how rows are put into bins."""
-    levels = ", ".join(f"2^{level}" for level in sorted({*bins.left, *bins.right}))
-    text = f"{levels} wide; left rows go to {bins.left_copies:.1f} of them, right rows to {bins.right_copies:.1f}"
-    if bins.candidates:
-        text += f"; each left row is compared with about {bins.candidates:,.0f} right rows"
-    details = [("bins", text)]
-    if bins.hot:
-        details.append(("hot bins", ", ".join(f"one is divided by {hot.parts}" for hot in bins.hot)))
-    return details
+    assert pairs.spans is not None
+    step_ns = pairs.spans.step_ns
+    levels = sorted({*bins.left, *bins.right})
+    widths = [_time(2.0**level * step_ns) if step_ns and level < _TIME_LEVELS else f"2^{level}" for level in levels]
+    text = f"{' or '.join(widths)} wide; left rows go to {bins.left_copies:.1f}, right rows to {bins.right_copies:.1f}"
+    if matches is None:
+        text += "; as wide as the windows, since nobody has looked at the rows"
+    else:
+        text += (
+            f"; about {bins.candidates:,.0f} right rows are compared with a left one, and {matches:,.0f} pairs match"
+        )
+    if not bins.hot:
+        return (("bins", text),)
+    return ("bins", text), ("hot bins", ", ".join(f"one is divided by {hot.parts}" for hot in bins.hot))
+
+
+def _time(length_ns: float) -> str:
+    """Return about how long a time is."""
+    unit = next((unit for unit in ("d", "h", "m", "s", "ms", "us") if length_ns >= NANOSECONDS[unit]), "ns")
+    return f"{length_ns / NANOSECONDS[unit]:.3g}{unit}"

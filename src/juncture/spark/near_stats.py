@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -144,7 +145,7 @@ class NearSurvey:
         known = pairs.spans.width if name == "left" else None
         widest = longest[0] if longest else known or 0.0
         rows = float(self._of(name).rows or 0) * share
-        return SampledSide(keys, first, last, rows, float(np.nextafter(widest, np.inf)))
+        return SampledSide(keys, first, last, rows, math.nextafter(widest, math.inf))
 
     def spread(self, places: tuple[Places, Places], partitions: int) -> Spread:
         """Sample where the rows of both sides lie as tasks see them, in one job.

@@ -38,7 +38,7 @@ def overlap_pairs(join: ResolvedOverlap, left: FrameSide, right: FrameSide) -> P
     else:
         match = (F.col("lfirst") < F.col("rlast")) & (F.col("rfirst") < F.col("llast"))
     is_bounded = all(name is not None for _, name in named)
-    spans = Spans(is_real=not line.is_whole) if is_bounded else None
+    spans = Spans(is_real=not line.is_whole, step_ns=line.step_ns) if is_bounded else None
     return Pairs.of(sides, match, (["lfirst", "llast"], ["rfirst", "rlast"]), spans)
 
 

@@ -117,11 +117,14 @@ class Spans:
         Whether each right row is at one point.
     width
         How long all left spans are, if that is known.
+    step_ns
+        How long a step is, of times in 64-bit integers; otherwise 0.
     """
 
     is_real: bool = False
     are_points: bool = False
     width: float | None = None
+    step_ns: int = 0
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def _spans(join: ResolvedRange, line: Line) -> Spans | None:
     if join.lower.constant is not None and join.upper.constant is not None:
         width = float(join.upper.constant - join.lower.constant)
         width = width * 10.0**-join.domain.scale if join.domain.kind == "decimal" else width
-    return Spans(is_real=not line.is_whole, are_points=True, width=width)
+    return Spans(is_real=not line.is_whole, are_points=True, width=width, step_ns=line.step_ns)
 
 
 def range_places(join: ResolvedRange) -> tuple[Places, Places]:

@@ -73,6 +73,12 @@ class Stretch:
             return float(self.steps(last, upper=True) - self.steps(first, upper=False))
         return float(self._distance(last) - self._distance(first))
 
+    @property
+    def step_ns(self) -> int:
+        """How long a step is in Spark, of times that are whole steps; otherwise 0."""
+        kind = self._expressions[0].type.kind
+        return {"date": 86_400_000_000_000, "timestamp": 1_000, "duration": 1_000}.get(kind, 0) if self.is_whole else 0
+
     def _distance(self, end: End) -> Fraction:
         return self.seconds(end) if end.unit else Fraction(end.offset)
 

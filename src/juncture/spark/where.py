@@ -83,7 +83,9 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
     if stretch is not None:
         sides.left = together(sides.left, "l", *_ends(stretch, stretch.left, names))
         sides.right = together(sides.right, "r", *_ends(stretch, stretch.right, names))
-        spans = None if stretch.is_open else Spans(not stretch.is_whole, stretch.are_points, stretch.width)
+        spans = (
+            None if stretch.is_open else Spans(not stretch.is_whole, stretch.are_points, stretch.width, stretch.step_ns)
+        )
     ours = [names["left"][name] for name in _decisive(join, "left")]
     theirs = [names["right"][name] for name in _decisive(join, "right")]
     return Pairs.of(sides, match, (ours, theirs), spans)

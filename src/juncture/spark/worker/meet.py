@@ -181,16 +181,14 @@ class Meet:
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         with SpillFolder() as spill:
             partition = Partition(batches, self.meeting, spill)
-            join, memory_bytes = self.meeting.join, self.meeting.memory_bytes
+            join = self.meeting.join
             away = partition.count("left", "split", "copy") + partition.count("right", "split", "copy")
-            if not away or join.how == "inner":
-                how = join.how
-            else:
+            if away and join.how != "inner":
                 yield from self._told_apart(partition, spill)
                 return
-            plain = numbered(join, how, left=False, right=False)
+            plain = numbered(join, join.how, left=False, right=False)
             for left, right in _meetings(partition):
-                yield from engine.stream(plain, left, right, spill, memory_bytes)
+                yield from engine.stream(plain, left, right, spill, self.meeting.memory_bytes)
 
     def _told_apart(self, partition: Partition, spill: SpillFolder) -> Iterator[pa.Table]:
         """Yield pairs, and of the rows without one those that are alone here."""

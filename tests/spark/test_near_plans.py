@@ -1,0 +1,124 @@
+"""Range, overlap and predicate joins through Spark itself: plans, refusals, files, and bins of every kind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError
+from juncture.spark.bins import Bins, HotBin
+from juncture.spark.bucket import join_bucket
+from juncture.spark.overlap import overlap_pairs
+from juncture.spark.sides import FrameSide
+from support.engines import to_spark
+from support.kinds import defined_rows
+from support.tables import difference, read_table
+
+LEFT = read_table(
+    "ts: int64 | until: int64 | k: string | id: int64\n"
+    "2 | 5 | a | 1\n5 | 90 | a | 2\n8 | 9 | b | 3\nnull | 4 | b | 4\n9 | 9 | null | 5\n40 | 41 | a | 6\n40 | 41 | a | 6"
+)
+RIGHT = read_table(
+    "at: int64 | end: int64 | k: string | v: float64\n"
+    "1 | 3 | a | 10.0\n4 | 70 | a | 20.0\n8 | 8 | b | 30.0\n8 | 9 | null | 1.0\n39 | 44 | a | 2.0\n80 | 81 | a | 3.0"
+)
+RANGE = jn.Range(left_on="ts", right_on="at", by="k", lower=-3, upper=1)
+OVERLAP = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), by="k")
+WHERE = jn.Where("l.ts - 3 <= r.at AND r.at <= l.ts + 1 AND l.k = r.k AND l.id <> 6")
+SPECS = {"range": RANGE, "overlap": OVERLAP, "where": WHERE}
+ALGORITHMS = ("broadcast", "broadcast_left", "range", "bucket", "nested")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> tuple[str, str]:
+    """Write both sides to files, with two rows in each row group."""
+    folder = tmp_path_factory.mktemp("near")
+    for name, table in (("left", LEFT), ("right", RIGHT)):
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=2)
+    return str(folder / "left.parquet"), str(folder / "right.parquet")
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_files(spark, files, kind, algorithm):
+    answer = jn.plan(*files, SPECS[kind], algorithm=algorithm, spark=spark).execute()
+    assert difference(answer.toArrow(), defined_rows(SPECS[kind], LEFT, RIGHT), ordered=False) is None
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+@pytest.mark.parametrize(
+    "bins",
+    [
+        Bins((3, 8), (2, 5, 8), 1),
+        Bins((7,), (7,), 1),
+        Bins((2, 4, 10), (2, 4, 10), 2, hot=(HotBin(0, 2, 1, 3), HotBin(0, 4, 0, 2))),
+    ],
+)
+def test_overlaps_by_bins_of_many_levels(spark, how, bins):
+    spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), closed="both", how=how)
+    sides = FrameSide.of(to_spark(spark, LEFT), "left"), FrameSide.of(to_spark(spark, RIGHT), "right")
+    join = spec.resolve(sides[0].schema, sides[1].schema)
+    answer = join_bucket(overlap_pairs(join, *sides), how, bins)
+    assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_interval_that_starts_after_its_end_is_one_sentence(spark, algorithm):
+    backward = LEFT.set_column(1, "until", pa.array([1] * LEFT.num_rows))
+    with pytest.raises(Exception, match=r"left interval .*starts after its end") as raised:
+        jn.plan(to_spark(spark, backward), to_spark(spark, RIGHT), OVERLAP, algorithm=algorithm).execute().toArrow()
+    assert "Traceback" not in str(raised.value)
+
+
+def test_lazy_plans_run_no_job(spark, files):
+    frames = to_spark(spark, LEFT), to_spark(spark, RIGHT)
+    plan = jn.plan(*frames, RANGE, lazy=True)
+    assert plan.jobs == ()
+    assert plan.algorithm == "bucket"
+    assert difference(plan.execute().toArrow(), defined_rows(RANGE, LEFT, RIGHT), ordered=False) is None
+    assert jn.plan(*frames, OVERLAP, lazy=True).algorithm == "nested"
+    assert jn.plan(*files, RANGE, lazy=True, spark=spark).jobs == ()
+    for algorithm in ("broadcast", "broadcast_left", "range"):
+        with pytest.raises(PlanError, match="lazy=True forbids"):
+            jn.plan(*frames, RANGE, lazy=True, algorithm=algorithm)
+    with pytest.raises(PlanError, match="its bins depend on a sample"):
+        jn.plan(*frames, OVERLAP, lazy=True, algorithm="bucket")
+
+
+def refused(spark, spec: jn.Range | jn.Where, algorithm: str) -> str:
+    with pytest.raises(PlanError) as raised:
+        jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), spec, algorithm=algorithm)
+    return str(raised.value)
+
+
+def test_refusals_say_why(spark):
+    full = jn.Range(left_on="ts", right_on="at", lower=-3, upper=1, how="full")
+    assert "keeps right rows that no left row matched" in refused(spark, full, "broadcast")
+    assert "asks what matches each left row in all" in refused(spark, full, "broadcast_left")
+    open_ended = jn.Range(left_on="ts", right_on="at", lower=-3)
+    assert "all of them would share a bin" in refused(spark, open_ended, "bucket")
+    unlinked = jn.Where("l.id > 3 OR r.v > 1")
+    assert "no condition tells where rows have to lie" in refused(spark, unlinked, "range")
+    assert "that is nested" in refused(spark, unlinked, "sql")
+
+
+def test_the_choice_is_explained(spark):
+    plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE, algorithm="bucket")
+    text = plan.explain()
+    assert "Range join on Spark" in text
+    assert "bins       2^" in text
+    assert plan.jobs[0] == "counted both sides"
+    assert plan.jobs[1].startswith("sampled 13 rows of both sides")
+    assert jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE).algorithm == "nested"
+
+
+def test_the_session_stays_as_it_was(spark):
+    def state():
+        return {row["key"]: row["value"] for row in spark.sql("SET").collect()}, spark.catalog.listTables()
+
+    before = state()
+    for algorithm in ALGORITHMS:
+        jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), OVERLAP, algorithm=algorithm).execute().count()
+    assert state() == before
