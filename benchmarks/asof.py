@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from juncture.bench.asof.page import write_asof_page
-from juncture.bench.asof.scenarios import bench_asof, data_folder
-from juncture.bench.harness import Limits, save_results
+from juncture.bench.asof.scenarios import bench_asof
+from juncture.bench.harness import Limits, data_folder, save_results
 from juncture.bench.report import markdown_table
 from juncture.datasets import SCALES
 from juncture.errors import JunctureError

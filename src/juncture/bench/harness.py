@@ -6,14 +6,15 @@ Nothing here knows what is joined: a workload gives `Scenario` values and a func
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -258,6 +259,30 @@ def _entry(contestant: Contestant, runs: Sequence[Run]) -> dict[str, Any]:
         entry["answer"] = measured[0]["answer"]
     entry["runs"] = [{name: value for name, value in run.items() if name != "answer"} for run in measured]
     return entry
+
+
+def only_named(scenario: Scenario, names: Collection[str]) -> Scenario:
+    """Leave out all contestants but the named ones; a name such as ``juncture-frames`` names all that begin so."""
+    if not names:
+        return scenario
+    return replace(scenario, contestants=tuple(each for each in scenario.contestants if is_named(each.name, names)))
+
+
+def is_named(name: str, names: Collection[str]) -> bool:
+    """Whether one of some names is a name itself, or what it begins with up to a dash.
+
+    Examples
+    --------
+    >>> is_named("spark-seed-10k", ["local", "spark-seed"]), is_named("spark-seeds", ["spark-seed"])
+    (True, False)
+    """
+    return any(f"{name}-".startswith(f"{each}-") for each in names)
+
+
+def data_folder() -> Path:
+    """Return the user's cache folder for generated tables."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "juncture" / "bench"
 
 
 def load_results(path: Path) -> list[dict[str, Any]]:

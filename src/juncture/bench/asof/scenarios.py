@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from juncture.bench.asof import local, spark
 from juncture.bench.asof.answer import Answer, expected_answer
-from juncture.bench.harness import Contestant, Limits, Scenario, run_scenario
+from juncture.bench.harness import Contestant, Limits, Scenario, data_folder, only_named, run_scenario
 from juncture.datasets import SCALES, AsofTables, write_asof
 from juncture.datasets.asof import Keys
 from juncture.errors import SpecError, did_you_mean
@@ -87,19 +85,13 @@ def bench_asof(
         )
     results = []
     for name in wanted:
-        scenario = _only(_scenario(name, folder, announce), only)
+        scenario = only_named(_scenario(name, folder, announce), only)
         if scenario.contestants:
             results.append(run_scenario(scenario, repeat=repeat, limits=limits, announce=announce, note=note))
             finished(results[-1])
     if not results:
         raise SpecError(f"no contestant of {', '.join(wanted)} is called {' or '.join(map(repr, sorted(only)))}.")
     return results
-
-
-def data_folder() -> Path:
-    """Return the user's cache folder for generated tables."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "juncture" / "bench"
 
 
 def _check(scale: str, engines: Sequence[str], repeat: int) -> None:
@@ -183,14 +175,6 @@ def _spark(rest: str, tables: AsofTables, ties: Path) -> tuple[Contestant, ...]:
         mine = [spark.ours(tables, ties, "frames", name) for name in ("auto", "hash", "range")]
         mine.append(spark.ours(tables, ties, "paths"))
     return (*mine, window)
-
-
-def _only(scenario: Scenario, names: Collection[str]) -> Scenario:
-    """Leave out all contestants but the named ones; a name such as ``juncture-frames`` names all that begin so."""
-    if not names:
-        return scenario
-    chosen = [each for each in scenario.contestants if any(f"{each.name}-".startswith(f"{name}-") for name in names)]
-    return replace(scenario, contestants=tuple(chosen))
 
 
 def _check_against(expected: Answer) -> Callable[[Contestant, dict[str, Any]], str | None]:

@@ -6,9 +6,7 @@ written to Parquet and checked; the timed one goes to Spark's ``noop`` sink.
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +17,7 @@ import pyarrow.dataset as ds
 from juncture.bench.asof.answer import found_answer
 from juncture.bench.asof.local import Task
 from juncture.bench.harness import Contestant
+from juncture.bench.session import bench_session
 from juncture.datasets import AsofTables
 
 if TYPE_CHECKING:
@@ -49,13 +48,6 @@ NATIVE = """
     FROM {{left}} l LEFT ASOF JOIN {{right}} r MATCH_CONDITION (l.ts >= r.ts) {condition}
 """
 """Spark's own as-of join."""
-
-_SESSION = {
-    "spark.driver.memory": "8g",
-    "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.join.asofJoin.enabled": "true",
-}
 
 
 def union_and_window(task: Task, session: SparkSession) -> DataFrame:
@@ -132,7 +124,7 @@ class SparkTrial:
         self._task, self._ties = Task(**task), Path(ties)
         self._peer, self._given, self._algorithm = peer, given, algorithm
         self._chosen = ""
-        self._session = _session()
+        self._session = bench_session({"spark.sql.join.asofJoin.enabled": "true"})
 
     def warm_up(self) -> None:
         """Join once, and keep the result in files to be checked."""
@@ -158,15 +150,3 @@ class SparkTrial:
             return union_and_window(self._task, self._session)
         joined, self._chosen = juncture(self._task, self._session, self._given, self._algorithm)
         return joined
-
-
-def _session() -> SparkSession:
-    """Start Spark on all cores of this machine, with its defaults in all that matters here."""
-    # Workers would take the `python3` of the PATH otherwise.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[*]").appName("juncture bench")
-    for name, value in _SESSION.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()

@@ -1,0 +1,1 @@
+"""Range and overlap joins."""

@@ -1,0 +1,147 @@
+"""Range and overlap joins on Spark: ours by each algorithm, and what a Spark user has otherwise.
+
+Every run has a session of its own, which has done a small join of the same kind before the clock starts. The result
+goes to Spark's ``noop`` sink, and on its way there it is observed: its rows are counted, and their weights summed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from juncture.bench.harness import Contestant
+from juncture.bench.range.answer import Answer, weights_sql
+from juncture.bench.range.task import Task
+from juncture.bench.session import bench_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["PEERS", "SparkTrial", "ours", "peer"]
+
+Input = Literal["frames", "paths"]
+Peer = Literal["naive", "double-join"]
+
+NAIVE = """
+    SELECT {shown} FROM {{left}} l JOIN {{right}} r ON {condition}
+"""
+"""The condition, and nothing else: a nested loop or a cartesian product."""
+
+DOUBLE_JOIN = """
+    SELECT {left_columns}, {right_columns}
+    FROM (SELECT *, {left_on} div {width} AS bin FROM {{left}}) l
+    JOIN (
+        SELECT *, {right_on} div {width} AS bin FROM {{right}}
+        UNION ALL
+        SELECT *, {right_on} div {width} + 1 AS bin FROM {{right}}
+    ) r
+    ON l.bin = r.bin AND {condition}
+"""
+"""Bins as wide as the look-back, right rows in their own and in the next: bucketing, double-joining and filtering."""
+
+_TITLES: dict[Peer, str] = {"naive": "Spark, the condition alone", "double-join": "Spark, bins and a double join"}
+
+PEERS: tuple[Peer, ...] = tuple(_TITLES)
+"""The queries that Spark runs by itself."""
+
+
+def ours(task: Task, tiny: Task, given: Input, algorithm: str = "auto") -> Contestant:
+    """Describe Juncture, by an algorithm, given DataFrames or paths."""
+    return Contestant(
+        name=f"juncture-{given}-{algorithm}",
+        title=f"Juncture, {given}, {algorithm}",
+        package="pyspark",
+        ours=True,
+        trial=f"{__name__}:SparkTrial",
+        arguments={"task": asdict(task), "tiny": asdict(tiny), "given": given, "algorithm": algorithm},
+    )
+
+
+def peer(name: Peer, task: Task, tiny: Task) -> Contestant:
+    """Describe a query that Spark runs by itself; the double join is for windows that look back."""
+    return Contestant(
+        name=name,
+        title=_TITLES[name],
+        package="pyspark",
+        ours=False,
+        trial=f"{__name__}:SparkTrial",
+        arguments={"task": asdict(task), "tiny": asdict(tiny), "peer": name},
+    )
+
+
+class SparkTrial:
+    """One run on Spark: of a peer's query, or of Juncture."""
+
+    def __init__(
+        self,
+        task: dict[str, Any],
+        tiny: dict[str, Any],
+        peer: Peer | None = None,
+        given: Input = "frames",
+        algorithm: str = "auto",
+    ) -> None:
+        self._task, self._tiny = Task(**task), Task(**tiny)
+        self._peer, self._given, self._algorithm = peer, given, algorithm
+        self._chosen = ""
+        self._session = bench_session()
+
+    def warm_up(self) -> None:
+        """Do the tiny join; by ``range`` as well where the planner may choose it, so that Python workers are there."""
+        for algorithm in dict.fromkeys((self._algorithm, "range" if self._algorithm == "auto" else self._algorithm)):
+            self._observed(self._join(self._tiny, algorithm))
+
+    def run(self) -> dict[str, int]:
+        """Do the join, and throw the rows away one by one."""
+        return self._observed(self._join(self._task, self._algorithm))
+
+    def answer(self, result: dict[str, int]) -> dict[str, Any]:
+        """Say what was observed, and end the session."""
+        self._session.stop()
+        found = Answer(rows=result["rows"], sums=(result["first"] or 0, result["second"] or 0))
+        return {**asdict(found), "chosen": self._chosen} if self._chosen else asdict(found)
+
+    def _join(self, task: Task, algorithm: str) -> DataFrame:
+        if self._peer is not None:
+            return _peer(self._peer, task, self._session)
+        import juncture as jn
+
+        if self._given == "paths":
+            plan = jn.plan(task.left, task.right, task.spec(), algorithm=algorithm, spark=self._session)
+        else:
+            left, right = (self._session.read.parquet(side) for side in (task.left, task.right))
+            plan = jn.plan(left, right, task.spec(), algorithm=algorithm)
+        self._chosen = plan.algorithm
+        frame: DataFrame = plan.execute()
+        return frame
+
+    def _observed(self, joined: DataFrame) -> dict[str, int]:
+        """Run a query to its end, and return the count and the sums that tell its rows."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+        products = ("*".join(weights_sql(name, which) for name in self._task.joined_ids) for which in range(2))
+        first, second = (F.sum(F.expr(each)) for each in products)
+        observation = Observation()
+        observed = joined.observe(
+            observation, F.count(F.lit(1)).alias("rows"), first.alias("first"), second.alias("second")
+        )
+        observed.write.format("noop").mode("overwrite").save()
+        return dict(observation.get)
+
+
+def _peer(name: Peer, task: Task, session: SparkSession) -> DataFrame:
+    """Return the query of a peer."""
+    left, right = (session.read.parquet(side) for side in (task.left, task.right))
+    if name == "naive":
+        query = NAIVE.format(shown=task.shown(), condition=task.condition())
+    else:
+        places = (f"unix_micros({on})" if task.shape == "events" else on for on in task.on)
+        query = DOUBLE_JOIN.format(
+            left_columns=", ".join(f"l.{column}" for column in left.columns),
+            right_columns=task.shown().removeprefix("l.*, "),
+            left_on=next(places),
+            right_on=next(places),
+            width=-task.lower,
+            condition=task.condition(),
+        )
+    return session.sql(query, left=left, right=right)
