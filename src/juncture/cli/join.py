@@ -12,6 +12,9 @@ from juncture.cli import options
 from juncture.cli.run import Request, run
 from juncture.errors import SpecError
 from juncture.spec.asof import Asof
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.where import Where
 
 __all__ = ["app"]
 
@@ -68,7 +71,7 @@ def asof(
         "suffix": suffix,
         "coalesce": coalesce,
         "direction": direction,
-        "tolerance": _tolerance(tolerance),
+        "tolerance": _distance("--tolerance", tolerance),
         "allow_exact_matches": exact_matches,
         "how": how,
         "matches": matches,
@@ -93,7 +96,175 @@ def asof(
     )
 
 
-def _tolerance(text: str | None) -> int | Decimal | str | None:
+@app.command("range")
+def range_(
+    left: options.Left,
+    right: options.Right,
+    on: options.On = None,
+    left_on: options.LeftOn = None,
+    right_on: options.RightOn = None,
+    by: options.By = None,
+    left_by: options.LeftBy = None,
+    right_by: options.RightBy = None,
+    suffix: options.Suffix = "_right",
+    lower: options.Lower = None,
+    upper: options.Upper = None,
+    closed: options.Closed = "both",
+    how: options.HowAll = None,
+    agg: options.Agg = None,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    input_format: options.InputFormat = None,
+    nulls: options.Nulls = None,
+    rows: options.Rows = 10,
+    engine: options.Engine = "local",
+    algorithm: options.Algorithm = "auto",
+    explain: options.Explain = False,
+) -> None:
+    """Match each left row with all right rows in a window around it.
+
+    [dim]juncture join range events.parquet readings.parquet --on ts --lower -1h --upper 0
+    juncture join range a.csv b.csv --on x --lower -5 --upper 5 --by k --agg value=mean,max -o out.parquet[/dim]
+    """
+    arguments: dict[str, Any] = {
+        "on": on,
+        "left_on": left_on,
+        "right_on": right_on,
+        "by": by,
+        "left_by": left_by,
+        "right_by": right_by,
+        "suffix": suffix,
+        "lower": _distance("--lower", lower),
+        "upper": _distance("--upper", upper),
+        "closed": closed,
+        "how": how,
+        "agg": _aggregates(agg),
+    }
+    run(
+        Range.from_dict({name: value for name, value in arguments.items() if value is not None}),
+        Request(
+            left=left,
+            right=right,
+            output=output,
+            overwrite=overwrite,
+            input_format=input_format,
+            nulls=tuple(nulls or ()),
+            rows=rows,
+            engine=engine,
+            algorithm=algorithm,
+            explain=explain,
+        ),
+    )
+
+
+@app.command("overlap")
+def overlap(
+    left: options.Left,
+    right: options.Right,
+    left_interval: options.LeftInterval,
+    right_interval: options.RightInterval,
+    by: options.By = None,
+    left_by: options.LeftBy = None,
+    right_by: options.RightBy = None,
+    suffix: options.Suffix = "_right",
+    closed: options.Closed = "left",
+    how: options.HowAll = None,
+    agg: options.Agg = None,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    input_format: options.InputFormat = None,
+    nulls: options.Nulls = None,
+    rows: options.Rows = 10,
+    engine: options.Engine = "local",
+    algorithm: options.Algorithm = "auto",
+    explain: options.Explain = False,
+) -> None:
+    """Match each left interval with all right intervals that overlap it.
+
+    [dim]juncture join overlap calls.csv cuts.csv --left-interval start end --right-interval from to --by cell[/dim]
+    """
+    arguments: dict[str, Any] = {
+        "left_interval": _interval(left_interval),
+        "right_interval": _interval(right_interval),
+        "by": by,
+        "left_by": left_by,
+        "right_by": right_by,
+        "suffix": suffix,
+        "closed": closed,
+        "how": how,
+        "agg": _aggregates(agg),
+    }
+    run(
+        Overlap.from_dict({name: value for name, value in arguments.items() if value is not None}),
+        Request(
+            left=left,
+            right=right,
+            output=output,
+            overwrite=overwrite,
+            input_format=input_format,
+            nulls=tuple(nulls or ()),
+            rows=rows,
+            engine=engine,
+            algorithm=algorithm,
+            explain=explain,
+        ),
+    )
+
+
+@app.command("where")
+def where(
+    left: options.Left,
+    right: options.Right,
+    predicate: options.Predicate,
+    by: options.By = None,
+    left_by: options.LeftBy = None,
+    right_by: options.RightBy = None,
+    suffix: options.Suffix = "_right",
+    how: options.HowAll = None,
+    allow_cross: options.AllowCross = False,
+    names: options.Names = ("l", "r"),
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    input_format: options.InputFormat = None,
+    nulls: options.Nulls = None,
+    rows: options.Rows = 10,
+    engine: options.Engine = "local",
+    algorithm: options.Algorithm = "auto",
+    explain: options.Explain = False,
+) -> None:
+    """Match rows for which a condition holds.
+
+    [dim]juncture join where l.parquet r.parquet 'l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10'
+    juncture join where sales.csv terms.csv 's.day >= t.start AND s.price < t.cap' --names s t --explain[/dim]
+    """
+    arguments: dict[str, Any] = {
+        "predicate": predicate,
+        "by": by,
+        "left_by": left_by,
+        "right_by": right_by,
+        "suffix": suffix,
+        "how": how,
+        "allow_cross": allow_cross,
+        "names": names,
+    }
+    run(
+        Where.from_dict({name: value for name, value in arguments.items() if value is not None}),
+        Request(
+            left=left,
+            right=right,
+            output=output,
+            overwrite=overwrite,
+            input_format=input_format,
+            nulls=tuple(nulls or ()),
+            rows=rows,
+            engine=engine,
+            algorithm=algorithm,
+            explain=explain,
+        ),
+    )
+
+
+def _distance(option: str, text: str | None) -> int | Decimal | str | None:
     """Return a number if the text is one, exactly; what else it may mean is for the spec to say.
 
     Raises
@@ -104,7 +275,35 @@ def _tolerance(text: str | None) -> int | Decimal | str | None:
     if text is None:
         return None
     if not text.strip():
-        raise SpecError("--tolerance is empty. Expected a duration such as 5m, a number, or a left column.")
+        raise SpecError(f"{option} is empty. Expected a duration such as 5m, a number, or a left column.")
     if re.fullmatch(r"\s*[+-]?\d+\s*", text):
         return int(text)
     return Decimal(text.strip()) if re.fullmatch(r"\s*[+-]?(\d*\.?\d+|\d+\.)([eE][+-]?\d+)?\s*", text) else text
+
+
+def _interval(names: tuple[str, str]) -> tuple[str | None, str | None]:
+    """Return the columns of an interval, of which one may be left empty."""
+    start, end = names
+    return start or None, end or None
+
+
+def _aggregates(texts: list[str] | None) -> dict[str, list[str]] | None:
+    """Return what ``--agg`` says, column by column.
+
+    Raises
+    ------
+    SpecError
+        If it names no function, or a column twice.
+    """
+    if not texts:
+        return None
+    aggregates: dict[str, list[str]] = {}
+    for text in texts:
+        # Functions have no equals sign, columns may.
+        column, _, functions = text.rpartition("=")
+        if not column or not functions.strip():
+            raise SpecError(f"--agg {text!r} names no column and function. Expected something like value=mean,max.")
+        if column in aggregates:
+            raise SpecError(f"--agg names {column!r} twice. Put its functions behind each other: {column}=mean,max.")
+        aggregates[column] = [function.strip() for function in functions.split(",")]
+    return aggregates

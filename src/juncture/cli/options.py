@@ -43,6 +43,59 @@ Coalesce = Annotated[
     ),
 ]
 
+Lower = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DISTANCE",
+        help="Where the window starts, from the left --on: a duration such as -1h, a number, or a left column. "
+        "Without it, the window is open on this side.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Upper = Annotated[
+    str | None, typer.Option(metavar="DISTANCE", help="Where it ends, likewise.", rich_help_panel=_MEANING)
+]
+
+
+def _interval(side: str) -> Any:
+    return typer.Option(
+        metavar="START END",
+        help=f"Columns in which intervals of the {side} start and end; '' for one of them where all are unbounded.",
+        rich_help_panel=_COLUMNS,
+    )
+
+
+LeftInterval = Annotated[tuple[str, str], _interval("left")]
+RightInterval = Annotated[tuple[str, str], _interval("right")]
+Closed = Annotated[
+    str,
+    typer.Option(metavar="ENDS", help="Which ends belong to it: both, left, right or none.", rich_help_panel=_MEANING),
+]
+Predicate = Annotated[
+    str, typer.Argument(help="The condition: SQL over columns of the left table, l.…, and of the right, r.…")
+]
+Names = Annotated[
+    tuple[str, str],
+    typer.Option(metavar="LEFT RIGHT", help="What the condition calls the two tables.", rich_help_panel=_MEANING),
+]
+AllowCross = Annotated[
+    bool,
+    typer.Option(
+        "--allow-cross",
+        help="Let a condition pass that ties no left row to any right row.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Agg = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=FUNCTIONS",
+        help="Aggregates of a right column in place of the matches, such as value=mean,max; '*=count' counts the "
+        "matches. Functions: count, sum, mean, min, max, std, first, last. May be repeated.",
+        rich_help_panel=_MEANING,
+    ),
+]
+
 Direction = Annotated[
     str,
     typer.Option(
@@ -68,6 +121,15 @@ How = Annotated[
     typer.Option(
         metavar="KIND",
         help="Which rows to keep, as in SQL: left, inner, right, full, semi or anti.",
+        rich_help_panel=_MEANING,
+    ),
+]
+HowAll = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="Which rows to keep, as in SQL: inner (the default), left (the default with --agg), right, full, semi or "
+        "anti.",
         rich_help_panel=_MEANING,
     ),
 ]

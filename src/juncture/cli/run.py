@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from juncture.cli.console import messages, results
 from juncture.cli.inputs import Format, as_parquet, format_of
 from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
-from juncture.cli.show import count, heading, print_plan, report_view, rows_view
+from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.cli.text import write_text
 from juncture.join import plan as plan_join
+from juncture.join.planning import Spec
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.spec.arguments import check_choice
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["Request", "run"]
 
@@ -42,10 +43,10 @@ class Request:
     engine: str
     algorithm: str
     explain: bool
-    report: bool
+    report: bool = False
 
 
-def run(spec: Asof, request: Request) -> None:
+def run(spec: Spec, request: Request) -> None:
     """Run a join of files.
 
     Raises
@@ -91,26 +92,36 @@ def _session(engine: str) -> AbstractContextManager[Any]:
     return spark_session()
 
 
-def _join_here(plan: Plan) -> pa.Table:
-    with step("Joining") as joining:
-        return plan.execute(progress=joining.phase)
+@contextmanager
+def _joined_here(plan: Plan, what: str) -> Iterator[pa.RecordBatchReader]:
+    """Join in this process, and give the batches of the result, none of which need be held."""
+    with step(what) as joining:
+        yield plan.batches(progress=joining.phase)
 
 
 def _show_rows(plan: Plan, session: Any, rows: int) -> None:
     """Join, and show the first rows on standard output."""
     total: int | None = None
     if session is None:
-        table = _join_here(plan)
-        head, total = table.slice(0, rows), table.num_rows
+        with _joined_here(plan, "Joining") as batches:
+            head, total = _head(batches, rows)
     else:
         from juncture.cli.spark import stages
 
         with step("Joining on Spark") as joining, stages(session, joining):
             head = plan.execute().limit(rows).toArrow()
     console = results()
-    join = _asof(plan)
-    matched = [column.name for column in join.output if column.side == "right"]
-    console.print(rows_view(head, console, total=total, first=[join.left_on, *join.left_by, *matched]))
+    console.print(rows_view(head, console, total=total, first=leading_columns(plan.join)))
+
+
+def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
+    """Return the first rows of all, and the number of all."""
+    kept, total = [], 0
+    for batch in batches:
+        if total < rows:
+            kept.append(batch.slice(0, rows - total))
+        total += batch.num_rows
+    return pa.Table.from_batches(kept, batches.schema), total
 
 
 def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> None:
@@ -119,18 +130,21 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> Non
         if session is not None:
             written = _write_spark(plan, session, fresh, output_format)
         else:
-            table = _join_here(plan)
-            written = table.num_rows
-            _write_table(table, fresh, output_format, written)
+            with _joined_here(plan, f"Joining into {output_format}") as batches:
+                written = _write_batches(batches, fresh, output_format)
     messages().print(Text(f"Wrote {count(written)} to {output}."), soft_wrap=True)
 
 
-def _write_table(table: pa.Table | Path, target: Path, output_format: Format, rows: int) -> None:
-    with step(f"Writing {output_format}", total=rows) as writing:
-        if output_format != "parquet":
-            write_text(table, output_format, target, advance=writing.advance)
-        else:
-            pq.write_table(table, target)
+def _write_batches(batches: pa.RecordBatchReader, target: Path, output_format: Format) -> int:
+    """Write batches as they come, and return the number of their rows."""
+    if output_format != "parquet":
+        return write_text(batches, output_format, target)
+    written = 0
+    with pq.ParquetWriter(target, batches.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            written += batch.num_rows
+    return written
 
 
 def _write_spark(plan: Plan, session: Any, target: Path, output_format: Format) -> int:
@@ -142,8 +156,8 @@ def _write_spark(plan: Plan, session: Any, target: Path, output_format: Format) 
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".juncture-") as folder:
         parquet = Path(folder, "rows")
         rows = write_parquet(session, plan.execute(), parquet)
-        _write_table(parquet, target, output_format, rows)
-    return rows
+        with step(f"Writing {output_format}", total=rows) as writing:
+            return write_text(parquet, output_format, target, advance=writing.advance)
 
 
 def _asof(plan: Plan) -> ResolvedAsof:

@@ -17,8 +17,11 @@ from rich.text import Text
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.duration import format_duration
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
 
-__all__ = ["count", "heading", "print_plan", "report_view", "rows_view"]
+__all__ = ["count", "heading", "leading_columns", "print_plan", "report_view", "rows_view"]
 
 _CELL_WIDTH_MAX = 28
 _GAP = 2
@@ -72,6 +75,19 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
     if not notes:
         notes.append(count(head.num_rows))
     return Group(table, Text("; ".join(notes), style="dim"))
+
+
+def leading_columns(join: Resolved) -> list[str]:
+    """Return the columns of an output that tell most of a join: what is compared, the keys, and what was matched."""
+    leading: list[str] = []
+    if isinstance(join, ResolvedAsof | ResolvedRange):
+        leading.append(join.left_on)
+    elif isinstance(join, ResolvedOverlap):
+        leading += [name for name in join.left_interval if name is not None]
+    matched = [column.name for column in join.output if column.side == "right"]
+    if isinstance(join, ResolvedRange | ResolvedOverlap):
+        matched += [each.name for each in join.aggregates]
+    return [*leading, *join.left_by, *matched]
 
 
 def print_plan(text: str, console: Console) -> None:

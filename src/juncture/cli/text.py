@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -83,18 +84,18 @@ def read_text(
 
 
 def write_text(
-    table: pa.Table | Path,
+    table: pa.Table | pa.RecordBatchReader | Path,
     text_format: TextFormat,
     target: Path,
     *,
     advance: Callable[[int], object] = lambda _: None,
-) -> None:
-    """Write a table, or the Parquet files of a folder, as one text file.
+) -> int:
+    """Write a table, or the Parquet files of a folder, as one text file, and return the number of rows.
 
     Parameters
     ----------
     table
-        A table, or a Parquet file or folder.
+        A table, a stream of batches, or a Parquet file or folder.
     text_format, target
         As for `read_text`.
     advance
@@ -106,21 +107,29 @@ def write_text(
         If CSV cannot hold a column's type.
     """
     schema, batches = _batches(table)
-    if text_format == "csv":
-        for field in schema:
-            if pat.is_nested(field.type):
-                raise DataError(
-                    f"CSV cannot hold the column {field.name!r} of type {field.type}. Write Parquet or JSON instead."
-                )
-        with csv.CSVWriter(target, schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                advance(batch.num_rows)
-        return
-    with target.open("w", encoding="utf-8") as stream:
+    written = 0
+    with _writer(schema, text_format, target) as write:
         for batch in batches:
-            _write_json(batch, stream)
+            write(batch)
+            written += batch.num_rows
             advance(batch.num_rows)
+    return written
+
+
+@contextmanager
+def _writer(schema: pa.Schema, text_format: TextFormat, target: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """Give what writes batches to a file."""
+    if text_format == "json":
+        with target.open("w", encoding="utf-8") as stream:
+            yield lambda batch: _write_json(batch, stream)
+        return
+    for field in schema:
+        if pat.is_nested(field.type):
+            raise DataError(
+                f"CSV cannot hold the column {field.name!r} of type {field.type}. Write Parquet or JSON instead."
+            )
+    with csv.CSVWriter(target, schema) as writer:
+        yield writer.write_batch
 
 
 def _tables(
@@ -277,9 +286,11 @@ def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
     return pa.string()
 
 
-def _batches(table: pa.Table | Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _batches(table: pa.Table | pa.RecordBatchReader | Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(table, pa.Table):
         return table.schema, iter(table.to_batches(max_chunksize=_ROWS))
+    if isinstance(table, pa.RecordBatchReader):
+        return table.schema, (batch.slice(start, _ROWS) for batch in table for start in range(0, batch.num_rows, _ROWS))
     files = sorted(table.glob("*.parquet")) if table.is_dir() else [table]
     batches = (batch for file in files for batch in pq.ParquetFile(file).iter_batches(_ROWS))
     return pq.read_schema(files[0]), batches
