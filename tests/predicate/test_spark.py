@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
+from juncture.errors import PlanError
 from juncture.predicate.evaluate import evaluate
 from juncture.predicate.parse import parse_expression
 from juncture.predicate.sql import to_sql
+from support.engines import to_spark
 
 PRICES = ["1.55", "-99999.99", None, "0.00", "7.05"]
 ROWS = pa.table(
@@ -23,6 +25,17 @@ ROWS = pa.table(
         "g": pa.array([0.1, math.nan, -math.inf, 3.0, 1.5], pa.float32()),
         "d": pa.array([Decimal(text) if text else None for text in PRICES], pa.decimal128(7, 2)),
         "t": [datetime(2024, 2, 29, 12), datetime(1969, 12, 31, 23, 59, 59, 999_999), None, datetime(1970, 1, 1), None],
+        # The night in which the clocks of New York go forward, and the one in which they go back.
+        "z": pa.array(
+            [
+                datetime(2026, 3, 8, 5, tzinfo=UTC),
+                datetime(2026, 11, 1, 5, tzinfo=UTC),
+                None,
+                datetime(1970, 1, 1),
+                None,
+            ],
+            pa.timestamp("us", "UTC"),
+        ),
         "day": [date(2024, 2, 29), date(1969, 12, 31), None, date(1970, 1, 2), date(2000, 1, 1)],
         "w": [timedelta(days=1, microseconds=1), timedelta(seconds=-3), None, timedelta(0), timedelta(hours=2)],
         "s": ["a", "B", None, "", "é"],
@@ -40,6 +53,10 @@ EXPRESSIONS = [
     "l.t + l.w", "l.t - interval '1 day 2 hours'",
     "l.t - timestamp_ntz '2024-01-01 00:00:00.5'", "l.w + l.w", "l.w * 3",
     "l.day + l.i * 0 + 2", "l.day - date '2024-02-28' > interval 12 hours",
+    "l.z + interval '1 day'", "interval 24 hours + l.z", "l.z - interval '30 days 1 second'", "l.z + l.w",
+    "l.z - timestamp '2026-03-10 00:00:00Z'", "l.z - (l.z - l.w)", "l.z + l.w * 9223372036854775807",
+    "l.z + (l.z - timestamp '2026-01-01 00:00:00Z') > timestamp '2026-05-13 10:00:00+00:00'",
+    "least(l.z, timestamp '2026-03-08 02:30:00-05:00')", "l.z < '2026-03-08 01:00:00-05:00'",
     "l.f = l.g", "l.f > l.g", "l.f <= cast('nan' as double)", "l.f <=> l.g", "l.i = 1.0", "l.i < l.d", "l.b = l.f",
     "l.t > l.day", "l.t < '2024-02-29 12:00:00.1'", "l.s > 'a'", "l.ok > false", "l.s <=> null",
     "l.i in (1, 2, null)", "l.i not in (1, 2)", "l.i between -10 and l.b", "not (l.ok and l.i > 0)", "l.ok or l.i > 0",
@@ -57,10 +74,14 @@ def same(one, other) -> bool:
 def answers(spark):
     from pyspark.sql import functions as sf
 
-    frame = spark.createDataFrame(ROWS).withColumn("t", sf.col("t").cast("timestamp_ntz")).alias("l")
+    frame = to_spark(spark, ROWS).alias("l")
     texts = [to_sql(parse_expression(text, ROWS.schema, pa.schema([])), guarded=True) for text in EXPRESSIONS]
     columns = [sf.expr(text).alias(f"c{place}") for place, text in enumerate(texts)]
+    # A zone whose days are not all as long: no answer depends on it.
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     table = frame.select("id", *columns).toArrow().sort_by("id")
+    spark.conf.set("spark.sql.session.timeZone", before)
     return {text: table[f"c{place}"].to_pylist() for place, text in enumerate(EXPRESSIONS)}
 
 
@@ -68,3 +89,10 @@ def answers(spark):
 def test_spark_agrees(answers, text):
     ours = evaluate(parse_expression(text, ROWS.schema, pa.schema([])), ROWS).to_pylist()
     assert all(same(one, other) for one, other in zip(ours, answers[text], strict=True)), (ours, answers[text])
+
+
+def test_what_is_finer_than_any_time_of_spark():
+    schema = pa.schema([("t", pa.timestamp("us"))])
+    node = parse_expression("l.t - interval '0.0000015 seconds'", schema, pa.schema([]))
+    with pytest.raises(PlanError, match=r"INTERVAL '0\.0000015 seconds' is finer than a microsecond"):
+        to_sql(node, guarded=True)

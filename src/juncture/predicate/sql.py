@@ -6,6 +6,7 @@ import math
 import re
 from fractions import Fraction
 
+from juncture.errors import PlanError
 from juncture.predicate import nodes
 from juncture.predicate.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.nodes import Literal, Node
@@ -29,6 +30,11 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
         Whether to write it so that Spark gives what `evaluate` gives, whatever its settings: integers
         in 64 bits, conversions spelled out, and null instead of an error or a wrapped number. It is for Spark to read:
         `parse` does not know its functions.
+
+    Raises
+    ------
+    PlanError
+        If it is guarded, and a literal is finer than the microseconds that times have in Spark.
 
     Examples
     --------
@@ -103,6 +109,12 @@ class _GuardedWriter(_Writer):
 
     def _write(self, node: Node) -> tuple[str, int]:
         match node:
+            case nodes.Literal(type=data_type, value=int(value)) if data_type.unit == "ns" and value % 1_000:
+                raise PlanError(
+                    f"The predicate's {_literal(node)} is finer than a microsecond, which no time is in Spark's SQL."
+                )
+            case nodes.Arithmetic(operator=operator, left=left, right=right) if left.type.zoned or right.type.zoned:
+                return self._moved_instant(operator, left, right), _ATOM
             case nodes.Arithmetic(operator=operator, left=left, right=right):
                 kinds = (left.type.kind, right.type.kind)
                 wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
@@ -119,6 +131,17 @@ class _GuardedWriter(_Writer):
                 return f"try_cast({self.write(operand, _OR)} AS {target})", _ATOM
         return super()._write(node)
 
+    def _moved_instant(self, operator: str, left: Node, right: Node) -> str:
+        """Write arithmetic on instants in microseconds: to Spark, a day is as long as the session's zone has it."""
+        parts = []
+        for operand in (left, right):
+            text = self.write(operand, _OR)
+            parts.append(f"unix_micros({text})" if operand.type.zoned else f"(({text}) div {_MICROSECOND})")
+        result = f"{_TRIED[operator]}({', '.join(parts)})"
+        if left.type.zoned and right.type.zoned:
+            return f"try_multiply({_MICROSECOND}, {result})"
+        return f"timestamp_micros({result})"
+
     def _operand(self, node: Node, wanted: str) -> str:
         """Write an operand, an integer in the type that is wanted: dates move by INT only."""
         text = self.write(node, _OR)
@@ -126,6 +149,7 @@ class _GuardedWriter(_Writer):
         return text if fits or not wanted or node.type.kind != "integer" else f"try_cast({text} AS {wanted})"
 
 
+_MICROSECOND = "INTERVAL '0.000001 seconds'"
 _TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
 
 _WORDS = """
