@@ -8,21 +8,23 @@ import pyarrow as pa
 
 from juncture import reference
 from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
 __all__ = ["SPECS", "Spec", "defined_rows", "kind_of"]
 
-Spec = Asof | Range | Overlap | Where
+Spec = Asof | Range | Overlap | Where | Equi
 
-SPECS: dict[str, type[Any]] = {"asof": Asof, "range": Range, "overlap": Overlap, "where": Where}
+SPECS: dict[str, type[Any]] = {"asof": Asof, "range": Range, "overlap": Overlap, "where": Where, "equi": Equi}
 
 DEFINITIONS = {
     Asof: reference.asof_join,
     Range: reference.range_join,
     Overlap: reference.overlap_join,
     Where: reference.where_join,
+    Equi: reference.equi_join,
 }
 
 

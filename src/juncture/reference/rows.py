@@ -72,11 +72,11 @@ def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
     return cells
 
 
-def keys(table: pa.Table, names: tuple[str, ...]) -> list[tuple[Any, ...] | None]:
-    """Return the ``by`` values of each row; None where one of them is null."""
+def keys(table: pa.Table, names: tuple[str, ...], *, nulls_equal: bool = False) -> list[tuple[Any, ...] | None]:
+    """Return the key of each row; None where one of its values is null, unless nulls are equal."""
     columns = [[_comparable(value) for value in values(table[name])] for name in names]
     rows = zip(*columns, strict=True) if columns else ((),) * table.num_rows
-    return [None if None in row else row for row in rows]
+    return [None if None in row and not nulls_equal else row for row in rows]
 
 
 def _comparable(value: Any) -> Any:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from juncture.predicate.evaluate import matches as satisfied
-from juncture.predicate.nodes import Column, walk
+from juncture.predicate.nodes import Column, Node, walk
 from juncture.reference.output import matched_rows
 from juncture.reference.rows import keys, plain
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 
-__all__ = ["where_join"]
+__all__ = ["passing", "where_join"]
 
 
 def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -41,20 +41,23 @@ def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table
 
 def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows with which the predicate is true."""
-    ours, theirs = _read(join, left, "left"), _read(join, right, "right")
     right_keys = keys(right, join.right_by)
-    for row, key in enumerate(keys(left, join.left_by)):
+    passed = passing(join.predicate, left, right)
+    for key, others in zip(keys(left, join.left_by), passed, strict=True):
+        yield [other for other in others if key is not None and right_keys[other] == key]
+
+
+def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows with which a predicate is true, whatever their keys."""
+    ours, theirs = _read(predicate, left, "left"), _read(predicate, right, "right")
+    for row in range(left.num_rows):
         repeated = ours.take(pa.array([row] * right.num_rows, pa.int64()))
-        passed = satisfied(join.predicate, repeated, theirs).to_pylist()
-        yield [
-            other
-            for other, (other_key, is_match) in enumerate(zip(right_keys, passed, strict=True))
-            if is_match and key is not None and other_key == key
-        ]
+        passed = satisfied(predicate, repeated, theirs).to_pylist()
+        yield [other for other, is_match in enumerate(passed) if is_match]
 
 
-def _read(join: ResolvedWhere, table: pa.Table, side: Side) -> pa.Table:
+def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
     """Return the columns that the predicate reads, and one more: a table without columns has no rows either."""
-    names = {part.name for part in walk(join.predicate) if isinstance(part, Column) and part.side == side}
+    names = {part.name for part in walk(predicate) if isinstance(part, Column) and part.side == side}
     columns = {name: plain(table[name]) for name in names}
     return pa.table({**columns, " row": pa.array(range(table.num_rows), pa.int64())})

@@ -20,6 +20,7 @@ _KINDS = {
     "range": "a range join",
     "overlap": "an overlap join",
     "where": "a predicate join",
+    "equi": "an equality join",
 }
 _DISTANCES = ("tolerance", "lower", "upper")
 

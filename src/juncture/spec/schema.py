@@ -194,8 +194,10 @@ def _domain(side: Side, field: pa.Field, role: str) -> Domain:
     )
 
 
-def check_keys(left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_by: Sequence[str]) -> None:
-    """Refuse pairs of ``by`` columns whose values cannot be equal by their types.
+def check_keys(
+    left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_by: Sequence[str], *, role: str = "by"
+) -> None:
+    """Refuse pairs of key columns whose values cannot be equal by their types. They are called by their role.
 
     Raises
     ------
@@ -208,17 +210,17 @@ def check_keys(left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_
         for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
-                    f"The {side} by column {field.name!r} is of type {field.type}: maps cannot be compared for "
+                    f"The {side} {role} column {field.name!r} is of type {field.type}: maps cannot be compared for "
                     "equality. Join by its entries, sorted, or by a string made of them."
                 )
             if "interval" in kind or "union" in kind:
                 raise SchemaError(
-                    f"The {side} by column {field.name!r} is of type {field.type}, which cannot be compared for "
+                    f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be compared for "
                     "equality. Cast it to a type that can, a string for example."
                 )
         if kinds[0] != kinds[1]:
             raise SchemaError(
-                f"The by columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
+                f"The {role} columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
                 f"{theirs.type}. Cast one of them to the type of the other first."
             )
 

@@ -1,0 +1,166 @@
+"""Equality joins: all pairs of rows whose keys are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import pyarrow as pa
+
+from juncture.errors import SpecError
+from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
+from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import How, check_columns, check_keys, output_columns
+
+if TYPE_CHECKING:
+    from juncture.predicate.nodes import Node
+
+__all__ = ["Equi", "ResolvedEqui"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedEqui(Resolved):
+    """An equality spec that has been checked against two schemas: all that an engine needs to know.
+
+    The keys are ``left_by`` and ``right_by``.
+
+    Attributes
+    ----------
+    spec
+        The spec itself.
+    predicate
+        What has to be true besides, with every column and type known; None if nothing has.
+    nulls_equal
+        Whether null equals null.
+    """
+
+    spec: Equi
+    predicate: Node | None
+    nulls_equal: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equi:
+    """What an equality join means, without a word about where or how it runs.
+
+    A left and a right row match if their keys are equal, and ``where`` is true of them. NaN equals NaN as in Spark, and
+    -0.0 equals 0.0; a null equals nothing unless ``nulls_equal`` says so.
+
+    Parameters
+    ----------
+    on
+        The key: a column of both tables, or several. Or ``left_on`` and ``right_on`` where the names differ.
+    how
+        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
+        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+    where
+        A condition besides, over columns of the two tables, ``l.…`` and ``r.…``, in Spark's SQL.
+    nulls_equal
+        Whether a null equals a null.
+    coalesce
+        Whether to leave out the right key, which equals the left one. In rows without a left match, its values then
+        stand in the left key. Without, both are shown.
+    suffix
+        Added to the name of a right column that the left table has too.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense for any tables.
+
+    Examples
+    --------
+    >>> spec = Equi(left_on="id", right_on="buyer_id", how="left", where="r.price > l.least")
+    >>> Equi.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    on: str | Sequence[str] | None = None
+    left_on: str | Sequence[str] | None = None
+    right_on: str | Sequence[str] | None = None
+    how: How = "inner"
+    where: str | None = None
+    nulls_equal: bool = False
+    coalesce: bool = True
+    suffix: str = "_right"
+
+    def __post_init__(self) -> None:
+        if not self.on_pairs():
+            raise SpecError(
+                "An equality join needs a key: pass on= with a column of both tables, or left_on= and right_on=. "
+                "For a condition without a key there is join_where(…)."
+            )
+        check_choice("how", self.how, get_args(How))
+        if self.where is not None and not isinstance(self.where, str):
+            raise SpecError(
+                f"where={self.where!r} ({type(self.where).__name__}) is not SQL. Expected a string such as "
+                '"l.price < r.limit".'
+            )
+        for argument in ("nulls_equal", "coalesce"):
+            value = getattr(self, argument)
+            if not isinstance(value, bool):
+                raise SpecError(f"{argument}={value!r} is not a truth value. Expected True or False.")
+        check_suffix(self.suffix)
+        freeze_names(self, "on", "left_on", "right_on")
+
+    def on_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of left and right key columns."""
+        return pair_names("on", self.on, self.left_on, self.right_on)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        return to_plain(self, "equi")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Equi:
+        """Return the spec that `to_dict` described.
+
+        Raises
+        ------
+        SpecError
+            If the kind is another, or an argument is unknown.
+        """
+        return from_plain(cls, "equi", values)
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui:
+        """Check the spec against two schemas, and work out all that follows from them.
+
+        Parameters
+        ----------
+        left, right
+            The Arrow schemas of the inputs.
+
+        Raises
+        ------
+        SpecError
+            If ``where`` cannot be read, with the place where reading stopped.
+        SchemaError
+            If a column is missing or repeated, types do not compare, or an output name is taken.
+        """
+        pairs = self.on_pairs()
+        left_on = tuple(pair[0] for pair in pairs)
+        right_on = tuple(pair[1] for pair in pairs)
+        check_columns(left, left_on, argument="on" if self.on is not None else "left_on", side="left")
+        check_columns(right, right_on, argument="on" if self.on is not None else "right_on", side="right")
+        check_keys(left, right, left_on, right_on, role="on")
+        return ResolvedEqui(
+            spec=self,
+            how=self.how,
+            left_schema=left,
+            right_schema=right,
+            left_by=left_on,
+            right_by=right_on,
+            predicate=self._predicate(left, right),
+            nulls_equal=self.nulls_equal,
+            output=output_columns(left, right, how=self.how, equal=pairs if self.coalesce else (), suffix=self.suffix),
+        )
+
+    def _predicate(self, left: pa.Schema, right: pa.Schema) -> Node | None:
+        if self.where is None:
+            return None
+        # The parser is slow to import, and not every join needs it.
+        from juncture.predicate.parse import parse
+
+        return parse(self.where, left, right)
