@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -108,8 +109,8 @@ def number_tables(draw: st.DrawFn) -> tuple[pa.Table, pa.Table]:
     return left, right
 
 
-def numeric_spec(kind: str, functions: list[str]) -> Spec:
-    agg = dict.fromkeys(NUMBERS, functions)
+def numeric_spec(kind: str, columns: Iterable[str], functions: list[str]) -> Spec:
+    agg = dict.fromkeys(columns, functions)
     if kind == "range":
         return Range(left_on="s", right_on="s", by="k", lower=-2, upper=1, agg=agg)
     return Overlap(left_interval=("s", "e"), right_interval=("s", "e"), by="k", closed="both", agg=agg)
@@ -118,15 +119,31 @@ def numeric_spec(kind: str, functions: list[str]) -> Spec:
 @pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
 @given(tables=number_tables())
 def test_sums_and_what_is_made_of_them(kind, algorithm, tables):
-    spec = numeric_spec(kind, FUNCTIONS)
+    spec = numeric_spec(kind, NUMBERS, FUNCTIONS)
     check(join_in_process(spec, *tables, algorithm), defined_rows(spec, *tables))
 
 
 @pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
 @given(tables=number_tables())
 def test_large_values_elsewhere_do_not_show_in_a_standard_deviation(kind, algorithm, tables):
-    spec = numeric_spec(kind, ["std"])
+    spec = numeric_spec(kind, NUMBERS, ["std"])
     check(join_in_process(spec, *tables, algorithm), defined_rows(spec, *tables))
+
+
+SQUARES_BEYOND_FLOATS = [1e300, -1e300, 1.7e308, -1.7e308, 1.0, 2.0, 3e-200, 5e-200, 0.0, None]
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), AGGREGATED)
+@given(tables=number_tables(), data=st.data())
+def test_a_standard_deviation_is_a_float_where_its_square_is_none(kind, algorithm, tables, data):
+    left, right = tables
+    size = right.num_rows
+    wide = data.draw(st.lists(st.sampled_from(SQUARES_BEYOND_FLOATS), min_size=size, max_size=size))
+    right = right.select(["s", "e", "k"]).append_column("w", pa.array(wide, pa.float64()))
+    spec = numeric_spec(kind, ["w"], ["std"])
+    answers = [join_in_process(spec, left, right, algorithm), defined_rows(spec, left, right)]
+    for ours, theirs in zip(*(answer["w_std"].to_pylist() for answer in answers), strict=True):
+        assert ours == theirs or math.isclose(ours, theirs, rel_tol=1e-14), (ours, theirs)
 
 
 NEAR = [(spec, condition) for spec, condition in CONDITIONS if isinstance(spec, Range | Overlap)]

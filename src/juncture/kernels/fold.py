@@ -8,6 +8,7 @@ from a tree of blocks of `WINDOW`, of blocks of blocks and so on, as are those o
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from juncture.kernels.compiled import (
 from juncture.kernels.intrinsics import WINDOW
 
 __all__ = [
+    "SPREAD_WORDS",
+    "SUM_WORDS",
+    "WIDE_SPREAD_WORDS",
     "add_greatest_of_pairs",
     "add_greatest_of_spans",
     "add_pair_sums",
@@ -41,6 +45,11 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+
+SUM_WORDS, SPREAD_WORDS, WIDE_SPREAD_WORDS = 2, 5, 6
+"""The words of each kind of total."""
+LEAST_EXPONENT = -10_000
+"""Of a sum of squares that is zero."""
 
 
 @inlined
@@ -136,13 +145,58 @@ def _quotient(high: Any, low: Any, number: Any) -> Any:
 
 
 @inlined
+def _spread(distance: Any, rest: Any, weight: Any) -> Any:
+    """Return the square of a double-double number, times a weight."""
+    spread = distance * distance * weight
+    if not np.isfinite(distance):
+        return np.nan, 0.0
+    if not np.isfinite(spread):
+        return spread, 0.0
+    square, square_rest = _product(distance, distance)
+    square_rest += 2.0 * distance * rest
+    spread, spread_rest = _product(square, weight)
+    return spread, spread_rest + square_rest * weight
+
+
+@inlined
+def _scaled(number: Any, exponent: Any) -> Any:
+    """Return a number times a power of four."""
+    return np.ldexp(number, 2 * exponent)
+
+
+@inlined
+def _add_spread(
+    table: Any, row: Any, distance: Any, rest: Any, weight: Any, high: Any, low: Any, exponent: Any
+) -> None:
+    """Add two spreads to that of a row: of two means at a distance, and one with a power of four of its own."""
+    ours = np.int64(table[row, 5]) if table[row, 3] != 0.0 else np.int64(LEAST_EXPONENT)
+    theirs = np.int64(exponent) if high != 0.0 else np.int64(LEAST_EXPONENT)
+    between = np.int64(LEAST_EXPONENT)
+    if distance != 0.0 and np.isfinite(distance):
+        between = np.int64(math.frexp(distance)[1])
+    most = max(ours, theirs, between)
+    distance, rest = np.ldexp(distance, -most), np.ldexp(rest, -most)
+    spread, spread_rest = _spread(distance, rest, weight)
+    high, low = _sum(
+        _scaled(table[row, 3], ours - most),
+        _scaled(table[row, 4], ours - most),
+        _scaled(high, theirs - most),
+        _scaled(low, theirs - most),
+    )
+    high, low = _sum(high, low, spread, spread_rest)
+    table[row, 3] = high
+    table[row, 4] = low
+    table[row, 5] = most
+
+
+@inlined
 def _include(table: Any, row: Any, other: Any, node: Any) -> None:
     """Add a total to that of a row: a sum of two words, or (count, sum, sum of squared distances from the mean).
 
     The latter are put together as by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
     sample variances" (1979): sums of squares would cancel.
     """
-    if table.shape[1] == 2:
+    if table.shape[1] == SUM_WORDS:
         high, low = _sum(table[row, 0], table[row, 1], other[node, 0], other[node, 1])
         table[row, 0] = high
         table[row, 1] = low
@@ -151,7 +205,7 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
     if theirs == 0:
         return
     if ours == 0:
-        for word in range(5):
+        for word in range(table.shape[1]):
             table[row, word] = other[node, word]
         return
     mean, mean_rest = _quotient(table[row, 1], table[row, 2], ours)
@@ -161,18 +215,14 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
         # No two different means are as close: it is what the divisions leave of equal ones.
         distance, rest = 0.0, 0.0
     weight = ours * theirs / (ours + theirs)
-    spread, spread_rest = distance * distance * weight, 0.0
-    if not np.isfinite(distance):
-        spread = np.nan
-    elif np.isfinite(spread):
-        square, square_rest = _product(distance, distance)
-        square_rest += 2.0 * distance * rest
-        spread, spread_rest = _product(square, weight)
-        spread_rest += square_rest * weight
-    high, low = _sum(table[row, 3], table[row, 4], other[node, 3], other[node, 4])
-    high, low = _sum(high, low, spread, spread_rest)
-    table[row, 3] = high
-    table[row, 4] = low
+    if table.shape[1] == WIDE_SPREAD_WORDS:
+        _add_spread(table, row, distance, rest, weight, other[node, 3], other[node, 4], other[node, 5])
+    else:
+        spread, spread_rest = _spread(distance, rest, weight)
+        high, low = _sum(table[row, 3], table[row, 4], other[node, 3], other[node, 4])
+        high, low = _sum(high, low, spread, spread_rest)
+        table[row, 3] = high
+        table[row, 4] = low
     high, low = _sum(table[row, 1], table[row, 2], other[node, 1], other[node, 2])
     table[row, 0] = ours + theirs
     table[row, 1] = high
@@ -187,7 +237,8 @@ def build_totals(tree: Floats, below: int, above: int, first: int, end: int) -> 
     ----------
     tree
         In and out, ``[node, word]``: all levels one after the other, each padded with zeros to a multiple of `WINDOW`.
-        Two words make a double-double number: a sum. Five are a count, a sum, and a sum of squared distances.
+        `SUM_WORDS` make a double-double number: a sum. `SPREAD_WORDS` are a count, a sum, and a sum of squared
+        distances; `WIDE_SPREAD_WORDS` also the power of four that the latter is to be multiplied by.
     below, above
         Where the level below starts, and this one.
     first, end
@@ -234,7 +285,7 @@ def add_span_totals(first: Codes, end: Codes, tree: Floats, levels: Ints, totals
 @compiled(void(int32s_in, int32s_in, float64_table_in, float64_table))
 def add_pair_totals(rows: Codes, positions: Codes, leaves: Floats, totals: Floats) -> None:
     """Add the numbers at each pair's position to the totals of its row: as `add_span_totals`, pair by pair."""
-    if leaves.shape[1] != 2:
+    if leaves.shape[1] != SUM_WORDS:
         for i in range(len(rows)):
             _include(totals, rows[i], leaves, positions[i])
         return

@@ -35,6 +35,8 @@ Floats = npt.NDArray[np.float64]
 
 _EXPONENT_MOST = 960
 """Of floats that are summed: 2⁶⁴ of these are still a float."""
+_SQUARED_EXPONENT_MOST = 400
+"""Of floats whose differences are squared: all digits of the squares are those of floats."""
 
 
 class Values:
@@ -238,12 +240,17 @@ class _Totals(Fold):
         self._count = _Count(values)
         self._scale = values.domain.scale
         high, low = values.numbers
-        largest = float(np.abs(high[np.isfinite(high)]).max(initial=0.0))
+        finite = np.abs(high[np.isfinite(high) & (high != 0.0)])
+        least, most = (math.frexp(float(size))[1] for size in (finite.min(initial=1.0), finite.max(initial=1.0)))
         # A power of two changes no digit, and keeps what is between from running over where the result may not.
-        self._exponent = 0 if self._function == "std" else max(0, math.frexp(largest)[1] - _EXPONENT_MOST)
+        self._exponent = max(0, most - _EXPONENT_MOST)
         is_spread = self._function == "std"
+        words = kernels.SUM_WORDS
+        if is_spread:
+            has_squares = least > -_SQUARED_EXPONENT_MOST and most < _SQUARED_EXPONENT_MOST
+            words = kernels.SPREAD_WORDS if has_squares else kernels.WIDE_SPREAD_WORDS
         sizes, self._levels = levels_of(len(values))
-        self._tree = np.zeros((int(self._levels[-1]), 5 if is_spread else 2))
+        self._tree = np.zeros((int(self._levels[-1]), words))
         leaves = self._tree[: len(values)]
         if is_spread:
             leaves[:, 0] = 1
@@ -272,6 +279,8 @@ class _Totals(Fold):
         with np.errstate(all="ignore"):
             if self._function == "std":
                 result = np.sqrt((totals[:, 3] + totals[:, 4]) / (number - 1))
+                if totals.shape[1] == kernels.WIDE_SPREAD_WORDS:
+                    result = np.ldexp(result, totals[:, 5].astype(np.int64))
             elif self._function == "mean":
                 result = _quotient(totals[:, 0], totals[:, 1], number)
             else:

@@ -105,13 +105,19 @@ def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
         return _float(total / count)
     if aggregate.function == "std":
         squares = [(cell - total / count) ** 2 for cell in exact]
-        return math.sqrt(_float(sum(squares, Fraction(0)) / (count - 1)))
+        return _root(sum(squares, Fraction(0)) / (count - 1))
     if pat.is_floating(aggregate.type):
         return _float(total)
     if pat.is_decimal(aggregate.type):
         with localcontext(prec=100):
             return Decimal(total.numerator) / Decimal(total.denominator)
     return int(total)
+
+
+def _root(value: Fraction) -> float:
+    """Return the square root of a number that may be beyond all floats itself."""
+    with localcontext(prec=50):
+        return float((Decimal(value.numerator) / Decimal(value.denominator)).sqrt())
 
 
 def _float(value: Fraction) -> float:
