@@ -11,7 +11,8 @@ import pytest
 
 import juncture as jn
 from juncture import reference
-from juncture.spark.extent import extent_of, reachable
+from juncture.local.pruning import extent_of
+from juncture.spark.extent import reachable
 from juncture.spark.files import FileSide
 from juncture.spark.sides import FrameSide
 from support.engines import to_spark
@@ -85,6 +86,16 @@ def test_row_groups_out_of_reach_are_not_read(spark, files, direction, tolerance
     assert ("left out", f"{groups} of 10 row groups of the right side") in plan.details
     assert "row groups of the right side" in plan.explain()
     assert plan.execute().toPandas()["row"].tolist() == [50, 60]
+
+
+@pytest.mark.parametrize(("how", "groups"), [("inner", 6), ("full", 0)])
+def test_row_groups_out_of_reach_of_a_range_join_are_not_read(spark, files, how, groups):
+    # From 45 to 70, which is four row groups.
+    plan = jn.plan(*files, jn.Range(on="on", lower=-5, upper=10, how=how), spark=spark, algorithm="range")
+    assert [text for heading, text in plan.details if heading == "left out"] == (
+        [f"{groups} of 10 row groups of the right side"] if groups else []
+    )
+    assert plan.execute().count() == 32 + (100 - 26) * (how == "full")
 
 
 def test_all_row_groups_are_out_of_reach(spark, files):

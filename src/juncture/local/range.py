@@ -18,6 +18,7 @@ from juncture.local.finder import InequalityFinder, Sought, key_codes, run
 from juncture.local.limits import Axis, End, Offset, both, floats
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.payload import Holder, Payload
+from juncture.local.pruning import within_reach
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
@@ -73,8 +74,10 @@ def stream(
     Notes
     -----
     Time O((L + R) log R) and the output. Holds 12 bytes of each right row (48 while it sorts them) and the right
-    columns that the output shows, beside a few batches.
+    columns that the output shows, beside a few batches. Row groups of the right side that no window of constant ends
+    reaches are not read.
     """
+    right = within_reach(join, left, right, threads)
 
     def prepare(
         ranked: bool, holder: Holder | None, pool: Threads, advance: Callable[[int, int], None]

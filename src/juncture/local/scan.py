@@ -10,9 +10,11 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -177,6 +179,14 @@ class ParquetSource(Source):
                 if column.path_in_schema.partition(".")[0] in wanted or column.path_in_schema in wanted:
                     total += column.total_uncompressed_size
         return total
+
+    def only(self, parts: Sequence[int]) -> Self:
+        """Return the same with some of the row groups."""
+        fewer = copy(self)
+        fewer._groups = [self._groups[part] for part in parts]
+        fewer.part_rows = [self.part_rows[part] for part in parts]
+        fewer.__dict__.pop("bounds", None)
+        return fewer
 
     def value_bytes(self, column: str) -> float:
         """Return the encoded bytes of one value of a column, on average: few where it is dictionary-encoded."""

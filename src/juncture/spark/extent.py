@@ -10,32 +10,21 @@ from datetime import datetime, timedelta
 from decimal import Decimal, localcontext
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.local.arrays import plain
-from juncture.local.codes import steps_of
+from juncture.local.pruning import Extent, extent_of, parts_within
 from juncture.spark.files import FileSide
 from juncture.spark.sides import FrameSide, Side
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Domain
 
-__all__ = ["Extent", "extent_of", "reachable"]
-
-Extent = tuple[Any, Any]
-"""The least and the greatest ``on`` of a table, in steps of the join's domain."""
+__all__ = ["reachable", "reachable_files"]
 
 _EPOCH = datetime(1970, 1, 1)
 _BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
-
-
-def extent_of(values: pa.Array, domain: Domain) -> Extent | None:
-    """Return the extent that two values, the least and the greatest, stand for; None if there are none."""
-    steps = steps_of(plain(values), domain)
-    least, greatest = steps[0], steps[-1]
-    return None if least is None or greatest is None else (least, greatest)
 
 
 def reachable(join: ResolvedAsof, left: Extent, right: Side) -> tuple[Side, str]:
@@ -56,9 +45,7 @@ def reachable(join: ResolvedAsof, left: Extent, right: Side) -> tuple[Side, str]
         distance = int(tolerance.constant or 0)
     low, high = join.reach(*left, distance)
     if isinstance(right, FileSide):
-        fewer = _files_within(right, join, low, high)
-        groups, kept = (len(side.footers.part_rows) for side in (right, fewer))
-        return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
+        return _files_within(right, join, low, high)
     assert isinstance(right, FrameSide)
     number = right.schema.names.index(join.right_on)
     data_type = right.spark_schema.fields[number].dataType
@@ -74,15 +61,23 @@ def reachable(join: ResolvedAsof, left: Extent, right: Side) -> tuple[Side, str]
     return narrowed, f"right rows whose {join.right_on} lies beyond the reach of all left rows"
 
 
-def _files_within(side: FileSide, join: ResolvedAsof, low: Any, high: Any) -> FileSide:
-    """Leave out row groups that lie beyond. Those without statistics stay."""
-    kept = []
-    for part in range(len(side.footers.part_rows)):
-        values = side.footers.extent(part, join.right_on)
-        extent = None if values is None else extent_of(values, join.domain)
-        if extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low)):
-            kept.append(part)
-    return side.only(kept)
+def reachable_files(join: ResolvedRange, left: Side, right: Side) -> tuple[Side, str]:
+    """Return the right side of a range join without row groups that no left row reaches, and what is left out.
+
+    Both sides have to be files, whose footers tell without a job.
+    """
+    if not (isinstance(left, FileSide) and isinstance(right, FileSide)) or join.how in ("right", "full"):
+        return right, ""
+    ends = left.ends(join.left_on)
+    extent = None if ends is None else extent_of(ends, join.domain)
+    return (right, "") if extent is None else _files_within(right, join, *join.reach(*extent))
+
+
+def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, high: Any) -> tuple[FileSide, str]:
+    """Leave out row groups that lie beyond limits, and say so. Those without statistics stay."""
+    fewer = side.only(parts_within(side.footers, join.right_on, join.domain, low, high))
+    groups, kept = (len(each.footers.part_rows) for each in (side, fewer))
+    return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
 
 
 def _not_below(on: Column, low: Any, data_type: st.DataType, domain: Domain) -> Column | None:

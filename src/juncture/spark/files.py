@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,14 +33,6 @@ class _Footers(ParquetSource):
         """Return each row group as a unit of its own; where there is none, a file without any."""
         units = [Unit(_uri(*self._files[group.file]), (group.number,)) for group in self._groups]
         return units or [Unit(_uri(*self._files[0]), ())]
-
-    def only(self, parts: Sequence[int]) -> _Footers:
-        """Return the same with some of the row groups."""
-        fewer = copy(self)
-        fewer._groups = [self._groups[part] for part in parts]
-        fewer.part_rows = [self.part_rows[part] for part in parts]
-        fewer.__dict__.pop("bounds", None)
-        return fewer
 
 
 def _uri(path: str, filesystem: pa.fs.FileSystem) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, estimated_pairs
 from juncture.spark.bucket import join_bucket
+from juncture.spark.extent import reachable_files
 from juncture.spark.files import FileSide
 from juncture.spark.near import join_range, join_whole_left, join_whole_right
 from juncture.spark.near_choice import Known, choose_near
@@ -84,6 +85,10 @@ class NearPlanning:
     def __init__(
         self, kind: Kind, join: Resolved, left: Side, right: Side, given: Stats | None, resources: Resources, lazy: bool
     ) -> None:
+        left_out = ""
+        if isinstance(join, ResolvedRange):
+            right, left_out = reachable_files(join, left, right)
+        self._left_out = (("left out", left_out),) if left_out else ()
         self._join, self._left, self._right = join, left, right
         self._resources, self._lazy = resources, lazy
         self._places = kind.places(join)
@@ -109,7 +114,8 @@ class NearPlanning:
             self.survey.count()
             self._look(algorithm)
         choice = choose_near(self._known(), algorithm)
-        return choice, self._build(choice.algorithm)
+        built = self._build(choice.algorithm)
+        return choice, replace(built, details=(*self._left_out, *built.details))
 
     def _look(self, algorithm: str) -> None:
         """Choose bins, and estimate how many pairs match, where that can make a difference."""

@@ -16,8 +16,8 @@ import pyarrow.types as pat
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.local.pruning import extent_of
 from juncture.planner.stats import SideStats, Stats
-from juncture.spark.extent import extent_of
 from juncture.spark.files import FileSide
 from juncture.spark.partition import Sample
 from juncture.spark.sides import FrameSide, Side

@@ -82,6 +82,21 @@ class ResolvedRange(Resolved):
     aggregates: tuple[Aggregate, ...]
     tie_columns: tuple[str, ...]
 
+    def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
+        """Return the least and the greatest right ``on`` that left rows may match; None where no constant limits it.
+
+        Parameters
+        ----------
+        first, last
+            The least and the greatest ``on`` of the left rows, in steps of the domain.
+        """
+        low, high = (
+            None if bound is None or bound.constant is None else end + bound.constant
+            for end, bound in ((first, self.lower), (last, self.upper))
+        )
+        # The difference of two infinities is no limit.
+        return (None if low is None or low != low else low), (None if high is None or high != high else high)
+
     @property
     def output_schema(self) -> pa.Schema:
         """The schema of the output: columns of the inputs with their types, then the aggregates."""

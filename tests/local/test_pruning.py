@@ -1,0 +1,107 @@
+"""Row groups of the right side that no left row reaches are not read, and no answer is another for it."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture.local import range as ranges
+from juncture.local.scan import ParquetSource, TableSource
+from support.kinds import defined_rows
+from support.tables import difference
+
+
+class Watched(ParquetSource):
+    """Files that keep note of the row groups that are read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__([path])
+        self.read_groups: set[int] = set()
+
+    def read(self, part: int, *arguments: Any) -> Any:
+        self.read_groups.add(self._groups[part].number)
+        return super().read(part, *arguments)
+
+
+INTS = pa.int64()
+TIMES = pa.timestamp("ms")
+# Row groups hold 0-9, 10-19, 20-29, 30-39, 40-49 and 50-59; the left rows are at 35 and 36, and at null.
+CASES = [
+    (INTS, {"lower": 0, "upper": 2}, {3}),
+    (INTS, {"lower": -5, "upper": -5}, {3}),
+    (INTS, {"lower": -6, "upper": -6}, {2, 3}),
+    (INTS, {"lower": 10, "upper": 20}, {4, 5}),
+    (INTS, {"upper": -20}, {0, 1}),
+    (INTS, {"lower": 14}, {4, 5}),
+    (INTS, {"lower": 100}, set()),
+    (INTS, {"lower": -(2**70), "upper": -30}, {0}),
+    (INTS, {"lower": "limit", "upper": 0}, {0, 1, 2, 3}),
+    (INTS, {"lower": "limit", "upper": "limit"}, {0, 1, 2, 3, 4, 5}),
+    (INTS, {"lower": -1, "upper": 1, "how": "left"}, {3}),
+    (INTS, {"lower": -1, "upper": 1, "how": "anti"}, {3}),
+    (INTS, {"lower": -1, "upper": 1, "how": "full"}, {0, 1, 2, 3, 4, 5}),
+    (INTS, {"lower": -1, "upper": 1, "agg": {"v": ["sum", "last"], "*": "count"}}, {3}),
+    (pa.float64(), {"lower": -6.5, "upper": 3.5}, {2, 3}),
+    (pa.float64(), {"lower": -math.inf, "upper": -20.0}, {0, 1}),
+    (pa.date32(), {"lower": timedelta(days=5), "upper": "10d"}, {4}),
+    (TIMES, {"lower": "-16ms", "upper": "-15500us"}, {1, 2}),
+]
+
+
+@pytest.mark.parametrize("rows_from", ["table", "file"])
+@pytest.mark.parametrize(("data_type", "arguments", "groups"), CASES)
+def test_row_groups_that_cannot_match_are_not_read(tmp_path, data_type, arguments, groups, rows_from):
+    kind = pa.int32() if data_type == pa.date32() else INTS
+    numbers = pa.array(range(60), kind).cast(data_type)
+    right = pa.table({"on": numbers, "v": range(60)})
+    pq.write_table(right, tmp_path / "right.parquet", row_group_size=10)
+    left = pa.table({"on": pa.array([35, None, 36], kind).cast(data_type), "limit": [-3, -8, -1]})
+    pq.write_table(left, tmp_path / "left.parquet")
+    spec = jn.Range(on="on", **arguments)
+    source = Watched(str(tmp_path / "right.parquet"))
+    ours = TableSource(left) if rows_from == "table" else ParquetSource([str(tmp_path / "left.parquet")])
+    join = spec.resolve(left.schema, right.schema)
+    answer = pa.Table.from_batches(ranges.stream(join, ours, source), join.output_schema)
+    assert source.read_groups == groups
+    assert difference(answer, defined_rows(spec, left, right), ordered=True) is None
+
+
+def test_nothing_is_read_where_no_left_row_can_match(tmp_path):
+    right = pa.table({"on": [1.0, 2.0]})
+    pq.write_table(right, tmp_path / "right.parquet")
+    for values in ([], [None], [math.nan, None]):
+        left = pa.table({"on": pa.array(values, pa.float64())})
+        source = Watched(str(tmp_path / "right.parquet"))
+        join = jn.Range(on="on", lower=0, how="left").resolve(left.schema, right.schema)
+        answer = pa.Table.from_batches(ranges.stream(join, TableSource(left), source), join.output_schema)
+        assert answer.num_rows == len(values)
+        assert source.read_groups == set()
+
+
+def test_nan_does_not_hide_the_other_values(tmp_path):
+    left = pa.table({"on": [math.nan, 5.0, math.nan]})
+    right = pa.table({"on": [math.nan, 1.0, 5.0, 9.0]})
+    pq.write_table(right, tmp_path / "right.parquet", row_group_size=1)
+    source = Watched(str(tmp_path / "right.parquet"))
+    join = jn.Range(on="on", lower=-1, upper=1).resolve(left.schema, right.schema)
+    answer = pa.Table.from_batches(ranges.stream(join, TableSource(left), source), join.output_schema)
+    assert answer.to_pylist() == [{"on": 5.0, "on_right": 5.0}]
+    # Of a row group of NaN alone nothing is known.
+    assert source.read_groups == {0, 2}
+
+
+def test_without_statistics_all_is_read(tmp_path):
+    right = pa.table({"on": range(20)})
+    pq.write_table(right, tmp_path / "right.parquet", row_group_size=10, write_statistics=False)
+    source = Watched(str(tmp_path / "right.parquet"))
+    left = pa.table({"on": [15]})
+    join = jn.Range(on="on", lower=0, upper=0).resolve(left.schema, right.schema)
+    answer = pa.Table.from_batches(ranges.stream(join, TableSource(left), source), join.output_schema)
+    assert answer.to_pylist() == [{"on": 15, "on_right": 15}]
+    assert source.read_groups == {0, 1}
