@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from juncture import reference
 from juncture.errors import DataError, PlanError
-from juncture.local import blocks, overlap, pairs, scan, stream, where
-from juncture.local import range as ranges
-from juncture.local.scan import TableSource
+from juncture.local import blocks, pairs, scan, stream
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
+from support.engines import join_in_process
+from support.kinds import defined_rows
 from support.tables import difference, write_table
 
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
@@ -99,20 +98,19 @@ def keys(data, rows, *, coded):
     return array.dictionary_encode() if coded else array
 
 
-def check(spec, module, expected, left, right, data):
+def check(spec, algorithms, left, right, data):
     """Compare each algorithm with the reference."""
-    join = spec.resolve(left.schema, right.schema)
-    algorithm = data.draw(st.sampled_from({ranges: ["sorted", "nested"], overlap: ["tree", "nested"]}[module]))
+    algorithm = data.draw(st.sampled_from(algorithms))
     options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
     options["payload_bytes"] = data.draw(st.sampled_from([None, 0]))
     shown = f"{spec}\n{write_table(left)}\n\n{write_table(right)}"
     try:
-        answer = expected(join, left, right)
+        answer = defined_rows(spec, left, right)
     except DataError:
         with pytest.raises(DataError):
-            module.join(join, TableSource(left), TableSource(right), **options)
+            join_in_process(spec, left, right, **options)
         return
-    problem = difference(module.join(join, TableSource(left), TableSource(right), **options), answer, ordered=True)
+    problem = difference(join_in_process(spec, left, right, **options), answer, ordered=True)
     assert problem is None, f"{problem}\n{shown}"
 
 
@@ -147,7 +145,7 @@ def test_ranges(pieces, kind, data):
         left_on="ts", right_on="at", by=data.draw(st.sampled_from([None, "k"])), lower=lower, upper=upper,
         how=data.draw(st.sampled_from(HOWS)), closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
     )  # fmt: skip
-    check(spec, ranges, reference.range_join, left, right, data)
+    check(spec, ["sorted", "nested"], left, right, data)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
@@ -178,7 +176,7 @@ def test_overlaps(pieces, kind, data):
         by=data.draw(st.sampled_from([None, "k"])), how=data.draw(st.sampled_from(HOWS)),
         closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
     )  # fmt: skip
-    check(spec, overlap, reference.overlap_join, left, right, data)
+    check(spec, ["tree", "nested"], left, right, data)
 
 
 PREDICATES = [
@@ -244,17 +242,16 @@ def test_predicates(pieces, predicate, data):
         predicate, by=data.draw(st.sampled_from([None, None, "k"])), how=data.draw(st.sampled_from(HOWS)),
         allow_cross=True,
     )  # fmt: skip
-    join = spec.resolve(left.schema, right.schema)
     algorithm = data.draw(st.sampled_from(["auto", "auto", "sorted", "tree", "blocks", "nested"]))
     options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
     options["payload_bytes"] = data.draw(st.sampled_from([None, 0]))
     try:
-        answer = where.join(join, TableSource(left), TableSource(right), **options)
+        answer = join_in_process(spec, left, right, **options)
     except PlanError:
         assert algorithm in ("tree", "blocks")
         return
     # Cut to pieces, the matches of one left row are in right order only piece by piece.
-    expected = reference.where_join(join, left, right)
+    expected = defined_rows(spec, left, right)
     problem = difference(answer, expected, ordered=pairs.PAIRS_MOST > 3)
     assert problem is None, f"{algorithm} {spec}\n{problem}"
     if spec.how not in ("right", "full"):
@@ -307,20 +304,18 @@ def test_aggregates(pieces, kind, case, data):
     agg = {"v": data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=4, unique=True)), "*": "count"}
     shared = {"by": "k", "agg": agg, "how": data.draw(st.sampled_from(["left", "inner"]))}
     if kind == "range":
-        spec, module, expected = Range(on="s", lower=-2, upper=3, **shared), ranges, reference.range_join
-        algorithms = ["sorted", "sorted", "nested"]
+        spec, algorithms = Range(on="s", lower=-2, upper=3, **shared), ["sorted", "sorted", "nested"]
     else:
         spec = Overlap(left_interval=("s", "e"), right_interval=("s", "e"), **shared)
-        module, expected, algorithms = overlap, reference.overlap_join, ["tree", "tree", "nested"]
-    join = spec.resolve(left.schema, right.schema)
+        algorithms = ["tree", "tree", "nested"]
     options = {"algorithm": data.draw(st.sampled_from(algorithms)), "threads": data.draw(st.integers(1, 2))}
     try:
-        answer = expected(join, left, right)
+        answer = defined_rows(spec, left, right)
     except DataError:
         with pytest.raises(DataError, match="cannot hold"):
-            module.join(join, TableSource(left), TableSource(right), **options)
+            join_in_process(spec, left, right, **options)
         return
-    found = module.join(join, TableSource(left), TableSource(right), **options)
+    found = join_in_process(spec, left, right, **options)
     assert found.schema == answer.schema
     for name in found.schema.names:
         ours, theirs = found[name].to_pylist(), answer[name].to_pylist()

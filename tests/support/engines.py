@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 import juncture as jn
+from juncture.planner.choose import choose
+from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import Asof, ResolvedAsof
-from support.kinds import Spec, kind_of
+from support.kinds import Spec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,13 +84,15 @@ def run_in_process(spec: Spec, left: object, right: object, algorithm: str) -> p
     return jn.plan(left, right, spec, algorithm=algorithm).execute()
 
 
-def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
-    """Join two tables by the engine itself, without a plan."""
+def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str, **options: Any) -> pa.Table:
+    """Join two tables by the engine itself, without a plan; ``"auto"`` is what is chosen for tables of unknown size."""
+    from juncture.local.kinds import KINDS, question
     from juncture.local.scan import TableSource
 
-    module = import_module(f"juncture.local.{kind_of(spec)}")
     join = spec.resolve(left.schema, right.schema)
-    return module.join(join, TableSource(left), TableSource(right), algorithm=algorithm)
+    algorithm = choose(question(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
+    batches = KINDS[type(spec)].stream(join, TableSource(left), TableSource(right), algorithm=algorithm, **options)
+    return pa.Table.from_batches(batches, join.output_schema)
 
 
 def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -6,7 +6,7 @@ from typing import Any
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.inputs import choose_engine
-from juncture.planner.choose import check_algorithm
+from juncture.planner.choose import KINDS, check_algorithm
 from juncture.planner.plan import Plan
 from juncture.planner.stats import Stats
 from juncture.spec.asof import Asof
@@ -17,14 +17,6 @@ from juncture.spec.where import Where
 __all__ = ["Spec", "plan", "refuse_unknown"]
 
 Spec = Asof | Range | Overlap | Where
-
-_PLANNERS: dict[type, str] = {
-    Asof: "plan_asof",
-    Range: "plan_range",
-    Overlap: "plan_overlap",
-    Where: "plan_where",
-}
-"""The function of each engine's `plan` module that plans a kind of join."""
 
 
 def plan(
@@ -65,23 +57,18 @@ def plan(
     >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
     {'ts': [1, 2]}
     """
-    if type(spec) not in _PLANNERS:
-        known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in _PLANNERS)
+    if type(spec) not in KINDS:
+        known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in KINDS)
         raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.")
     engine = choose_engine(left, right, spark)
     check_algorithm(spec, algorithm, engine)
-    name = _PLANNERS[type(spec)]
     if engine == "spark":
         from juncture.spark import plan as on_spark
 
-        planned: Plan = getattr(on_spark, name)(
-            spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats
-        )
-    else:
-        from juncture.local import plan as in_process
+        return on_spark.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
+    from juncture.local import plan as in_process
 
-        planned = getattr(in_process, name)(spec, left, right, algorithm=algorithm, stats=stats)
-    return planned
+    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats)
 
 
 def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from juncture.planner.plan import Progress
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.schema import Side, plain_type
 
-__all__ = ["OverlapAlgorithm", "join", "prepared", "stream"]
+__all__ = ["OverlapAlgorithm", "prepared", "stream"]
 
 OverlapAlgorithm = Literal["tree", "nested"]
 Ints = npt.NDArray[np.int64]
@@ -79,11 +79,6 @@ def stream(
     )  # fmt: skip
 
 
-def join(join: ResolvedOverlap, left: Source, right: Source, **options: object) -> pa.Table:
-    """Return the joined table: the batches of `stream`, whose parameters and errors these are."""
-    return pa.Table.from_batches(stream(join, left, right, **options), join.output_schema)  # type: ignore[arg-type]
-
-
 def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool) -> Prepare:
     """Return what checks the intervals and reads the right side."""
 
@@ -101,15 +96,14 @@ def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
                 valid = both(valid, starts < ends)
             return Coded(keys, starts, ends, valid)
 
-        start, end = join.right_interval
-        columns = [name for name in dict.fromkeys((start, end, *join.right_by)) if name is not None]
         ordered = read_ordered(
-            right, columns, join.right_by, code, key_codes(join), threads,
-            has_tree=end is not None, order_ties=tie_orderer(join, right, threads), holder=holder, progress=advance,
+            right, join.compared("right"), join.right_by, code, key_codes(join), threads,
+            has_tree=join.right_interval[1] is not None, order_ties=tie_orderer(join, right, threads),
+            holder=holder, progress=advance,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,
-            [name for name in (*join.left_interval, *join.left_by) if name is not None],
+            join.compared("left"),
             join.left_by,
             lambda batch: _sought(join, axis, batch),
             nested=nested,

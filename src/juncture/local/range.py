@@ -26,7 +26,7 @@ from juncture.planner.plan import Progress
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.schema import plain_type
 
-__all__ = ["RangeAlgorithm", "join", "stream"]
+__all__ = ["RangeAlgorithm", "stream"]
 
 RangeAlgorithm = Literal["sorted", "nested"]
 Ints = npt.NDArray[np.int64]
@@ -89,15 +89,13 @@ def stream(
             on, valid = axis.encode(batch.column(join.right_on))
             return Coded([batch.column(name) for name in join.right_by], on, valid=valid)
 
-        columns = list(dict.fromkeys((join.right_on, *join.right_by)))
         ordered = read_ordered(
-            right, columns, join.right_by, code, keys, pool,
+            right, join.compared("right"), join.right_by, code, keys, pool,
             order_ties=tie_orderer(join, right, pool), holder=holder, progress=advance,
         )  # fmt: skip
-        bounds = [bound.column for bound in (join.lower, join.upper) if bound is not None and bound.column is not None]
         return lambda _payload: InequalityFinder(
             ordered,
-            [join.left_on, *join.left_by, *bounds],
+            join.compared("left"),
             join.left_by,
             lambda batch: _sought(join, axis, batch),
             nested=algorithm == "nested",
@@ -108,11 +106,6 @@ def stream(
         checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
         threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
     )  # fmt: skip
-
-
-def join(join: ResolvedRange, left: Source, right: Source, **options: object) -> pa.Table:
-    """Return the joined table: the batches of `stream`, whose parameters and errors these are."""
-    return pa.Table.from_batches(stream(join, left, right, **options), join.output_schema)  # type: ignore[arg-type]
 
 
 def axis_of(join: ResolvedRange, right: Source, *, ranked: bool) -> Axis:

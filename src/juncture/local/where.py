@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.errors import PlanError
 from juncture.local.arrays import Mask
 from juncture.local.blocks import BlockFinder
 from juncture.local.conditions import Equality, Line, equalities_of, limits_of, line_of, sorting_line
@@ -26,12 +25,13 @@ from juncture.local.spill import SpillFolder
 from juncture.local.stream import taken
 from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.planner.question import Offer
 from juncture.predicate.evaluate import evaluate, matches
 from juncture.predicate.nodes import columns, sides
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 
-__all__ = ["Conditions", "WhereAlgorithm", "check_serves", "join", "refusal", "stream"]
+__all__ = ["Conditions", "WhereAlgorithm", "stream"]
 
 WhereAlgorithm = Literal["sorted", "tree", "blocks", "nested"]
 Codes = npt.NDArray[np.int32]
@@ -78,11 +78,13 @@ class Conditions:
         return cls(join, tuple(equalities), first, second, exact)
 
     @property
-    def algorithm(self) -> WhereAlgorithm:
-        """The algorithm that makes the most of them."""
-        if self.second is not None:
-            return "tree"
-        return "sorted" if self.first is not None or self.equalities or self.join.left_by else "blocks"
+    def offer(self) -> Offer:
+        """What they are in the planner's terms."""
+        return Offer(
+            has_keys=bool(self.equalities or self.join.left_by),
+            limited=sum(line is not None for line in (self.first, self.second)),
+            is_bounded=self.first is not None and self.first.is_band,
+        )
 
     def only_first(self) -> Conditions:
         """Return the conditions without the second right expression."""
@@ -111,11 +113,6 @@ class Conditions:
             node = equality.left if side == "left" else equality.right
             found += equality.columns(evaluate(node, **{side: batch}))
         return found
-
-    def columns(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that the join looks at."""
-        read = [each.name for each in columns(self.join.predicate) if each.side == side]
-        return tuple(dict.fromkeys((*(self.join.left_by if side == "left" else self.join.right_by), *read)))
 
     def passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
         """Return which rows of a side pass the predicate's conditions on that side alone; None for all."""
@@ -157,7 +154,7 @@ def stream(
     left: Source,
     right: Source,
     *,
-    algorithm: WhereAlgorithm | Literal["auto"] = "auto",
+    algorithm: WhereAlgorithm,
     threads: int | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
@@ -173,13 +170,13 @@ def stream(
         As for a range join (`juncture.local.range.stream`).
     algorithm
         ``"sorted"`` sorts the right side by its equal expressions and one that is limited; ``"tree"`` makes use of a
-        second one; ``"blocks"`` rules out pairs of blocks by the bounds of their columns; ``"nested"`` compares all
-        pairs, to compare with; ``"auto"`` takes what makes the most of the predicate.
+        second one; ``"blocks"``, where there are no ``by`` columns, rules out pairs of blocks by the bounds of their
+        columns; ``"nested"`` compares all pairs, to compare with.
 
     Raises
     ------
     PlanError
-        If the algorithm cannot serve, or the right side has too many rows.
+        If the right side has too many rows.
     DataError, StateError
         As for a range join.
 
@@ -189,45 +186,16 @@ def stream(
     each right row (57 while it sorts them), and the right columns that the output shows or the predicate reads.
     """
     conditions = Conditions.of(join)
-    algorithm = conditions.algorithm if algorithm == "auto" else algorithm
-    check_serves(conditions, algorithm)
     if algorithm in ("blocks", "nested"):
         conditions = conditions.none()
     elif algorithm == "sorted":
         conditions = conditions.only_first()
     prepare = _prepared(conditions, right, blocks=algorithm == "blocks", nested=algorithm == "nested")
-    checked = () if conditions.exact else conditions.columns("right")
+    checked = () if conditions.exact else join.compared("right")
     return run(
         join, left, right, prepare,
         checked=checked, threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
     )  # fmt: skip
-
-
-def join(join: ResolvedWhere, left: Source, right: Source, **options: object) -> pa.Table:
-    """Return the joined table: the batches of `stream`, whose parameters and errors these are."""
-    return pa.Table.from_batches(stream(join, left, right, **options), join.output_schema)  # type: ignore[arg-type]
-
-
-def refusal(conditions: Conditions, algorithm: str) -> str | None:
-    """Return why an algorithm cannot serve, or None."""
-    if algorithm == "tree" and conditions.second is None:
-        return "it needs inequalities on two different right expressions, and the predicate has fewer."
-    if algorithm == "blocks" and conditions.join.left_by:
-        return "it cannot bring equal by= columns together."
-    return None
-
-
-def check_serves(conditions: Conditions, algorithm: str) -> None:
-    """Refuse an algorithm that cannot serve.
-
-    Raises
-    ------
-    PlanError
-        With the reason.
-    """
-    why = refusal(conditions, algorithm)
-    if why is not None:
-        raise PlanError(f"algorithm={algorithm!r} cannot run this join: {why} Pass algorithm='auto'.")
 
 
 def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bool) -> Prepare:
@@ -239,7 +207,7 @@ def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bo
     ) -> Callable[[Payload], Finder]:
         used = _by_rank(conditions, right) if ranked else conditions
         ordered = read_ordered(
-            right, used.columns("right"), used.join.right_by, used.coded, used.key_codes, threads,
+            right, used.join.compared("right"), used.join.right_by, used.coded, used.key_codes, threads,
             has_tree=used.second is not None, holder=holder, progress=advance,
         )  # fmt: skip
 
@@ -261,10 +229,10 @@ def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bo
                 return holds
 
             if blocks:
-                return BlockFinder(node, ordered, payload, used.columns("left"), check)
+                return BlockFinder(node, ordered, payload, used.join.compared("left"), check)
             return InequalityFinder(
                 ordered,
-                used.columns("left"),
+                used.join.compared("left"),
                 used.join.left_by,
                 used.sought,
                 by_row=True,

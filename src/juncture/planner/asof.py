@@ -7,13 +7,10 @@ from juncture.planner.question import Kind, Question
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.duration import format_duration
 
-__all__ = ["ASOF", "ASSUMED_ROWS", "BROADCAST_BYTES_MAX"]
+__all__ = ["ASOF", "BROADCAST_BYTES_MAX"]
 
 BROADCAST_BYTES_MAX = 64 * 1024 * 1024
 """The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
-
-ASSUMED_ROWS = 100_000_000
-"""Rows of a side that nobody has counted: large, so that it is not shipped anywhere by mistake."""
 
 
 def _spec(question: Question) -> Asof:
@@ -94,8 +91,8 @@ def _cost_s(question: Question, algorithm: str) -> float | None:
     shares = [side.hottest_share for side in (left, right) if side.hottest_share is not None]
     return formula(
         Work(
-            left_rows=left.rows if left.rows is not None else ASSUMED_ROWS,
-            right_rows=right.rows if right.rows is not None else ASSUMED_ROWS,
+            left_rows=question.left_rows,
+            right_rows=question.right_rows,
             hottest_share=max(shares, default=0.0) if question.join.left_by else 1.0,
             direct=question.direct,
             resources=question.resources,

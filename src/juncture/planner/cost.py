@@ -39,6 +39,10 @@ class Constants:
         In-process, bring a left row into order, and give it out again.
     probe_ns, merge_ns
         In-process, find the place of a right row; sort it and walk past it.
+    arrange_ns
+        In-process, sort a right row by a limited expression, or find the span of a left one.
+    found_ns, blocked_ns, compared_ns
+        In-process, look at a pair of rows: in a span, in a pair of blocks, among all pairs.
     """
 
     scan_ns: float = 100
@@ -54,6 +58,10 @@ class Constants:
     order_ns: float = 360
     probe_ns: float = 90
     merge_ns: float = 220
+    arrange_ns: float = 150
+    found_ns: float = 30
+    blocked_ns: float = 50
+    compared_ns: float = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +72,19 @@ class Work:
     ----------
     left_rows, right_rows
         Rows of each side.
-    hottest_share
-        Share of all rows that have the most frequent key: 1 where there is no key.
-    direct
-        Whether the tasks read the inputs themselves.
     resources
         Cores and memory.
+    direct
+        Whether the tasks read the inputs themselves.
+    hottest_share
+        Share of all rows that have the most frequent key: 1 where there is no key.
     """
 
     left_rows: int
     right_rows: int
-    hottest_share: float
-    direct: bool
     resources: Resources
+    direct: bool = False
+    hottest_share: float = 0.0
     constants: Constants = Constants()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind, Question
 from juncture.predicate.sql import to_sql
 from juncture.spec.duration import format_duration
@@ -22,14 +23,18 @@ _SPARK = {
 _NESTED = "compare all pairs"
 
 
-def _cost_s(question: Question, algorithm: str) -> float | None:
-    """Return what an algorithm takes in-process, matches left aside; on Spark the engine knows more of the rows."""
-    left, right = question.stats.left.rows, question.stats.right.rows
-    if question.engine != "local" or left is None or right is None:
-        return None
-    return (
-        (left * right if algorithm in ("nested", "blocks") else 150 * (left + right)) / question.resources.cores / 1e9
-    )
+def _tree_needs_two(question: Question, algorithm: str) -> str | None:
+    """Refuse a tree of a second expression where only one is limited, as in ``l.a < r.b``."""
+    if question.engine == "local" and algorithm == "tree" and question.offer.limited < 2:
+        return "it needs inequalities on two different right expressions, and the predicate has fewer."
+    return None
+
+
+def _blocks_have_no_keys(question: Question, algorithm: str) -> str | None:
+    """Refuse blocks where ``by="k"`` has to be equal, which is no part of the predicate that they are judged by."""
+    if algorithm == "blocks" and question.join.left_by:
+        return "it cannot bring equal by= columns together."
+    return None
 
 
 def _range(join: ResolvedRange) -> str:
@@ -90,7 +95,7 @@ RANGE = Kind(
         "spark": _SPARK,
     },
     rules=(),
-    cost_s=_cost_s,
+    cost_s=near_cost_s,
     meaning=_range,
 )
 """Range joins."""
@@ -103,7 +108,7 @@ OVERLAP = Kind(
         "spark": _SPARK,
     },
     rules=(),
-    cost_s=_cost_s,
+    cost_s=near_cost_s,
     meaning=_overlap,
 )
 """Overlap joins."""
@@ -119,8 +124,8 @@ WHERE = Kind(
         },
         "spark": _SPARK | {"sql": "Spark's own join by what is equal, with the rest as a condition"},
     },
-    rules=(),
-    cost_s=_cost_s,
+    rules=(_tree_needs_two, _blocks_have_no_keys),
+    cost_s=near_cost_s,
     meaning=_where,
 )
 """Predicate joins."""

@@ -9,9 +9,31 @@ from typing import Any, Literal
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.resolved import Resolved
 
-__all__ = ["Choice", "Engine", "Kind", "Option", "Question", "Rule"]
+__all__ = ["ASSUMED_ROWS", "Choice", "Engine", "Kind", "Offer", "Option", "Question", "Rule"]
 
 Engine = Literal["local", "spark"]
+
+ASSUMED_ROWS = 100_000_000
+"""Rows of a side that nobody has counted: large, so that it is not shipped anywhere by mistake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What the conditions of a join offer to bring rows together by.
+
+    Attributes
+    ----------
+    has_keys
+        Whether columns or expressions have to be equal.
+    limited
+        How many right expressions are limited by left ones, up to two.
+    is_bounded
+        Whether the first of them is limited on both sides.
+    """
+
+    has_keys: bool = False
+    limited: int = 0
+    is_bounded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +54,8 @@ class Question:
         Whether jobs at build time are forbidden.
     native
         Whether the session has Spark's own as-of join switched on.
+    offer
+        What brings rows together.
     """
 
     join: Resolved
@@ -41,6 +65,17 @@ class Question:
     direct: bool = False
     lazy: bool = False
     native: bool = False
+    offer: Offer = Offer()
+
+    @property
+    def left_rows(self) -> int:
+        """Rows of the left side, assumed where nobody has counted them."""
+        return self.stats.left.rows if self.stats.left.rows is not None else ASSUMED_ROWS
+
+    @property
+    def right_rows(self) -> int:
+        """Rows of the right side, assumed where nobody has counted them."""
+        return self.stats.right.rows if self.stats.right.rows is not None else ASSUMED_ROWS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from juncture.errors import PlanError
-from juncture.planner.asof import ASSUMED_ROWS, BROADCAST_BYTES_MAX
+from juncture.planner.asof import BROADCAST_BYTES_MAX
 from juncture.planner.choose import kind_of
 from juncture.planner.cost import Constants
-from juncture.planner.question import Choice, Option
+from juncture.planner.question import ASSUMED_ROWS, Choice, Option
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.bins import PAIR_NS, Bins
 from juncture.spec.overlap import ResolvedOverlap

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from juncture.planner.report import Distances, MatchReport
-from juncture.spark.plan import plan_asof
+from juncture.spark.plan import plan
 from juncture.spec.asof import Asof, ResolvedAsof
 
 __all__ = ["match_report"]
@@ -101,7 +101,7 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame) -> Data
         direction=join.spec.direction,
         allow_exact_matches=join.spec.allow_exact_matches,
     )
-    joined: DataFrame = plan_asof(spec, _renamed(left, join.left_schema, names), candidates).execute()
+    joined: DataFrame = plan(spec, _renamed(left, join.left_schema, names), candidates).execute()
     return joined
 
 

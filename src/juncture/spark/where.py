@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 
 from juncture.local.conditions import equalities_of
 from juncture.predicate.nodes import Column as Named
-from juncture.predicate.nodes import Node, columns
+from juncture.predicate.nodes import Node
 from juncture.predicate.shape import End
 from juncture.predicate.sql import to_sql
 from juncture.spark.line import DAY_MICROS, Line, micros, ntz_micros
@@ -53,16 +53,11 @@ def where_places(join: ResolvedWhere) -> tuple[Places, Places] | None:
             ),
             equalities=tuple(equalities),
             stretch=stretch,
-            decisive=_decisive(join, side),
+            decisive=join.compared(side),
         )
         for side in ("left", "right")
     )
     return left, right
-
-
-def _decisive(join: ResolvedWhere, side: Side) -> tuple[str, ...]:
-    named = [column.name for column in columns(join.predicate) if column.side == side]
-    return tuple(dict.fromkeys((*(join.left_by if side == "left" else join.right_by), *named)))
 
 
 def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs:
@@ -86,8 +81,8 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
         spans = (
             None if stretch.is_open else Spans(not stretch.is_whole, stretch.are_points, stretch.width, stretch.step_ns)
         )
-    ours = [names["left"][name] for name in _decisive(join, "left")]
-    theirs = [names["right"][name] for name in _decisive(join, "right")]
+    ours = [names["left"][name] for name in join.compared("left")]
+    theirs = [names["right"][name] for name in join.compared("right")]
     return Pairs.of(sides, match, (ours, theirs), spans)
 
 

@@ -16,7 +16,7 @@ from juncture.spec.distance import Distance, check_distance, check_distance_colu
 from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.plain import from_plain, to_plain
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Domain, How, check_columns, check_keys, common_domain, output_columns
+from juncture.spec.schema import Domain, How, Side, check_columns, check_keys, common_domain, output_columns
 
 __all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
 
@@ -67,6 +67,10 @@ class ResolvedAsof(Resolved):
     domain: Domain
     tolerance: Tolerance | None
     tie_columns: tuple[str, ...]
+
+    def compared(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match, ties aside."""
+        return (self.left_on if side == "left" else self.right_on, *super().compared(side))
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.

@@ -17,6 +17,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
     Domain,
     How,
+    Side,
     check_columns,
     check_keys,
     left_columns,
@@ -62,6 +63,11 @@ class ResolvedOverlap(Resolved):
     def output_schema(self) -> pa.Schema:
         """The schema of the output: columns of the inputs with their types, then the aggregates."""
         return pa.schema([*super().output_schema, *(pa.field(each.name, each.type) for each in self.aggregates)])
+
+    def compared(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match."""
+        interval = self.left_interval if side == "left" else self.right_interval
+        return tuple(dict.fromkeys((*(name for name in interval if name is not None), *super().compared(side))))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
     Domain,
     How,
+    Side,
     check_columns,
     check_keys,
     common_domain,
@@ -101,6 +102,12 @@ class ResolvedRange(Resolved):
     def output_schema(self) -> pa.Schema:
         """The schema of the output: columns of the inputs with their types, then the aggregates."""
         return pa.schema([*super().output_schema, *(pa.field(each.name, each.type) for each in self.aggregates)])
+
+    def compared(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match."""
+        bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
+        own = (self.left_on, *bounds) if side == "left" else (self.right_on,)
+        return tuple(dict.fromkeys((*own, *super().compared(side))))
 
 
 @dataclass(frozen=True, kw_only=True)

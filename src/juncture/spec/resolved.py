@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.spec.schema import How, OutputColumn
+from juncture.spec.schema import How, OutputColumn, Side
 
 __all__ = ["Resolved"]
 
@@ -50,3 +50,7 @@ class Resolved:
         fills = {c.filled_from for c in self.output if c.filled_from}
         shown = {c.source for c in self.output if c.side == "right"}
         return tuple(name for name in self.right_schema.names if name in fills | shown)
+
+    def compared(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match."""
+        return self.left_by if side == "left" else self.right_by

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local import asof
-from juncture.local import overlap as local_overlap
-from juncture.local import range as local_range
-from juncture.local import where as local_where
 from juncture.local.columns import gather
+from juncture.local.kinds import KINDS, question
 from juncture.local.scan import Source, TableSource
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
+from juncture.planner.choose import choose
+from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-from juncture.spec.where import ResolvedWhere
 
 __all__ = ["join", "lonely", "match", "stream", "take", "turned"]
 
@@ -68,8 +65,10 @@ def stream(join: Resolved, left: Source, right: Source, spill: SpillFolder, memo
     memory_bytes
         How much of the right columns to hold in memory.
     """
-    kind: Any = {ResolvedRange: local_range, ResolvedOverlap: local_overlap, ResolvedWhere: local_where}[type(join)]
-    for batch in kind.stream(join, left, right, threads=1, spill=spill, payload_bytes=memory_bytes):
+    stats = Stats(left=SideStats(rows=left.num_rows), right=SideStats(rows=right.num_rows))
+    algorithm = choose(question(join, stats, Resources(cores=1, memory_bytes=memory_bytes))).algorithm
+    run = KINDS[type(join.spec)].stream
+    for batch in run(join, left, right, algorithm=algorithm, threads=1, spill=spill, payload_bytes=memory_bytes):
         yield pa.Table.from_batches([batch])
 
 

@@ -1,0 +1,107 @@
+"""The kinds of join that run in-process: what runs each, and what it tells the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from juncture.local import asof, overlap, where
+from juncture.local import range as ranges
+from juncture.local.scan import Source
+from juncture.local.spill import SpillFolder
+from juncture.planner.plan import Progress
+from juncture.planner.question import Offer, Question
+from juncture.planner.stats import Resources, Stats
+from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range, ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.where import ResolvedWhere, Where
+
+__all__ = ["KINDS", "Kind", "Stream", "question"]
+
+
+class Stream(Protocol):
+    """Yields the rows of a join, batch by batch, in the order of the left rows."""
+
+    def __call__(
+        self,
+        join: Any,
+        left: Source,
+        right: Source,
+        *,
+        algorithm: Any,
+        threads: int | None = None,
+        spill: SpillFolder | None = None,
+        payload_bytes: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Join two sides: `juncture.local.range.stream` says what the parameters mean."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What the engine has to know of a kind of join.
+
+    Attributes
+    ----------
+    stream
+        Runs a join by an algorithm.
+    offer
+        Says what the conditions of a join offer to bring rows together by.
+    """
+
+    stream: Stream
+    offer: Callable[[Any], Offer]
+
+
+def question(join: Resolved, stats: Stats, resources: Resources) -> Question:
+    """Return what the choice of an algorithm depends on."""
+    offer = KINDS[type(join.spec)].offer(join)
+    return Question(join=join, engine="local", stats=stats, resources=resources, offer=offer)
+
+
+def _stream_asof(
+    join: ResolvedAsof,
+    left: Source,
+    right: Source,
+    *,
+    algorithm: Any,
+    threads: int | None = None,
+    spill: SpillFolder | None = None,  # noqa: ARG001 - nothing is spilled yet
+    payload_bytes: int | None = None,  # noqa: ARG001
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an as-of join, which are all found first."""
+    table, _ = asof.join(join, left, right, algorithm=algorithm, threads=threads, progress=progress)
+    yield from table.to_batches()
+
+
+def _keyed(join: Resolved) -> Offer:
+    return Offer(has_keys=bool(join.left_by))
+
+
+def _ranged(join: ResolvedRange) -> Offer:
+    is_bounded = join.lower is not None and join.upper is not None
+    return Offer(has_keys=bool(join.left_by), limited=1, is_bounded=is_bounded)
+
+
+def _overlapping(join: Resolved) -> Offer:
+    return Offer(has_keys=bool(join.left_by), limited=2, is_bounded=True)
+
+
+def _conditional(join: ResolvedWhere) -> Offer:
+    return where.Conditions.of(join).offer
+
+
+KINDS: dict[type, Kind] = {
+    Asof: Kind(stream=_stream_asof, offer=_keyed),
+    Range: Kind(stream=ranges.stream, offer=_ranged),
+    Overlap: Kind(stream=overlap.stream, offer=_overlapping),
+    Where: Kind(stream=where.stream, offer=_conditional),
+}
+"""The kinds of join, by their specs."""

@@ -1,0 +1,73 @@
+"""The choice for range, overlap and predicate joins: what a predicate offers, and what is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError
+from juncture.local.kinds import question
+from juncture.planner.choose import choose
+from juncture.planner.question import Choice
+from juncture.planner.stats import Resources, SideStats, Stats
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64()), ("k", pa.string())])
+RANGE = jn.Range(on="a", lower=-1, upper=1)
+OVERLAP = jn.Overlap(left_interval=("a", "b"), right_interval=("a", "b"))
+MILLION = 1_000_000
+
+
+def in_process(
+    spec: Any, algorithm: str = "auto", *, left: int | None = MILLION, right: int | None = MILLION
+) -> Choice:
+    stats = Stats(left=SideStats(rows=left), right=SideStats(rows=right))
+    join = spec.resolve(SCHEMA, SCHEMA)
+    return choose(question(join, stats, Resources(cores=2, memory_bytes=1 << 30)), algorithm)
+
+
+@pytest.mark.parametrize(
+    ("spec", "algorithm"),
+    [
+        pytest.param(RANGE, "sorted", id="range"),
+        pytest.param(jn.Range(on="a", lower=0), "sorted", id="range-open"),
+        pytest.param(OVERLAP, "tree", id="overlap"),
+        pytest.param(jn.Where("l.a = r.a"), "sorted", id="equality"),
+        pytest.param(jn.Where("l.a + l.b > r.c", by="k"), "sorted", id="by"),
+        pytest.param(jn.Where("l.a <= r.b"), "sorted", id="inequality"),
+        pytest.param(jn.Where("l.a <= r.b AND l.a * l.b <> r.c"), "sorted", id="inequality-and-more"),
+        pytest.param(jn.Where("l.a <= r.b AND r.a <= l.b"), "tree", id="two-inequalities"),
+        pytest.param(jn.Where("l.a - 2 <= r.a AND r.a <= l.a + 2 AND l.c < r.c"), "tree", id="band-and-inequality"),
+        pytest.param(jn.Where("l.a * r.a > 5 OR l.b = r.c"), "blocks", id="nothing-to-sort-by"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1_000, MILLION, None])
+def test_the_most_is_made_of_what_the_conditions_offer(spec: Any, algorithm: str, rows: int | None) -> None:
+    assert in_process(spec, left=rows, right=rows).algorithm == algorithm
+
+
+def test_a_handful_of_pairs_is_just_compared() -> None:
+    assert in_process(RANGE, left=1, right=1).algorithm == "nested"
+
+
+@pytest.mark.parametrize(
+    ("spec", "algorithm", "reason"),
+    [
+        pytest.param(jn.Where("l.a <= r.b"), "tree", "two different right expressions", id="tree"),
+        pytest.param(jn.Where("l.a <= r.b", by="k"), "blocks", "equal by= columns", id="blocks"),
+    ],
+)
+def test_what_cannot_serve_is_refused_with_its_reason(spec: Any, algorithm: str, reason: str) -> None:
+    with pytest.raises(PlanError, match=reason):
+        in_process(spec, algorithm)
+    refusals = {option.algorithm: option.refusal for option in in_process(spec).options}
+    assert reason in (refusals[algorithm] or "")
+
+
+@pytest.mark.parametrize("spec", [RANGE, OVERLAP, jn.Where("l.a = r.a")])
+def test_a_stream_whose_rows_nobody_has_counted_is_planned(spec: Any) -> None:
+    table = pa.table({"a": [1, 2], "b": [3, 4]})
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert jn.plan(stream, table, spec).execute().num_rows > 0
