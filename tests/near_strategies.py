@@ -1,4 +1,4 @@
-"""Hypothesis strategies: two tables and a spec of a range, overlap or predicate join over them."""
+"""Hypothesis strategies: two tables and a spec of a range, overlap, predicate or equality join over them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from juncture.errors import SchemaError, SpecError
 from juncture.reference.rows import on_values
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.schema import common_domain, plain_type
@@ -98,14 +99,17 @@ def near_layouts(
     ``packed`` adds ``case`` to the ``by`` columns, or leaves all of them out where it is False.
     """
     left, right = Layout({}, {}), Layout({}, {})
-    make = {"range": range_arguments, "overlap": overlap_arguments, "where": where_arguments}[kind]
-    spec_type, arguments = draw(make(left, right, spark=spark))
-    arguments |= draw(by_arguments(left, right, spark=spark, packed=packed))
+    if kind == "equi":
+        spec_type, arguments = draw(equi_arguments(left, right, spark=spark, packed=packed))
+    else:
+        make = {"range": range_arguments, "overlap": overlap_arguments, "where": where_arguments}[kind]
+        spec_type, arguments = draw(make(left, right, spark=spark))
+        arguments |= draw(by_arguments(left, right, spark=spark, packed=packed))
     payload = SPARK_PAYLOAD if spark else LOCAL_PAYLOAD
     for side, prefix in ((left, "a"), (right, "b")):
         for i in range(draw(st.integers(0, 2))):
             add(draw, side, draw(st.sampled_from([f"{prefix}{i}", f"v{i}"])), draw(st.sampled_from(payload)), 4)
-    arguments["how"] = draw(st.sampled_from(HOWS))
+    arguments["how"] = draw(st.sampled_from(HOWS[1:] if kind == "equi" else HOWS))
     if agg:
         arguments["agg"] = draw(aggregates(right))
         arguments["how"] = draw(st.sampled_from([None, "left", "inner"]))
@@ -121,7 +125,7 @@ def near_layouts(
         spec = spec_type(**(arguments | {"lower": arguments["upper"], "upper": arguments["lower"]}))
     except SchemaError:
         # The column that right rows without a match would fill is of another type.
-        spec = spec_type(**(arguments | {"how": None}))
+        spec = spec_type(**(arguments | {"how": "inner"}))
     return spec, left, right
 
 
@@ -132,8 +136,10 @@ def add(draw: st.DrawFn, side: Layout, name: str, data_type: pa.DataType, size: 
 
 
 @st.composite
-def by_arguments(draw: st.DrawFn, left: Layout, right: Layout, *, spark: bool, packed: bool | None) -> dict[str, Any]:
-    how_many = 0 if packed is False else draw(st.sampled_from([0, 0, 1, 1, 1, 2]))
+def by_arguments(
+    draw: st.DrawFn, left: Layout, right: Layout, *, spark: bool, packed: bool | None, least: int = 0
+) -> dict[str, Any]:
+    how_many = 0 if packed is False else max(least, draw(st.sampled_from([0, 0, 1, 1, 1, 2])))
     names = []
     for i in range(how_many):
         types = draw(st.sampled_from(SPARK_BY if spark else LOCAL_BY))
@@ -261,6 +267,18 @@ def where_arguments(draw: st.DrawFn, left: Layout, right: Layout, *, spark: bool
     parts = draw(st.lists(st.sampled_from(CONDITIONS[kind]), min_size=1, max_size=3, unique=True))
     connective = draw(st.sampled_from([" AND ", " AND ", " AND ", " OR "]))
     return Where, {"predicate": connective.join(f"({part})" for part in parts), "allow_cross": True}
+
+
+@st.composite
+def equi_arguments(
+    draw: st.DrawFn, left: Layout, right: Layout, *, spark: bool, packed: bool | None
+) -> tuple[type, dict[str, Any]]:
+    by = draw(by_arguments(left, right, spark=spark, packed=packed, least=1))
+    arguments: dict[str, Any] = {"left_on": by["left_by"], "right_on": by["right_by"]}
+    arguments |= {"nulls_equal": draw(st.booleans()), "coalesce": draw(st.booleans())}
+    if draw(st.booleans()):
+        arguments["where"] = draw(where_arguments(left, right, spark=spark))[1]["predicate"]
+    return Equi, arguments
 
 
 @st.composite

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.join import join_asof, join_overlap, join_range, join_where, plan
+    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
     from juncture.predicate.bounds import bounds
     from juncture.spec.asof import Asof
+    from juncture.spec.equi import Equi
     from juncture.spec.overlap import Overlap
     from juncture.spec.range import Range
     from juncture.spec.where import Where
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Asof",
     "DataError",
+    "Equi",
     "JunctureError",
     "Overlap",
     "Plan",
@@ -38,6 +40,7 @@ __all__ = [
     "Where",
     "__version__",
     "bounds",
+    "join",
     "join_asof",
     "join_overlap",
     "join_range",
@@ -48,6 +51,7 @@ __all__ = [
 _HOME = {
     "Asof": "juncture.spec.asof",
     "DataError": "juncture.errors",
+    "Equi": "juncture.spec.equi",
     "JunctureError": "juncture.errors",
     "Overlap": "juncture.spec.overlap",
     "Plan": "juncture.planner.plan",
@@ -60,11 +64,12 @@ _HOME = {
     "Stats": "juncture.planner.stats",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.bounds",
-    "join_asof": "juncture.join",
-    "join_overlap": "juncture.join",
-    "join_range": "juncture.join",
-    "join_where": "juncture.join",
-    "plan": "juncture.join",
+    "join": "juncture.joins",
+    "join_asof": "juncture.joins",
+    "join_overlap": "juncture.joins",
+    "join_range": "juncture.joins",
+    "join_where": "juncture.joins",
+    "plan": "juncture.joins",
 }
 
 

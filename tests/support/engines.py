@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCAL",
+    "LOCAL_EQUI",
     "LOCAL_NEAR",
     "SPARK",
     "fits_spark",
@@ -30,7 +31,13 @@ __all__ = [
 ]
 
 LOCAL = ("probe", "merge")
-LOCAL_NEAR = {"range": ("sorted", "nested"), "overlap": ("tree", "nested"), "where": ("auto", "sorted", "nested")}
+LOCAL_EQUI = ("hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge")
+LOCAL_NEAR = {
+    "range": ("sorted", "nested"),
+    "overlap": ("tree", "nested"),
+    "where": ("auto", "sorted", "nested"),
+    "equi": LOCAL_EQUI,
+}
 SPARK = ("broadcast", "broadcast_left", "hash", "range", "window")
 
 

@@ -41,7 +41,7 @@ def demo(
     _check_output(output)
     from juncture.cli.spark import spark_session, stages, write_parquet
     from juncture.datasets import flights, weather
-    from juncture.join import plan as plan_join
+    from juncture.joins import plan as plan_join
     from juncture.spark.report import match_report
 
     console = results()

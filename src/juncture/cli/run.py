@@ -19,8 +19,8 @@ from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.cli.text import write_text
-from juncture.join import plan as plan_join
-from juncture.join.planning import Spec
+from juncture.joins import plan as plan_join
+from juncture.joins.planning import Spec
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.spec.arguments import check_choice

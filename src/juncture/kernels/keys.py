@@ -25,7 +25,7 @@ from juncture.kernels.compiled import (
     uint64s_in,
     void,
 )
-from juncture.kernels.intrinsics import word_at
+from juncture.kernels.intrinsics import prefetch, word_at
 
 __all__ = [
     "EMPTY",
@@ -35,11 +35,18 @@ __all__ = [
     "find_integers",
     "hash_bytes",
     "map_codes",
+    "mix",
     "rehash",
 ]
 
 EMPTY = -1
 """The code in a slot without a key, and of a row without one."""
+
+BLOCK = 64
+"""How many rows are looked up together."""
+
+AHEAD = 16
+"""How many rows ahead the slot of a key is asked for."""
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -48,7 +55,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @inlined
-def _mix(value: Any) -> Any:
+def mix(value: Any) -> Any:
     """Spread a key over all bits, no two keys to the same (the finalizer of MurmurHash3)."""
     value = np.uint64(value)
     value ^= value >> np.uint64(33)
@@ -65,13 +72,13 @@ def _hash(data: Bytes, first: int, end: int) -> Any:
     state = np.uint64(end - first) * np.uint64(0x9E3779B97F4A7C15)
     position = first
     while position + 8 <= end:
-        state = (_mix(state ^ word_at(data, np.uint64(position))) << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15)
+        state = (mix(state ^ word_at(data, np.uint64(position))) << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15)
         position += 8
     tail = np.uint64(0)
     while position < end:
         tail = (tail << np.uint64(8)) | np.uint64(data[position])
         position += 1
-    return _mix(state ^ tail)
+    return mix(state ^ tail)
 
 
 @compiled(int64(int64s_in, int64, uint64s, int32s, int64, int32s))
@@ -99,9 +106,12 @@ def add_integers(values: Ints, first: int, slot_hashes: Words, slot_codes: Codes
     """
     mask = len(slot_codes) - 1
     for i in range(first, len(values)):
+        if i + AHEAD < len(values):
+            prefetch(slot_hashes, mix(values[i + AHEAD]) & np.uint64(mask))
+            prefetch(slot_codes, mix(values[i + AHEAD]) & np.uint64(mask))
         if codes[i] == EMPTY:
             continue
-        hashed = _mix(values[i])
+        hashed = mix(values[i])
         slot = np.int64(hashed & np.uint64(mask))
         while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashed:
             slot = (slot + 1) & mask
@@ -126,15 +136,22 @@ def find_integers(values: Ints, slot_hashes: Words, slot_codes: Codes, codes: Co
     codes
         In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes, `EMPTY` if unknown.
     """
-    mask = len(slot_codes) - 1
-    for i in range(len(values)):
-        if codes[i] == EMPTY:
-            continue
-        hashed = _mix(values[i])
-        slot = np.int64(hashed & np.uint64(mask))
-        while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashed:
-            slot = (slot + 1) & mask
-        codes[i] = slot_codes[slot]
+    mask = np.uint64(len(slot_codes) - 1)
+    hashes = np.empty(BLOCK, np.uint64)
+    for block in range(0, len(values), BLOCK):
+        size = min(BLOCK, len(values) - block)
+        # Asked for together, so that cache misses overlap.
+        for i in range(size):
+            hashes[i] = mix(values[block + i])
+            prefetch(slot_hashes, hashes[i] & mask)
+            prefetch(slot_codes, hashes[i] & mask)
+        for i in range(size):
+            if codes[block + i] == EMPTY:
+                continue
+            slot = np.uint64(hashes[i] & mask)
+            while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashes[i]:
+                slot = (slot + np.uint64(1)) & mask
+            codes[block + i] = slot_codes[slot]
 
 
 @compiled(void(int64s_in, uint8s_in, uint64s))
@@ -219,7 +236,11 @@ def add_bytes(
     int
         Where it stopped because the table is half full or ``known`` has no room, or the number of values.
     """
+    mask = np.uint64(len(slot_codes) - 1)
     for i in range(first, len(hashes)):
+        if i + AHEAD < len(hashes):
+            prefetch(slot_hashes, hashes[i + AHEAD] & mask)
+            prefetch(slot_codes, hashes[i + AHEAD] & mask)
         if codes[i] == EMPTY:
             continue
         slot = _slot_of(hashes[i], data, offsets[i], offsets[i + 1], slot_hashes, slot_codes, known_offsets, known)
@@ -248,12 +269,45 @@ def find_bytes(
     known: Bytes,
     codes: Codes,
 ) -> None:
-    """Look up the code of each byte string: as `add_bytes`, but unknown keys get `EMPTY`."""
-    for i in range(len(hashes)):
-        if codes[i] == EMPTY:
-            continue
-        slot = _slot_of(hashes[i], data, offsets[i], offsets[i + 1], slot_hashes, slot_codes, known_offsets, known)
-        codes[i] = slot_codes[slot]
+    """Look up the code of each byte string: as `add_bytes`, but unknown keys get `EMPTY`.
+
+    Notes
+    -----
+    What the rows of a block look at is asked for together: slots first, then offsets, then bytes, so that cache misses
+    overlap.
+    """
+    mask = np.uint64(len(slot_codes) - 1)
+    slots = np.empty(BLOCK, np.int64)
+    for block in range(0, len(hashes), BLOCK):
+        size = min(BLOCK, len(hashes) - block)
+        for i in range(size):
+            prefetch(slot_hashes, hashes[block + i] & mask)
+            prefetch(slot_codes, hashes[block + i] & mask)
+        for i in range(size):
+            hashed = hashes[block + i]
+            slot = np.uint64(hashed & mask)
+            while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashed:
+                slot = (slot + np.uint64(1)) & mask
+            slots[i] = slot
+            if slot_codes[slot] != EMPTY:
+                prefetch(known_offsets, np.uint64(slot_codes[slot]))
+        for i in range(size):
+            code = slot_codes[np.uint64(slots[i])]
+            if code != EMPTY:
+                prefetch(known, np.uint64(known_offsets[np.uint64(code)]))
+        for i in range(size):
+            row = block + i
+            if codes[row] == EMPTY:
+                continue
+            code = slot_codes[np.uint64(slots[i])]
+            first, end = offsets[row], offsets[row + 1]
+            if code != EMPTY and not _equal(
+                data, first, end, known, known_offsets[np.uint64(code)], known_offsets[np.uint64(code) + np.uint64(1)]
+            ):
+                # Another key of the same hash.
+                slot = _slot_of(hashes[row], data, first, end, slot_hashes, slot_codes, known_offsets, known)
+                code = slot_codes[slot]
+            codes[row] = code
 
 
 @compiled(void(uint64s_in, int32s_in, uint64s, int32s))

@@ -12,12 +12,11 @@ from juncture.kernels.sort import mark_runs
 from juncture.local.arrays import plain
 from juncture.local.columns import nulls
 from juncture.local.folds import Fold, Values, fold_of
-from juncture.local.ordered import Ordered
-from juncture.local.pairs import Finder, cut, pairs_of, spans_of
+from juncture.local.pairs import Finder, Held, cut, pairs_of, spans_of
 from juncture.local.payload import Payload
 from juncture.local.scan import Source
 from juncture.local.sorting import Slots, order_of
-from juncture.local.stream import Progress, taken
+from juncture.local.stream import Advance, taken
 from juncture.local.threads import Threads
 from juncture.local.ties import tie_keys
 from juncture.spec.aggregate import Aggregate
@@ -59,7 +58,7 @@ def stream_aggregates(
     finder: Finder,
     payload: Payload,
     threads: Threads,
-    progress: Progress,
+    progress: Advance,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each left row (for ``how="inner"``, for each that matches): its columns, then the aggregates.
 
@@ -100,12 +99,12 @@ def stream_aggregates(
         progress(int(left.bounds[part + 1]), left.num_rows)
 
 
-def _folds(aggregates: tuple[Aggregate, ...], right: Ordered, payload: Payload, threads: Threads) -> list[Fold]:
+def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, threads: Threads) -> list[Fold]:
     """Return what folds each column, in the order of the positions."""
     values: dict[str | None, Values | None] = {None: None}
     for each in aggregates:
         if each.column is not None and each.column not in values:
-            [column] = payload.take([each.column], right.slots.rows)
+            [column] = payload.take([each.column], right.rows_at(np.arange(len(right), dtype=np.int32)))
             chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
             values[each.column] = Values(pa.concat_arrays(chunks))
     return [fold_of(each, values[each.column], threads) for each in aggregates]

@@ -16,7 +16,18 @@ from juncture.local.arrays import array_of, plain, raw_values, validity
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.threads import Threads, slices
 
-__all__ = ["encoded", "gather", "is_awkward", "is_fixed", "joined", "nulls", "ordered", "select", "take"]
+__all__ = [
+    "encoded",
+    "gather",
+    "is_awkward",
+    "is_fixed",
+    "joined",
+    "nulls",
+    "ordered",
+    "select",
+    "take",
+    "worth_coding",
+]
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
@@ -146,7 +157,7 @@ def gather(
         _Scattered(kind, len(pointers)) if is_fixed(kind) else _Kept(kind, len(pointers), len(source.part_rows))
         for kind in types
     ]
-    coded = [name for name, kind in zip(columns, types, strict=True) if _worth_coding(source, name, kind)]
+    coded = worth_coding(source, columns)
     parts = [part for part in range(len(source.part_rows)) if edges[part] < edges[part + 1]]
 
     def read(part: int) -> None:
@@ -200,7 +211,12 @@ def is_fixed(data_type: pa.DataType) -> bool:
     return not pat.is_boolean(data_type) and data_type.bit_width > 0
 
 
-def _worth_coding(source: Source, column: str, data_type: pa.DataType) -> bool:
+def worth_coding(source: Source, columns: Sequence[str]) -> list[str]:
+    """Return the columns of strings whose values repeat so much that they are best read as a dictionary."""
+    return [name for name in columns if _repeats(source, name, source.schema.field(name).type)]
+
+
+def _repeats(source: Source, column: str, data_type: pa.DataType) -> bool:
     text = pat.is_string(data_type) or pat.is_large_string(data_type) or pat.is_binary(data_type)
     return bool(text and isinstance(source, ParquetSource) and source.value_bytes(column) < _CODED_BYTES_MOST)
 

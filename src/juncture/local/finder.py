@@ -23,7 +23,7 @@ from juncture.local.pairs import Asked, Check, Finder
 from juncture.local.payload import Holder, Payload, read_payload
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
-from juncture.local.stream import stream
+from juncture.local.stream import reporter, stream
 from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.spec.resolved import Resolved
@@ -190,8 +190,8 @@ def run(
         pool = stack.enter_context(Threads(threads))
         spill = spill or stack.enter_context(SpillFolder())
         names = tuple(dict.fromkeys((*join.right_payload, *checked)))
-        make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, _reporter(progress, "right"))
-        finder, report = make(payload), _reporter(progress, "left")
+        make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, reporter(progress, "right"))
+        finder, report = make(payload), reporter(progress, "left")
         if emit is not None:
             yield from emit(left, finder, payload, pool, report)
         else:
@@ -220,11 +220,3 @@ def _prepared(
             continue
         return make, read_payload(right, names, spill, threads) if holder is None else holder.finish()
     raise AssertionError("ranks are never too wide")
-
-
-def _reporter(progress: Progress | None, phase: str) -> Callable[[int, int], None]:
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress(phase, done, total)
-
-    return report

@@ -6,6 +6,7 @@ columns are coded one by one and then in pairs, so that no two combinations can 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.kernels import keys as kernels
-from juncture.local.arrays import raw_values, validity
+from juncture.local.arrays import plain, raw_values, validity
 from juncture.local.forms import Form, Integers, Strings, form_of
 
 __all__ = ["EMPTY", "KeyCodes"]
@@ -23,6 +24,9 @@ EMPTY = kernels.EMPTY
 """The code of a row whose key is null, or that no left row has."""
 
 Codes = npt.NDArray[np.int32]
+
+_NULL = 0
+"""The code of null where nulls are equal; those of values come after it."""
 
 _FIRST_SLOTS = 1 << 10
 _FIRST_BYTES = 1 << 14
@@ -36,6 +40,8 @@ class KeyCodes:
     ----------
     left, right
         The types of the ``by`` columns of both sides, pair by pair.
+    nulls_equal
+        Whether null is a value like others.
 
     Notes
     -----
@@ -43,8 +49,8 @@ class KeyCodes:
     in. Costs about 25 bytes for each distinct key, and the bytes of distinct strings.
     """
 
-    def __init__(self, left: list[pa.DataType], right: list[pa.DataType]) -> None:
-        self._columns = [_Column(form_of(*types)) for types in zip(left, right, strict=True)]
+    def __init__(self, left: Sequence[pa.DataType], right: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
+        self._columns = [_Column(form_of(*types), nulls_equal) for types in zip(left, right, strict=True)]
         self._pairs = [_IntegerTable() for _ in self._columns[1:]]
 
     @property
@@ -161,8 +167,9 @@ def _grown(hashes: npt.NDArray[np.uint64], slots: Codes) -> tuple[npt.NDArray[np
 class _Column:
     """The codes of one pair of ``by`` columns."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Form, nulls_equal: bool) -> None:
         self._form = form
+        self._nulls_equal = nulls_equal
         self._integers = _IntegerTable()
         self._strings = _StringTable()
         self._remembered: list[tuple[pa.Array, bool, Codes]] = []
@@ -170,10 +177,10 @@ class _Column:
     @property
     def table_count(self) -> int:
         """How many codes there are."""
-        return max(self._integers.count, self._strings.count)
+        return max(self._integers.count, self._strings.count) + int(self._nulls_equal)
 
     def encode(self, array: pa.Array, codes: Codes, *, new: bool) -> None:
-        """Write the codes; `EMPTY` for nulls, and for keys that are unknown unless new."""
+        """Write the codes; `EMPTY` for nulls unless they are equal, and for keys that are unknown unless new."""
         if pat.is_dictionary(array.type) and len(array.dictionary) <= 4 * len(array) + _FIRST_SLOTS:
             valid = validity(array.indices)
             codes[:] = 0 if valid is None else np.where(valid, 0, EMPTY)
@@ -181,6 +188,8 @@ class _Column:
             indices = raw_values(array.indices, f"{'u' if pat.is_unsigned_integer(array.indices.type) else 'i'}{width}")
             mapping = self._mapping(array.dictionary, new=new)
             kernels.map_codes(indices.astype(np.int32, copy=False), mapping, codes)
+            if self._nulls_equal and valid is not None:
+                codes[~valid] = _NULL
             return
         form = self._form.of(array)
         codes[:] = 0 if form.valid is None else np.where(form.valid, 0, EMPTY)
@@ -188,6 +197,11 @@ class _Column:
             self._integers.encode(form, codes, new=new)
         else:
             self._strings.encode(form, codes, new=new)
+        if self._nulls_equal:
+            codes[codes != EMPTY] += _NULL + 1
+            valid = validity(plain(array))
+            if valid is not None:
+                codes[~valid] = _NULL
 
     def _mapping(self, dictionary: pa.Array, *, new: bool) -> Codes:
         """Return the code of each value of a dictionary; slices of one table share theirs, so it is remembered."""

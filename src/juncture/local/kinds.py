@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
-from juncture.local import asof, overlap, where
+from juncture.local import asof, equi, overlap, where
 from juncture.local import range as ranges
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
@@ -16,6 +16,7 @@ from juncture.planner.plan import Progress
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import Resolved
@@ -24,23 +25,12 @@ from juncture.spec.where import ResolvedWhere, Where
 __all__ = ["KINDS", "Kind", "Stream", "question"]
 
 
-class Stream(Protocol):
-    """Yields the rows of a join, batch by batch, in the order of the left rows."""
+Stream = Callable[..., Iterator[pa.RecordBatch]]
+"""Yields the rows of a join, batch by batch, in the order of the left rows.
 
-    def __call__(
-        self,
-        join: Any,
-        left: Source,
-        right: Source,
-        *,
-        algorithm: Any,
-        threads: int | None = None,
-        spill: SpillFolder | None = None,
-        payload_bytes: int | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Join two sides: `juncture.local.range.stream` says what the parameters mean."""
-        ...
+Takes the join and its two sides, and by name ``algorithm``, ``threads``, ``spill`` and ``progress``, of which
+`juncture.local.range.stream` says what they mean.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +43,13 @@ class Kind:
         Runs a join by an algorithm.
     offer
         Says what the conditions of a join offer to bring rows together by.
+    least_memory_bytes
+        The least that its ``memory_bytes`` may be; None if it takes no such limit.
     """
 
     stream: Stream
     offer: Callable[[Any], Offer]
+    least_memory_bytes: int | None = None
 
 
 def question(join: Resolved, stats: Stats, resources: Resources) -> Question:
@@ -103,5 +96,6 @@ KINDS: dict[type, Kind] = {
     Range: Kind(stream=ranges.stream, offer=_ranged),
     Overlap: Kind(stream=overlap.stream, offer=_overlapping),
     Where: Kind(stream=where.stream, offer=_conditional),
+    Equi: Kind(stream=equi.stream, offer=_keyed, least_memory_bytes=equi.LEAST_MEMORY_BYTES),
 }
 """The kinds of join, by their specs."""

@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from juncture.kernels import band, overlap
 from juncture.local.arrays import Mask
-from juncture.local.ordered import Ordered
+from juncture.local.ordered import Tree
 
 __all__ = [
     "PAIRS_MOST",
     "Asked",
     "Check",
     "Finder",
+    "Held",
     "Spans",
     "Task",
     "cut",
@@ -60,6 +61,33 @@ class Asked:
     check: Check | None = None
 
 
+class Held(Protocol):
+    """The right side in an order in which matches of a left row lie side by side.
+
+    Attributes
+    ----------
+    total
+        How many rows there are, those that cannot match included.
+    tree
+        Second values in this order; None if there are none.
+    is_in_order
+        Whether positions are row numbers.
+    """
+
+    def __len__(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...  # noqa: D102
+    @property
+    def tree(self) -> Tree | None: ...  # noqa: D102
+    @property
+    def is_in_order(self) -> bool: ...  # noqa: D102
+
+    def rows_at(self, positions: Codes) -> Codes:
+        """Return the right rows at some positions; -1 where the position is negative."""
+        ...
+
+
 class Finder(Protocol):
     """Finds what left rows match.
 
@@ -74,10 +102,12 @@ class Finder(Protocol):
         more matches than a task makes, only those of each task do.
     """
 
-    right: Ordered
     columns: tuple[str, ...]
     coded: tuple[str, ...]
     by_row: bool
+
+    @property
+    def right(self) -> Held: ...  # noqa: D102
 
     def find(self, batch: pa.RecordBatch) -> Asked:
         """Return what the rows of a batch ask for."""
@@ -129,7 +159,7 @@ class Task:
     last: bool
 
 
-def _counts(asked: Asked, right: Ordered, *, only_whether: bool = False) -> Ints:
+def _counts(asked: Asked, right: Held, *, only_whether: bool = False) -> Ints:
     if asked.thresholds is None or right.tree is None:
         lengths: Ints = np.maximum(asked.end.astype(np.int64) - asked.first, 0)
         return lengths
@@ -139,7 +169,7 @@ def _counts(asked: Asked, right: Ordered, *, only_whether: bool = False) -> Ints
     return counts
 
 
-def only_whether(asked: Asked, right: Ordered, rows: int) -> Asked:
+def only_whether(asked: Asked, right: Held, rows: int) -> Asked:
     """Return spans that have one position for rows with a match, and none for others: nothing is left to check."""
     found = _counts(asked, right, only_whether=True) > 0
     matched = np.zeros(rows, np.int32)
@@ -147,7 +177,7 @@ def only_whether(asked: Asked, right: Ordered, rows: int) -> Asked:
     return Asked(np.zeros(rows, np.int32), matched)
 
 
-def spans_of(batch: pa.RecordBatch, asked: Asked, right: Ordered) -> Spans:
+def spans_of(batch: pa.RecordBatch, asked: Asked, right: Held) -> Spans:
     """Count the matches of the spans, and cut those with too many for a task."""
     rows = np.arange(len(asked.first), dtype=np.int32) if asked.rows is None else asked.rows
     counts = _counts(asked, right)
@@ -201,7 +231,7 @@ def cut(spans: Spans, *, keep: bool) -> list[Task]:
     ]
 
 
-def pairs_of(task: Task, right: Ordered, *, keep: bool) -> tuple[Codes, Codes]:
+def pairs_of(task: Task, right: Held, *, keep: bool) -> tuple[Codes, Codes]:
     """Return left row (in its batch) and right position of a task's pairs, in left order.
 
     If rows without a match are kept, such a row has the position -1.

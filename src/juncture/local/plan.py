@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,8 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.inputs import as_arrow, give_back, kind_of, paths_of
-from juncture.local.kinds import KINDS, question
+from juncture.local.kinds import KINDS, Kind, question
+from juncture.local.memory import default_budget_bytes, memory_limit_bytes
 from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.threads import available_cores
@@ -18,6 +18,7 @@ from juncture.planner.choose import choose
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.resolved import Resolved
+from juncture.spec.size import format_size
 
 __all__ = ["plan"]
 
@@ -48,7 +49,7 @@ class _Input:
         return SideStats(
             rows=self._source.num_rows,
             row_bytes=row_bytes,
-            sources={"rows": source, "row_bytes": f"{source}, columns compared"},
+            sources={"rows": source, "row_bytes": f"{source}, columns needed"},
         )
 
     def source(self, spill: SpillFolder) -> Source:
@@ -70,13 +71,23 @@ class _Input:
         return SpooledSource(stream.schema, stream, spill)
 
 
-def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None) -> Plan:
+def plan(
+    spec: Any,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str,
+    stats: Stats | None,
+    memory_bytes: int | None = None,
+) -> Plan:
     """Plan a join of Arrow tables, streams and Parquet files.
 
     Parameters
     ----------
     spec, left, right, algorithm, stats
         As for `juncture.plan`.
+    memory_bytes
+        How much the join may hold, if its kind knows limits.
 
     Raises
     ------
@@ -85,15 +96,16 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
     """
     ours, theirs, finish = _Input(left, "left"), _Input(right, "right"), give_back(left)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
-    stats = stats or Stats(left=ours.stats(join.compared("left")), right=theirs.stats(join.compared("right")))
-    resources = Resources(cores=available_cores(), memory_bytes=_memory_bytes())
+    stats = stats or Stats(left=ours.stats(join.needed("left")), right=theirs.stats(join.needed("right")))
+    limits = _limits(KINDS[type(spec)], memory_bytes)
+    resources = Resources(cores=available_cores(), memory_bytes=limits.get("memory_bytes", memory_limit_bytes()))
     choice = choose(question(join, stats, resources), algorithm)
 
     def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
         with SpillFolder() as spill:
             sources = ours.source(spill), theirs.source(spill)
             stream = KINDS[type(spec)].stream
-            yield from stream(join, *sources, algorithm=choice.algorithm, spill=spill, progress=progress)
+            yield from stream(join, *sources, algorithm=choice.algorithm, spill=spill, progress=progress, **limits)
 
     return Plan(
         join=join,
@@ -106,6 +118,20 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
     )
 
 
-def _memory_bytes() -> int:
-    """Return the memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _limits(kind: Kind, memory_bytes: int | None) -> dict[str, int]:
+    """Return how much a join is told that it may hold.
+
+    Raises
+    ------
+    PlanError
+        If it is too little to work in.
+    """
+    if kind.least_memory_bytes is None:
+        return {}
+    budget = default_budget_bytes() if memory_bytes is None else memory_bytes
+    if budget < kind.least_memory_bytes:
+        raise PlanError(
+            f"memory= leaves {format_size(budget)} to join in, which is too small: the least is "
+            f"{format_size(kind.least_memory_bytes)}. Pass memory='{kind.least_memory_bytes // 10**6}MB' or more."
+        )
+    return {"memory_bytes": budget}

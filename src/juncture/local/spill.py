@@ -15,7 +15,7 @@ import pyarrow as pa
 from juncture.errors import StateError
 from juncture.local.scan import Source
 
-__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpooledSource"]
+__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource"]
 
 MEMORY_BYTES = 256 << 20
 """How much of a stream is kept in memory unless the caller says otherwise."""
@@ -87,7 +87,13 @@ class SpillFolder:
 
 
 class SpillFile:
-    """Record batches in an Arrow IPC file: written once, then read in any order by any thread."""
+    """Record batches in an Arrow IPC file: written once, then read in any order by any thread.
+
+    Attributes
+    ----------
+    batches
+        How many have been written.
+    """
 
     def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
         self._folder = folder
@@ -96,6 +102,7 @@ class SpillFile:
         options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed and pa.Codec.is_available("lz4") else None)
         self._writer = pa.ipc.new_file(self._sink, schema, options=options)
         self._written = 0
+        self.batches = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch.
@@ -107,6 +114,7 @@ class SpillFile:
         """
         try:
             self._writer.write_batch(batch)
+            self.batches += 1
             self._account()
         except OSError as error:
             self._abandon()
@@ -135,6 +143,16 @@ class SpillFile:
             for number in batches:
                 yield reader.get_batch(number)
 
+    def read_all(self) -> Iterator[pa.RecordBatch]:
+        """Yield all batches, one after the other."""
+        with pa.OSFile(self._path) as content, pa.ipc.open_file(content) as reader:
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
+
+    def remove(self) -> None:
+        """Give back the room on the disk."""
+        Path(self._path).unlink(missing_ok=True)
+
     def mapped(self) -> list[pa.RecordBatch]:
         """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
         with pa.memory_map(self._path) as content, pa.ipc.open_file(content) as reader:
@@ -152,6 +170,77 @@ class SpillFile:
                 each.close()
             except (OSError, pa.ArrowException):
                 continue
+
+
+class SpilledSource(Source):
+    """Rows on disk, written batch by batch, each of which is a part.
+
+    Parameters
+    ----------
+    schema
+        Of the batches.
+    spill
+        Where to write them.
+    batch_bytes
+        Smaller batches are written together.
+    """
+
+    def __init__(self, schema: pa.Schema, spill: SpillFolder, batch_bytes: int) -> None:
+        self.schema = schema
+        self.part_rows: list[int] = []
+        self.size_bytes = 0
+        self._spill = spill
+        self._file: SpillFile | None = None
+        self._batch_bytes = batch_bytes
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes >= self._batch_bytes:
+            self._flush()
+
+    def finish(self) -> None:
+        """End writing, so that rows can be read."""
+        self._flush()
+        if self._file is not None:
+            self._file.finish()
+
+    def remove(self) -> None:
+        """Give back the room on the disk."""
+        if self._file is not None:
+            self._file.remove()
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield the rows of a part."""
+        assert self._file is not None
+        numbers = [self.schema.get_field_index(name) for name in columns]
+        for batch in self._file.read([part], numbers):
+            yield batch.select(columns)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of the columns, in proportion."""
+        return self.size_bytes * len(columns) // max(len(self.schema), 1)
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        if self._file is None:
+            self._file = self._spill.file(self.schema)
+        whole = pa.Table.from_batches(self._held).combine_chunks()
+        for batch in whole.to_batches():
+            self._file.write(batch)
+            self.part_rows.append(batch.num_rows)
+        self.size_bytes += self._held_bytes
+        self._held, self._held_bytes = [], 0
 
 
 class SpooledSource(Source):

@@ -18,11 +18,12 @@ from juncture.local.pairs import Finder, Task, cut, only_whether, pairs_of, span
 from juncture.local.payload import Payload
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
+from juncture.planner.plan import Progress
 from juncture.spec.resolved import Resolved
 
-__all__ = ["Progress", "stream", "taken"]
+__all__ = ["Advance", "reporter", "stream", "taken"]
 
-Progress = Callable[[int, int], None]
+Advance = Callable[[int, int], None]
 Codes = npt.NDArray[np.int32]
 Made = tuple[Task, Codes, Codes]
 
@@ -35,7 +36,7 @@ def stream(
     finder: Finder,
     payload: Payload,
     threads: Threads,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the output of a join: left rows in their order, then right rows without a match where they are kept.
 
@@ -68,7 +69,7 @@ class _Stream:
         finder: Finder,
         payload: Payload,
         threads: Threads,
-        progress: Progress | None,
+        progress: Advance | None,
     ) -> None:
         self._join = join
         self._left = left
@@ -206,3 +207,13 @@ def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.C
 def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
     whole = plain(array) if is_awkward(array.type) else array
     return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
+
+
+def reporter(progress: Progress | None, phase: str) -> Advance:
+    """Return what to call with how much of a phase is done, and how much there is."""
+
+    def report(done: int, total: int) -> None:
+        if progress is not None:
+            progress(phase, done, total)
+
+    return report

@@ -18,16 +18,16 @@ from juncture.local.finder import InequalityFinder, Prepare, Sought, run
 from juncture.local.keys import KeyCodes
 from juncture.local.limits import both
 from juncture.local.ordered import Coded, read_ordered
-from juncture.local.pairs import Check, Finder
+from juncture.local.pairs import Finder
 from juncture.local.payload import Holder, Payload
+from juncture.local.residual import checking
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
-from juncture.local.stream import taken
 from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.planner.question import Offer
 from juncture.predicate.evaluate import evaluate, matches
-from juncture.predicate.nodes import columns, sides
+from juncture.predicate.nodes import columns
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 
@@ -212,22 +212,7 @@ def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bo
         )  # fmt: skip
 
         def make(payload: Payload) -> Finder:
-            theirs = [each.name for each in columns(node) if each.side == "right"]
-            ours = [each.name for each in columns(node) if each.side == "left"]
-
-            def check(batch: pa.RecordBatch) -> Check:
-                def holds(lefts: Codes, positions: Codes) -> Mask:
-                    lefts_taken = pa.table(taken(batch, ours, lefts), names=ours) if ours else None
-                    rows = ordered.rows_at(positions)
-                    rights_taken = pa.table(payload.take(theirs, rows), names=theirs) if theirs else None
-                    if not sides(node):
-                        # A constant has no rows of its own.
-                        lefts_taken = pa.table({"row": pa.array(lefts)})
-                    result: Mask = matches(node, lefts_taken, rights_taken).to_numpy(zero_copy_only=False)
-                    return result
-
-                return holds
-
+            check = checking(node, payload, ordered.rows_at)
             if blocks:
                 return BlockFinder(node, ordered, payload, used.join.compared("left"), check)
             return InequalityFinder(

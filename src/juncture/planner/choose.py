@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.planner.asof import ASOF
+from juncture.planner.equi import EQUI
 from juncture.planner.near import OVERLAP, RANGE, WHERE
 from juncture.planner.question import Choice, Engine, Kind, Option, Question
 from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
 __all__ = ["KINDS", "check_algorithm", "choose", "kind_of"]
 
-KINDS: dict[type, Kind] = {Asof: ASOF, Range: RANGE, Overlap: OVERLAP, Where: WHERE}
+KINDS: dict[type, Kind] = {Asof: ASOF, Range: RANGE, Overlap: OVERLAP, Where: WHERE, Equi: EQUI}
 """The kinds of join, by their specs."""
 
 

@@ -8,6 +8,7 @@ from juncture.planner.choose import kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.question import Option
 from juncture.planner.stats import SideStats
+from juncture.spec.size import format_size
 
 __all__ = ["explain_text"]
 
@@ -23,7 +24,7 @@ def explain_text(plan: Plan) -> str:
         f"  because    {plan.choice.reason}",
         f"  left       {_side(plan.stats.left)}",
         f"  right      {_side(plan.stats.right)}",
-        f"  resources  {plan.resources.cores} cores, {_size(plan.resources.memory_bytes)} {share}",
+        f"  resources  {plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}",
     ]
     lines += [f"  {heading:<9}  {text}" for heading, text in plan.details]
     if plan.engine == "spark":
@@ -38,7 +39,7 @@ def _side(side: SideStats) -> str:
     if side.rows is not None:
         facts.append(f"{side.rows:,} rows{_source(side, 'rows')}")
     if side.bytes is not None:
-        facts.append(f"about {_size(side.bytes)}{_source(side, 'row_bytes')}")
+        facts.append(f"about {format_size(side.bytes)}{_source(side, 'row_bytes')}")
     if side.keys is not None:
         facts.append(f"{side.keys:,} keys{_source(side, 'keys')}")
     if side.hottest_share is not None:
@@ -68,10 +69,3 @@ def _verdict(option: Option) -> str:
     if option.cost_s is None:
         return "only when it is named: a reference to compare with"
     return f"about {option.cost_s:.1f} s" if option.cost_s >= 0.1 else "under 0.1 s"
-
-
-def _size(size_bytes: int) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:,.1f} {unit}"
-    return f"{size_bytes} B"

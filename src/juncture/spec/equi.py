@@ -12,7 +12,7 @@ from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.plain import from_plain, to_plain
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, check_columns, check_keys, output_columns
+from juncture.spec.schema import How, Side, check_columns, check_keys, output_columns
 
 if TYPE_CHECKING:
     from juncture.predicate.nodes import Node
@@ -39,6 +39,15 @@ class ResolvedEqui(Resolved):
     spec: Equi
     predicate: Node | None
     nulls_equal: bool
+
+    def compared(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match."""
+        if self.predicate is None:
+            return super().compared(side)
+        from juncture.predicate.nodes import columns
+
+        named = [column.name for column in columns(self.predicate) if column.side == side]
+        return tuple(dict.fromkeys((*super().compared(side), *named)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,3 +54,9 @@ class Resolved:
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
         return self.left_by if side == "left" else self.right_by
+
+    def needed(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match, or that the output shows."""
+        shown = [column.source for column in self.output if column.side == side]
+        filling = self.right_payload if side == "right" else ()
+        return tuple(dict.fromkeys((*self.compared(side), *shown, *filling)))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from juncture.errors import SpecError, did_you_mean
+from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.inputs import choose_engine
 from juncture.planner.choose import KINDS, check_algorithm
 from juncture.planner.plan import Plan
+from juncture.planner.question import Engine
 from juncture.planner.stats import Stats
 from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
+from juncture.spec.size import size_bytes
 from juncture.spec.where import Where
 
 __all__ = ["Spec", "plan", "refuse_unknown"]
 
-Spec = Asof | Range | Overlap | Where
+Spec = Asof | Range | Overlap | Where | Equi
 
 
 def plan(
@@ -27,16 +30,17 @@ def plan(
     algorithm: str = "auto",
     spark: Any = None,
     lazy: bool = False,
+    memory: str | int | None = None,
     stats: Stats | None = None,
 ) -> Plan:
     """Plan a join without running it.
 
     Parameters
     ----------
-    left, right, algorithm, spark, lazy, stats
-        As for `join_asof`, `join_range`, `join_overlap` and `join_where`.
+    left, right, algorithm, spark, lazy, memory, stats
+        As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`; ``memory`` is for equality joins.
     spec
-        What the join means: an `Asof`, `Range`, `Overlap` or `Where`.
+        What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
 
     Returns
     -------
@@ -61,6 +65,7 @@ def plan(
         known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in KINDS)
         raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.")
     engine = choose_engine(left, right, spark)
+    _check_limits(spec, engine, memory)
     check_algorithm(spec, algorithm, engine)
     if engine == "spark":
         from juncture.spark import plan as on_spark
@@ -68,7 +73,25 @@ def plan(
         return on_spark.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
     from juncture.local import plan as in_process
 
-    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats)
+    memory_bytes = None if memory is None else size_bytes(memory, argument="memory")
+    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, memory_bytes=memory_bytes)
+
+
+def _check_limits(spec: Spec, engine: Engine, memory: str | int | None) -> None:
+    """Refuse a join that the engine does not run, or that takes no limit of its memory.
+
+    Raises
+    ------
+    PlanError
+        With what to do instead.
+    """
+    if isinstance(spec, Equi) and engine == "spark":
+        raise PlanError(
+            "Equality joins run in this process, and these inputs ask for Spark. Bring Spark DataFrames here with "
+            ".toArrow(), pass paths without spark=, or use DataFrame.join(…)."
+        )
+    if memory is not None and not isinstance(spec, Equi):
+        raise PlanError(f"memory={memory!r} limits in-process equality joins, and this is another join. Leave it out.")
 
 
 def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from juncture.join.planning import plan, refuse_unknown
+from juncture.joins.planning import plan, refuse_unknown
 from juncture.planner.stats import Stats
 from juncture.spec.schema import How
 from juncture.spec.where import Where

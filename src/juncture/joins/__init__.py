@@ -1,0 +1,12 @@
+"""The public functions: a join in one call, or planned first and run later."""
+
+from __future__ import annotations
+
+from juncture.joins.asof import join_asof
+from juncture.joins.equi import join
+from juncture.joins.overlap import join_overlap
+from juncture.joins.planning import plan
+from juncture.joins.range import join_range
+from juncture.joins.where import join_where
+
+__all__ = ["join", "join_asof", "join_overlap", "join_range", "join_where", "plan"]

@@ -1,0 +1,110 @@
+"""Equality joins in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from juncture.joins.planning import plan, refuse_unknown
+from juncture.planner.stats import Stats
+from juncture.spec.equi import Equi
+from juncture.spec.schema import How
+
+__all__ = ["join"]
+
+
+def join(
+    left: Any,
+    right: Any,
+    *,
+    on: str | Sequence[str] | None = None,
+    left_on: str | Sequence[str] | None = None,
+    right_on: str | Sequence[str] | None = None,
+    how: How = "inner",
+    where: str | None = None,
+    nulls_equal: bool = False,
+    coalesce: bool = True,
+    suffix: str = "_right",
+    algorithm: str = "auto",
+    memory: str | int | None = None,
+    stats: Stats | None = None,
+    **unknown: Any,
+) -> Any:
+    """Match rows whose keys are equal.
+
+    Parameters
+    ----------
+    left, right
+        Any mixture of tables that speak Arrow (pyarrow, Polars, pandas, DuckDB, an iterable of record batches) and
+        paths to Parquet (a file, folder, glob or list of them).
+    on
+        The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
+        type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or
+        encoding. NaN equals NaN, and -0.0 equals 0.0.
+    how
+        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
+        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+    where
+        A condition besides, in Spark's SQL, over columns of the left table ``l.…`` and of the right ``r.…``. Rows match
+        where it is true, neither false nor null.
+    nulls_equal
+        Whether a null equals a null. Otherwise it equals nothing.
+    coalesce
+        Whether to leave out the right key, which equals the left one. In rows without a left match its values then
+        stand in the left key.
+    suffix
+        Added to the name of a right column that the left table has too.
+    algorithm
+        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
+        answer is the same.
+    memory
+        How much the join may hold, such as ``"2GB"``; by default a share of what this process may have. What does not
+        fit goes to disk, in the folder that ``TMPDIR`` names.
+    stats
+        What is known of the inputs, so that nobody has to look.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        The left columns, then the right ones less the key. The rows keep the left order, the matches of each come in
+        right order, and right rows without a match last. The type is the left table's (pyarrow for paths and streams).
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense, or ``where`` cannot be read.
+    SchemaError
+        If a column is missing, or types do not compare.
+    PlanError
+        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
+    DataError
+        If a file cannot be read.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    Time O(L + R) and the output. In memory, the keys of the smaller side and the right rows that can match are held;
+    on disk, what ``memory`` allows. The algorithms are those of "Understanding Join Algorithms" (seed 004).
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> customers = pa.table({"id": [1, 2, 3], "name": ["ann", "bob", "cy"]})
+    >>> sales = pa.table({"buyer_id": [3, 1, 3], "price": [5.0, 7.5, 2.0]})
+    >>> jn.join(customers, sales, left_on="id", right_on="buyer_id", how="left").to_pydict()
+    {'id': [1, 2, 3, 3], 'name': ['ann', 'bob', 'cy', 'cy'], 'price': [7.5, None, 5.0, 2.0]}
+    """
+    refuse_unknown("join", unknown, join.__kwdefaults__ or {})
+    spec = Equi(
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        how=how,
+        where=where,
+        nulls_equal=nulls_equal,
+        coalesce=coalesce,
+        suffix=suffix,
+    )
+    return plan(left, right, spec, algorithm=algorithm, memory=memory, stats=stats).execute()

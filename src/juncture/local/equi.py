@@ -1,0 +1,99 @@
+"""Equality joins in-process: by hash tables or by sorting, in memory or on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Literal
+
+import pyarrow as pa
+
+from juncture.local.external_merge import ExternalMergeJoin
+from juncture.local.external_sort import ExternalSorter
+from juncture.local.grace import GraceJoin
+from juncture.local.held import stream_held
+from juncture.local.numbered import NumberedJoin
+from juncture.local.scan import Source
+from juncture.local.spill import SpillFolder
+from juncture.local.threads import Threads
+from juncture.planner.plan import Progress
+from juncture.spec.equi import ResolvedEqui
+
+__all__ = ["LEAST_MEMORY_BYTES", "EquiAlgorithm", "stream"]
+
+EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
+
+LEAST_MEMORY_BYTES = 64 * 10**6
+"""The smallest budget that there is work to be done in: some batches of each side, and of the output."""
+
+_MEMORY_BYTES = 4 << 30
+
+
+def stream(
+    join: ResolvedEqui,
+    left: Source,
+    right: Source,
+    *,
+    algorithm: EquiAlgorithm = "hash",
+    threads: int | None = None,
+    spill: SpillFolder | None = None,
+    memory_bytes: int = _MEMORY_BYTES,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an equality join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The two sides.
+    algorithm
+        ``"hash"`` makes a table of the keys of the smaller side; ``"parallel_hash"`` one for each partition of them, so
+        that all threads make tables at once; ``"sort_merge"`` sorts the right side, and the left one batch by batch,
+        and walks through both. All three hold the right rows that can match. ``"grace"`` cuts both sides by the hash of
+        the key into pieces on disk and joins these one by one; ``"external_sort_merge"`` sorts both sides on disk.
+    threads
+        How many; by default one for each core.
+    spill
+        Where to put what does not fit; by default in a folder of the join's own.
+    memory_bytes
+        How much the last two algorithms may hold.
+    progress
+        Called as the work goes on, from the calling thread.
+
+    Raises
+    ------
+    PlanError
+        If a side has more rows than the algorithm can number.
+    DataError
+        If a file cannot be read.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    Time O(L + R) and the output; for the sorting ones O(L log L + R log R). The first three hold the shown columns of
+    the right rows that can match, 4 bytes more of each, and the distinct keys; the others what they are allowed to, and
+    they write both sides to disk, where these exceed it, and the output too, which is put in the order of the left rows
+    there. Rows of one key that do not fit in memory on either side are joined block by block.
+    """
+    with ExitStack() as stack:
+        pool = stack.enter_context(Threads(threads))
+        spill = spill or stack.enter_context(SpillFolder())
+        if algorithm == "grace" or algorithm == "external_sort_merge":
+            yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, spill, memory_bytes, pool)
+        else:
+            yield from stream_held(join, left, right, algorithm, pool, progress)
+
+
+def _on_disk(
+    numbered: NumberedJoin, algorithm: EquiAlgorithm, spill: SpillFolder, memory_bytes: int, threads: Threads
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join that is done in pieces, put in order."""
+    work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, memory_bytes // 2, threads)
+    sorter = ExternalSorter(numbered.join.output_schema, numbered.number, spill, memory_bytes // 2, threads)
+    for batch in work.rows():
+        sorter.add(batch)
+    for batch in sorter.sorted():
+        yield numbered.finished(batch)

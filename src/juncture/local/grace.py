@@ -1,0 +1,133 @@
+"""Grace hash joins: both sides are cut by the hash of the key into pieces on disk, and each pair of pieces is joined.
+
+A piece that is too large still is cut again, by another hash. Rows of one key no hash can part: they are joined block
+by block (Kitsuregawa, Tanaka and Moto-oka, "Application of hash to data base machine and its architecture", 1983).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.kernels.hash import hash_integers
+from juncture.local.arrays import array_of, raw_values
+from juncture.local.blockwise import held_bytes, join_blockwise
+from juncture.local.hashing import KeyHashes
+from juncture.local.held import key_types, stream_held
+from juncture.local.numbered import NumberedJoin
+from juncture.local.partitioned import partition_rows
+from juncture.local.scan import Source
+from juncture.local.spill import SpilledSource, SpillFolder
+from juncture.local.threads import Threads
+
+__all__ = ["GraceJoin"]
+
+_PIECES_MOST = 64
+_BATCH_BYTES_MOST = 1 << 20
+_BATCH_BYTES_LEAST = 1 << 12
+_MORE = 1.3
+"""Pieces are not all of one size."""
+
+
+class GraceJoin:
+    """One Grace hash join.
+
+    Parameters
+    ----------
+    numbered
+        The join, and its sides.
+    spill
+        Where to keep the pieces.
+    memory_bytes
+        How much to hold.
+    threads
+        Who works.
+    """
+
+    def __init__(self, numbered: NumberedJoin, spill: SpillFolder, memory_bytes: int, threads: Threads) -> None:
+        self._numbered = numbered
+        self._spill = spill
+        # A third for the right rows of a piece, a third for what is on its way to the disk; the rest is the caller's.
+        self._room = max(1, memory_bytes // 3)
+        self._threads = threads
+        self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
+
+    def rows(self, advance: Callable[[int, int], None] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the numbered rows of the join, piece by piece, those of a piece in the order of their numbers.
+
+        Parameters
+        ----------
+        advance
+            Called with the number of left rows that are done, and of all.
+
+        Raises
+        ------
+        StateError
+            If there is no room to spill.
+        """
+        left, right = self._numbered.left, self._numbered.right
+        yield from self._joined(left, right, 0, advance)
+
+    def _joined(
+        self, left: Source, right: Source, level: int, advance: Callable[[int, int], None] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        join = self._numbered.join
+        if held_bytes(right) <= self._room:
+            yield from stream_held(join, left, right, "hash", self._threads)
+            return
+        count = min(_PIECES_MOST, int(_MORE * held_bytes(right) / self._room) + 1)
+        pieces = [
+            self._cut(side, names, count, level) for side, names in ((left, join.left_by), (right, join.right_by))
+        ]
+        done = 0
+        for ours, theirs in zip(*pieces, strict=True):
+            if theirs.num_rows == right.num_rows:
+                # All of one key, as far as hashes tell.
+                yield from join_blockwise(self._numbered, ours, theirs, self._room, self._threads)
+            else:
+                yield from self._joined(ours, theirs, level + 1)
+            done += ours.num_rows
+            for piece in (ours, theirs):
+                piece.remove()
+            if advance is not None:
+                advance(done, left.num_rows)
+
+    def _cut(self, side: Source, names: Sequence[str], count: int, level: int) -> list[SpilledSource]:
+        """Write the rows of a side to so many pieces by the hash of their keys."""
+        columns = side.schema.names
+        batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self._room // (4 * count)))
+        pieces = [SpilledSource(side.schema, self._spill, batch_bytes) for _ in range(count)]
+
+        def cut(part: int) -> list[tuple[int, pa.RecordBatch]]:
+            found = []
+            for batch in side.read(part, columns):
+                order, edges = partition_rows(self._hash(batch, names, level), count)
+                ordered = batch.take(array_of(order, pa.int64()))
+                found += [
+                    (piece, ordered.slice(edges[piece], edges[piece + 1] - edges[piece]))
+                    for piece in range(count)
+                    if edges[piece] < edges[piece + 1]
+                ]
+            return found
+
+        for found in self._threads.map(cut, range(len(side.part_rows))):
+            for piece, batch in found:
+                pieces[piece].write(batch)
+        for each in pieces:
+            each.finish()
+        return pieces
+
+    def _hash(
+        self, batch: pa.RecordBatch, names: Sequence[str], level: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """Return a hash of each row's key, another on each level."""
+        hashes, usable = self._hashes.of([batch.column(name) for name in names])
+        if usable is not None:
+            # Rows that match nothing may go anywhere, but should not all go to one place.
+            numbers = raw_values(batch.column(self._numbered.number), np.int64)
+            hashes[~usable] = numbers[~usable].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        for _ in range(level):
+            hash_integers(hashes.view(np.int64), hashes)
+        return hashes

@@ -1,0 +1,147 @@
+"""Equality joins that hold the right side, or what of it can match, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from juncture.local.columns import worth_coding
+from juncture.local.grouped import EquiFinder, Groups, Keys, read_left_keys, read_right
+from juncture.local.keys import KeyCodes
+from juncture.local.merged import MergeFinder, SortCodes, read_sorted
+from juncture.local.pairs import Check, Finder
+from juncture.local.partitioned import PartitionedKeys
+from juncture.local.payload import Holder, Payload
+from juncture.local.residual import checking, columns_read
+from juncture.local.scan import Source
+from juncture.local.stream import reporter, stream
+from juncture.local.threads import Threads
+from juncture.planner.plan import Progress
+from juncture.spec.equi import ResolvedEqui
+
+__all__ = ["Method", "key_types", "stream_held"]
+
+Method = Literal["hash", "parallel_hash", "sort_merge"]
+
+_PARTITIONS_PER_THREAD = 4
+
+
+def stream_held(
+    join: ResolvedEqui,
+    left: Source,
+    right: Source,
+    method: Method,
+    threads: Threads,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides.
+    method
+        How keys are found: in one table, in one for each partition of the keys, or by sorting.
+    threads
+        Who works.
+    progress
+        Called as the work goes on, from the calling thread.
+    """
+    if method == "sort_merge":
+        finder, payload = _sorted(join, left, right, threads, progress)
+    elif left.num_rows < right.num_rows:
+        finder, payload = _by_left_keys(join, left, right, method, threads, progress)
+    else:
+        finder, payload = _by_right_keys(join, left, right, method, threads, progress)
+    yield from stream(join, left, finder, payload, threads, reporter(progress, "left"))
+
+
+def key_types(join: ResolvedEqui) -> tuple[list[pa.DataType], list[pa.DataType]]:
+    """Return the types of the left and of the right key columns."""
+    return (
+        [join.left_schema.field(name).type for name in join.left_by],
+        [join.right_schema.field(name).type for name in join.right_by],
+    )
+
+
+def _by_right_keys(
+    join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
+) -> tuple[Finder, Payload]:
+    """Make a table of the right keys, and hold all right rows."""
+    ours, theirs = key_types(join)
+    keys = _empty_table(join, theirs, ours, method, threads)
+    holder = Holder(right, _held_columns(join))
+    advance = reporter(progress, "right")
+    groups = read_right(right, join.right_by, keys, threads, holder=holder, advance=advance)
+    payload = holder.finish()
+    return _finder(join, left, groups, keys, payload), payload
+
+
+def _by_left_keys(
+    join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
+) -> tuple[Finder, Payload]:
+    """Make a table of the left keys, and hold the right rows that have one of them."""
+    keys = _empty_table(join, *key_types(join), method, threads)
+    groups, kept = read_left_keys(
+        (left, join.left_by),
+        (right, join.right_by),
+        keys,
+        threads,
+        whole=join.how in ("right", "full"),
+        presence=join.how in ("semi", "anti") and join.predicate is None,
+        advance=reporter(progress, "right"),
+    )
+    payload = _read_payload(kept, _held_columns(join), threads)
+    return _finder(join, left, groups, keys, payload), payload
+
+
+def _sorted(
+    join: ResolvedEqui, left: Source, right: Source, threads: Threads, progress: Progress | None
+) -> tuple[Finder, Payload]:
+    """Sort the right rows, and hold them."""
+    ours, theirs = key_types(join)
+    codes = SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
+    holder = Holder(right, _held_columns(join))
+    advance = reporter(progress, "right")
+    groups, values = read_sorted(right, join.right_by, codes, threads, holder=holder, advance=advance)
+    payload = holder.finish()
+    coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
+    return MergeFinder(groups, values, codes, join.left_by, coded, join.compared("left"), check), payload
+
+
+def _empty_table(
+    join: ResolvedEqui, first: list[pa.DataType], second: list[pa.DataType], method: Method, threads: Threads
+) -> Keys:
+    if method == "parallel_hash":
+        partitions = _PARTITIONS_PER_THREAD * threads.count
+        return PartitionedKeys(first, second, nulls_equal=join.nulls_equal, partitions=partitions)
+    return KeyCodes(first, second, nulls_equal=join.nulls_equal)
+
+
+def _finder(join: ResolvedEqui, left: Source, groups: Groups, keys: Keys, payload: Payload) -> Finder:
+    coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
+    return EquiFinder(groups, join.left_by, coded, keys.find, join.compared("left"), check)
+
+
+def _check(join: ResolvedEqui, groups: Groups, payload: Payload) -> Callable[[pa.RecordBatch], Check] | None:
+    return None if join.predicate is None else checking(join.predicate, payload, groups.rows_at)
+
+
+def _held_columns(join: ResolvedEqui) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*join.right_payload, *columns_read(join.predicate, "right"))))
+
+
+def _read_payload(source: Source, names: Sequence[str], threads: Threads) -> Payload:
+    holder = Holder(source, names)
+
+    def read(part: int) -> None:
+        start = int(source.bounds[part])
+        for batch in source.read(part, holder.columns):
+            holder.put(part, start, batch)
+            start += batch.num_rows
+
+    if holder.columns:
+        threads.run(read, range(len(source.part_rows)))
+    return holder.finish()

@@ -1,0 +1,111 @@
+"""Rows that carry their number through a join, so that pieces of it may be done in any order and be sorted at last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.local.arrays import array_of, plain
+from juncture.local.columns import encoded, nulls
+from juncture.local.scan import Source
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import OutputColumn, Side
+
+__all__ = ["NumberedJoin", "NumberedSource"]
+
+
+class NumberedSource(Source):
+    """A source of plain values, whatever their encoding, with a column that numbers the rows.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    schema
+        The columns to have, of plain types, the number last.
+    first
+        The number of the first row.
+    """
+
+    def __init__(self, source: Source, schema: pa.Schema, first: int) -> None:
+        self.schema = schema
+        self.part_rows = source.part_rows
+        self._source = source
+        self._first = first
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield the rows of a part."""
+        number = self.schema.names[-1]
+        place = int(self.bounds[part]) + self._first
+        # Batches without columns would have no rows either.
+        names = [name for name in columns if name != number] or self._source.schema.names[:1]
+        for batch in self._source.read(part, names):
+            arrays = {name: plain(batch.column(name)) for name in names}
+            arrays[number] = array_of(np.arange(place, place + batch.num_rows, dtype=np.int64), pa.int64())
+            place += batch.num_rows
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take in memory."""
+        number = self.schema.names[-1]
+        return self._source.bytes_of([name for name in columns if name != number]) + 8 * self.num_rows
+
+
+@dataclass(frozen=True)
+class NumberedJoin:
+    """A join of numbered rows: right numbers go on where left ones end.
+
+    Its output has the number in its last column: that of the left row or, of a right row without a match, its own. So
+    an answer that is sorted by it, stably, is in the order that a join has to have.
+
+    Attributes
+    ----------
+    join
+        The join of the numbered sides. Their schemas hold only columns that are needed, in plain types.
+    output
+        The schema of the answer without the number.
+    left, right
+        The numbered sides.
+    """
+
+    join: ResolvedEqui
+    output: pa.Schema
+    left: NumberedSource
+    right: NumberedSource
+
+    @classmethod
+    def of(cls, join: ResolvedEqui, left: Source, right: Source) -> NumberedJoin:
+        """Return the join with its rows numbered."""
+        number = "number"
+        while number in (*join.left_schema.names, *join.right_schema.names, *join.output_schema.names):
+            number += "_"
+        left_schema, right_schema = (_plain_schema(join, side, number) for side in ("left", "right"))
+        own = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
+        numbered = replace(join, left_schema=left_schema, right_schema=right_schema, output=(*join.output, own))
+        return cls(
+            numbered,
+            join.output_schema,
+            NumberedSource(left, left_schema, 0),
+            NumberedSource(right, right_schema, left.num_rows),
+        )
+
+    @property
+    def number(self) -> str:
+        """The name of the column with the number."""
+        return str(self.join.left_schema.names[-1])
+
+    def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of the output without their number, in the types that they have to have."""
+        arrays = [encoded(array, field.type) for array, field in zip(batch.columns[:-1], self.output, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output)
+
+
+def _plain_schema(join: ResolvedEqui, side: Side, number: str) -> pa.Schema:
+    """Return the columns of a side that are needed, with their plain types, and the number."""
+    schema = join.left_schema if side == "left" else join.right_schema
+    needed = join.needed(side)
+    fields = [(field.name, plain(nulls(0, field.type)).type) for field in schema if field.name in needed]
+    return pa.schema([*fields, (number, pa.int64())])

@@ -1,0 +1,54 @@
+"""Some rows of a source, as a source of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.local.arrays import array_of
+from juncture.local.columns import take
+from juncture.local.scan import Source
+
+__all__ = ["SelectedSource"]
+
+
+class SelectedSource(Source):
+    """Some rows of a source. Parts without any of them are never read.
+
+    Parameters
+    ----------
+    source
+        Whose rows.
+    rows
+        Which, ascending.
+    """
+
+    def __init__(self, source: Source, rows: npt.NDArray[np.integer]) -> None:
+        self.schema = source.schema
+        self._source = source
+        self._rows = rows
+        edges = np.searchsorted(rows, source.bounds)
+        self._parts = np.flatnonzero(np.diff(edges)).tolist()
+        self._edges = [(int(edges[part]), int(edges[part + 1])) for part in self._parts]
+        self.part_rows = [end - first for first, end in self._edges]
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part that are wanted."""
+        first, end = self._edges[part]
+        place = int(self._source.bounds[self._parts[part]])
+        for batch in self._source.read(self._parts[part], columns, coded):
+            stop = first + int(np.searchsorted(self._rows[first:end], place + batch.num_rows))
+            wanted = self._rows[first:stop].astype(np.int64) - place
+            if len(wanted) == batch.num_rows:
+                yield batch
+            elif len(wanted):
+                index = array_of(wanted, pa.int64())
+                yield pa.RecordBatch.from_arrays([take(column, index) for column in batch.columns], schema=batch.schema)
+            first, place = stop, place + batch.num_rows
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of the columns, in proportion."""
+        return self._source.bytes_of(columns) * len(self._rows) // max(self._source.num_rows, 1)

@@ -1,0 +1,73 @@
+"""Sizes of memory: bytes, or text such as ``"2GB"``."""
+
+from __future__ import annotations
+
+import re
+
+from juncture.errors import SpecError
+
+__all__ = ["format_size", "size_bytes"]
+
+_UNITS = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+
+
+def size_bytes(value: str | int, *, argument: str) -> int:
+    """Return a size in bytes.
+
+    Parameters
+    ----------
+    value
+        A number of bytes, or a number with a unit: kB, MB, GB and TB are powers of 1,000, KiB, MiB, GiB and TiB of
+        1,024. Case does not matter.
+    argument
+        What an error calls it.
+
+    Raises
+    ------
+    SpecError
+        If it is not a size, or not positive.
+
+    Examples
+    --------
+    >>> size_bytes("2GB", argument="memory")
+    2000000000
+    >>> size_bytes("0.5 GiB", argument="memory")
+    536870912
+    """
+    found = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        found = value
+    elif isinstance(value, str):
+        parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", value)
+        if parts is not None and parts[2].lower() in _UNITS:
+            found = int(float(parts[1]) * _UNITS[parts[2].lower()])
+    if found is None or found <= 0:
+        raise SpecError(
+            f"{argument}={value!r} is not a size of memory. Expected a number of bytes, or a text such as '2GB', "
+            "'500MB' or '1.5GiB'."
+        )
+    return found
+
+
+def format_size(size: int) -> str:
+    """Return a size as text, in powers of 1,000.
+
+    Examples
+    --------
+    >>> format_size(2_000_000_000)
+    '2.0 GB'
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {unit}"
+    return f"{size} B"

@@ -1,0 +1,112 @@
+"""`juncture.join` as users call it: inputs and outputs of any kind, plans, budgets, and mistakes."""
+
+from __future__ import annotations
+
+import random
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import juncture as jn
+from near_strategies import near_examples
+from support.engines import LOCAL_EQUI
+from support.inputs import FORMS, pass_as
+from support.tables import difference
+
+LEFT = pa.table({"id": [3, 1, 2, 1], "name": ["c", "a", "b", "a2"]})
+RIGHT = pa.table({"id": [1, 3, 1], "price": [10.0, 5.0, 7.5]})
+JOINED = {"id": [3, 1, 1, 1, 1], "name": ["c", "a", "a", "a2", "a2"], "price": [5.0, 10.0, 7.5, 10.0, 7.5]}
+# Each example joins files and streams.
+FEW = settings(max_examples=settings.default.max_examples // 2)
+
+
+def test_the_type_of_the_left_table_comes_back():
+    assert jn.join(LEFT, RIGHT, on="id").to_pydict() == JOINED
+    assert jn.join(LEFT.to_pandas(), RIGHT, on="id").equals(pd.DataFrame(JOINED))
+    assert jn.join(pl.from_arrow(LEFT), pl.from_arrow(RIGHT), on="id").equals(pl.DataFrame(JOINED))
+
+
+@pytest.mark.parametrize("algorithm", LOCAL_EQUI)
+@FEW
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_any_form_of_input(algorithm, tmp_path_factory, data, seed):
+    chance = random.Random(seed)
+    example = data.draw(near_examples("equi"))
+    folder = tmp_path_factory.mktemp("inputs")
+    left, right = (
+        pass_as(data.draw(st.sampled_from(FORMS)), table, folder / side, chance)
+        for side, table in (("left", example.left), ("right", example.right))
+    )
+    answer = jn.plan(left, right, example.spec, algorithm=algorithm).execute()
+    assert difference(answer, example.defined_rows(), ordered=True) is None
+
+
+def test_a_plan_says_what_it_weighed():
+    plan = jn.plan(LEFT, RIGHT, jn.Equi(on="id", where="r.price > 6", nulls_equal=True))
+    text = plan.explain()
+    assert text.startswith("Equality join in-process")
+    assert "each left row gets the right rows of equal id, nulls included for which r.price > 6" in text
+    for algorithm in LOCAL_EQUI:
+        assert f" {algorithm} " in text
+
+
+def test_what_does_not_fit_is_joined_on_disk():
+    stats = jn.Stats(left=jn.SideStats(rows=10**9, row_bytes=20), right=jn.SideStats(rows=10**9, row_bytes=20))
+    plan = jn.plan(LEFT, RIGHT, jn.Equi(on="id"), memory="2GB", stats=stats)
+    assert plan.algorithm in ("grace", "external_sort_merge")
+    assert "it holds right rows of about 68.0 GB, and 1.2 GB may be held." in plan.explain()
+    assert plan.execute().to_pydict() == JOINED
+    with pytest.raises(jn.PlanError, match=r"algorithm='hash' cannot run this join: it holds right rows of about 68"):
+        jn.plan(LEFT, RIGHT, jn.Equi(on="id"), memory="2GB", stats=stats, algorithm="hash")
+
+
+def test_a_stream_that_nobody_has_counted_is_not_held():
+    stream = RIGHT.to_reader()
+    plan = jn.plan(LEFT, stream, jn.Equi(on="id"))
+    assert plan.algorithm == "grace"
+    assert plan.execute().to_pydict() == JOINED
+
+
+def test_batches_come_as_they_are_asked_for():
+    table = pa.table({"k": [0] * 40_000})
+    batches = jn.plan(table, table, jn.Equi(on="k"), algorithm="hash").batches()
+    assert next(batches).num_rows < 10**6
+    batches.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"on": "id", "memory": "lots"}, jn.SpecError, "memory='lots' is not a size of memory. Expected a number of"),
+        ({"on": "id", "memory": 0}, jn.SpecError, "memory=0 is not a size of memory."),
+        (
+            {"on": "id", "memory": "1MB"},
+            jn.PlanError,
+            "memory= leaves 1.0 MB to join in, which is too small",
+        ),
+        ({"on": "id", "algorithm": "broadcast"}, jn.SpecError, "algorithm='broadcast' is not known. Expected one of"),
+        ({"on": "id", "strategy": "hash"}, jn.SpecError, "join() has no argument strategy='hash'."),
+        ({"on": "id", "hwo": "left"}, jn.SpecError, "join() has no argument hwo='left'. Did you mean 'how'?"),
+        ({}, jn.SpecError, "An equality join needs a key"),
+        ({"on": "nmae"}, jn.SchemaError, "Did you mean 'name'?"),
+    ],
+)
+def test_mistakes(arguments, error, said):
+    with pytest.raises(error) as raised:
+        jn.join(LEFT, RIGHT, **arguments)
+    assert said in str(raised.value)
+
+
+def test_other_joins_take_no_memory():
+    with pytest.raises(jn.PlanError, match="memory='2GB' limits in-process equality joins"):
+        jn.plan(LEFT, RIGHT, jn.Asof(on="id"), memory="2GB")
+
+
+def test_spark_is_refused(spark):
+    frame = spark.createDataFrame([(1, "a")], "id long, name string")
+    with pytest.raises(jn.PlanError, match=r"Bring Spark DataFrames here with \.toArrow\(\)"):
+        jn.join(frame, frame, on="id")
