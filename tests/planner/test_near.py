@@ -11,7 +11,7 @@ import juncture as jn
 from juncture.errors import PlanError
 from juncture.local.kinds import question
 from juncture.planner.choose import choose
-from juncture.planner.question import Choice
+from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.stats import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64()), ("k", pa.string())])
@@ -71,3 +71,76 @@ def test_a_stream_whose_rows_nobody_has_counted_is_planned(spec: Any) -> None:
     table = pa.table({"a": [1, 2], "b": [3, 4]})
     stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     assert jn.plan(stream, table, spec).execute().num_rows > 0
+
+
+def on_spark(
+    spec: Any,
+    algorithm: str = "auto",
+    *,
+    left: int | None = MILLION,
+    right: int | None = MILLION,
+    lazy: bool = False,
+    **offered: Any,
+) -> Choice:
+    sides = [SideStats(rows=rows, row_bytes=None if rows is None else 24) for rows in (left, right)]
+    question = Question(
+        join=spec.resolve(SCHEMA, SCHEMA),
+        engine="spark",
+        stats=Stats(left=sides[0], right=sides[1]),
+        resources=Resources(cores=2, memory_bytes=2_000_000_000),
+        lazy=lazy,
+        offer=Offer(**({"has_places": True, "is_bounded": True} | offered)),
+    )
+    return choose(question, algorithm)
+
+
+FULL = jn.Range(on="a", lower=-1, upper=1, how="full")
+AGGREGATED = jn.Range(on="a", lower=-1, upper=1, agg={"b": "mean"})
+WHERE = jn.Where("l.a < r.b")
+
+
+@pytest.mark.parametrize(
+    ("spec", "algorithm", "changes", "reason"),
+    [
+        pytest.param(FULL, "broadcast", {}, "no left row matched", id="broadcast-full"),
+        pytest.param(FULL, "broadcast_left", {}, "how='full' asks", id="broadcast_left-full"),
+        pytest.param(AGGREGATED, "broadcast_left", {}, "agg= asks", id="broadcast_left-agg"),
+        pytest.param(RANGE, "broadcast", {"lazy": True}, "collects a side", id="broadcast-lazy"),
+        pytest.param(RANGE, "broadcast", {"right": 100 * MILLION}, "may go to every task", id="broadcast-large"),
+        pytest.param(RANGE, "range", {"lazy": True}, "samples both sides", id="range-lazy"),
+        pytest.param(WHERE, "range", {"has_places": False}, "no condition tells", id="range-without-places"),
+        pytest.param(AGGREGATED, "nested", {}, "make all matches", id="nested-agg"),
+        pytest.param(RANGE, "bucket", {"no_sql": "no common type."}, "no common type", id="bucket-without-sql"),
+        pytest.param(RANGE, "bucket", {"is_bounded": False}, "share a bin", id="bucket-open"),
+        pytest.param(OVERLAP, "bucket", {"lazy": True, "needs_sample": True}, "depend on a sample", id="bucket-lazy"),
+        pytest.param(WHERE, "sql", {}, "nothing has to be equal", id="sql-without-keys"),
+    ],
+)
+def test_what_cannot_serve_on_spark_is_refused_with_its_reason(
+    spec: Any, algorithm: str, changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(PlanError, match=reason):
+        on_spark(spec, algorithm, **changes)
+    choice = on_spark(spec, **changes)
+    assert choice.algorithm != algorithm
+    assert reason in (next(option.refusal for option in choice.options if option.algorithm == algorithm) or "")
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes", "algorithm"),
+    [
+        pytest.param(RANGE, {"right": 1_000, "left": 100 * MILLION}, "broadcast", id="small-right"),
+        pytest.param(RANGE, {"left": 1_000, "right": 100 * MILLION}, "broadcast_left", id="small-left"),
+        pytest.param(RANGE, {"left": 10, "right": 10}, "nested", id="few-pairs"),
+        pytest.param(AGGREGATED, {"left": 100 * MILLION, "right": 100 * MILLION}, "range", id="agg"),
+        pytest.param(
+            OVERLAP,
+            {"left": 100 * MILLION, "right": 100 * MILLION, "pairs": 1e8, "candidates": 1e6},
+            "range",
+            id="crowded-bins",
+        ),
+        pytest.param(RANGE, {"left": None, "right": None, "lazy": True}, "bucket", id="lazy"),
+    ],
+)
+def test_the_least_cost_is_taken_on_spark(spec: Any, changes: dict[str, Any], algorithm: str) -> None:
+    assert on_spark(spec, **changes).algorithm == algorithm

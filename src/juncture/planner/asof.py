@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from juncture.planner.cost import COSTS, Work
+from juncture.planner.asof_cost import COSTS
+from juncture.planner.cost import Work
 from juncture.planner.question import Kind, Question
+from juncture.planner.rules import fits_in_a_task, looks_first
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.duration import format_duration
 
-__all__ = ["ASOF", "BROADCAST_BYTES_MAX"]
-
-BROADCAST_BYTES_MAX = 64 * 1024 * 1024
-"""The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
+__all__ = ["ASOF"]
 
 
 def _spec(question: Question) -> Asof:
@@ -30,30 +29,6 @@ def _needs_keys(question: Question, algorithm: str) -> str | None:
     """Refuse a shuffle by key where there is no key."""
     if algorithm == "hash" and not question.join.left_by:
         return "there is no by column to shuffle by; range spreads the rows by their order instead."
-    return None
-
-
-def _looks_first(question: Question, algorithm: str) -> str | None:
-    """Refuse jobs at build time under ``lazy=True``."""
-    if question.lazy and not question.direct and algorithm in ("broadcast", "broadcast_left"):
-        return "it collects a side when the join is built, which lazy=True forbids."
-    if question.lazy and algorithm == "range":
-        return "it samples both sides when the join is built, which lazy=True forbids."
-    return None
-
-
-def _fits_in_a_task(question: Question, algorithm: str) -> str | None:
-    """Refuse to ship a side that is unknown, or too large for a task or a message."""
-    if algorithm not in ("broadcast", "broadcast_left"):
-        return None
-    side = question.stats.right if algorithm == "broadcast" else question.stats.left
-    name = "right" if algorithm == "broadcast" else "left"
-    room = question.resources.memory_bytes // 4
-    limit = room if question.direct else min(BROADCAST_BYTES_MAX, room)
-    if side.bytes is None:
-        return f"the size of the {name} side is not known." if question.lazy else None
-    if side.bytes > limit:
-        return f"the {name} side has about {side.bytes / 1e6:,.0f} MB, and {limit / 1e6:,.0f} MB may go to every task."
     return None
 
 
@@ -155,8 +130,8 @@ ASOF = Kind(
     rules=(
         _keeps_right_rows,
         _needs_keys,
-        _looks_first,
-        _fits_in_a_task,
+        looks_first,
+        fits_in_a_task,
         _window_serves,
         _native_is_right,
     ),

@@ -9,8 +9,10 @@ from __future__ import annotations
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.planner.asof import ASOF
 from juncture.planner.equi import EQUI
-from juncture.planner.near import OVERLAP, RANGE, WHERE
+from juncture.planner.overlap import OVERLAP
 from juncture.planner.question import Choice, Engine, Kind, Option, Question
+from juncture.planner.range import RANGE
+from juncture.planner.where import WHERE
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap

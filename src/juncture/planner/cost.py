@@ -1,4 +1,4 @@
-"""What each as-of algorithm costs, in seconds, from row counts and resources.
+"""What the steps of a join cost, of which each kind's formulas are made.
 
 A formula adds up what an algorithm does to its rows: read, shuffle, hand to Python, search, sort. Each step has one
 constant, in core-nanoseconds a row. They are right to within a factor, and rank the algorithms rather than foretell
@@ -7,12 +7,11 @@ their times.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from juncture.planner.stats import Resources
 
-__all__ = ["COSTS", "Constants", "Work"]
+__all__ = ["Constants", "Work"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +32,16 @@ class Constants:
         Shuffle row by row, and sort, in the JVM.
     collect_ns
         Bring to the driver.
-    stage_s
-        Start one more stage.
+    stage_s, python_s
+        Start one more stage; start Python in the first task of a kind.
+    loop_ns, hashed_ns
+        Compare two rows in Spark's nested loop; the same where it joins by keys, spread over all pairs.
+    bin_pair_ns
+        Compare two rows of a bin, in Spark's own join.
+    made_ns
+        Make a row of the result, where Spark joins itself.
+    folded_ns
+        Take a match into an aggregate.
     order_ns
         In-process, bring a left row into order, and give it out again.
     probe_ns, merge_ns
@@ -55,6 +62,12 @@ class Constants:
     sort_ns: float = 2_000
     collect_ns: float = 650
     stage_s: float = 0.25
+    python_s: float = 1.0
+    loop_ns: float = 6
+    hashed_ns: float = 0.6
+    bin_pair_ns: float = 25
+    made_ns: float = 30
+    folded_ns: float = 2
     order_ns: float = 360
     probe_ns: float = 90
     merge_ns: float = 220
@@ -100,65 +113,3 @@ class Work:
     def keyed_s(self, core_ns: float) -> float:
         """Seconds for work that cannot divide a key."""
         return core_ns * max(1 / self.resources.cores, self.hottest_share) / 1e9
-
-
-def _probe_s(work: Work) -> float:
-    c = work.constants
-    return work.spread_s(work.left_rows * c.order_ns + work.right_rows * c.probe_ns)
-
-
-def _merge_s(work: Work) -> float:
-    c = work.constants
-    return work.spread_s(work.left_rows * c.order_ns + work.right_rows * c.merge_ns)
-
-
-def _broadcast_s(work: Work) -> float:
-    c = work.constants
-    streamed = work.left_rows * (work.enter_ns + c.search_ns + c.from_python_ns)
-    prepared = work.right_rows * c.search_ns
-    if work.direct:
-        return c.stage_s + prepared / 1e9 + work.spread_s(streamed)
-    return 2 * c.stage_s + work.right_rows * c.collect_ns / 1e9 + prepared / 1e9 + work.spread_s(streamed)
-
-
-def _broadcast_left_s(work: Work) -> float:
-    c = work.constants
-    candidates = min(work.left_rows * work.resources.cores, work.right_rows)
-    streamed = work.right_rows * (work.enter_ns + c.search_ns)
-    merged = candidates * c.scatter_ns + work.left_rows * (c.search_ns + c.from_python_ns)
-    prepared = work.left_rows * (c.search_ns + (0 if work.direct else c.collect_ns)) / 1e9
-    return (2 if work.direct else 3) * c.stage_s + prepared + work.spread_s(streamed + merged)
-
-
-def _hash_s(work: Work) -> float:
-    c = work.constants
-    rows = work.left_rows + work.right_rows
-    joined = rows * c.search_ns + work.left_rows * c.from_python_ns
-    return 2 * c.stage_s + work.spread_s(rows * (work.enter_ns + c.scatter_ns)) + work.keyed_s(joined)
-
-
-def _range_s(work: Work) -> float:
-    c = work.constants
-    rows = work.left_rows + work.right_rows
-    scattered = rows * (work.enter_ns + c.scatter_ns)
-    joined = rows * c.search_ns + work.left_rows * c.from_python_ns
-    sampled = rows * (c.direct_scan_ns if work.direct else c.scan_ns)
-    return 3 * c.stage_s + work.spread_s(scattered + joined + sampled)
-
-
-def _window_s(work: Work) -> float:
-    c = work.constants
-    rows = work.left_rows + work.right_rows
-    return 2 * c.stage_s + work.spread_s(rows * c.scan_ns) + work.keyed_s(rows * (c.shuffle_ns + c.sort_ns))
-
-
-COSTS: dict[str, Callable[[Work], float]] = {
-    "probe": _probe_s,
-    "merge": _merge_s,
-    "broadcast": _broadcast_s,
-    "broadcast_left": _broadcast_left_s,
-    "hash": _hash_s,
-    "range": _range_s,
-    "window": _window_s,
-}
-"""The formula of each algorithm that the planner weighs."""

@@ -1,131 +1,109 @@
-"""What the planner knows of joins of rows that lie near each other: range, overlap and predicate joins."""
+"""What the planner knows of joins of rows that lie near each other, which range, overlap and predicate joins share."""
 
 from __future__ import annotations
 
-from juncture.planner.near_cost import near_cost_s
-from juncture.planner.question import Kind, Question
-from juncture.predicate.sql import to_sql
-from juncture.spec.duration import format_duration
+from juncture.planner.question import Question
+from juncture.planner.rules import fits_in_a_task, looks_first
 from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import Bound, ResolvedRange
+from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
-from juncture.spec.where import ResolvedWhere
 
-__all__ = ["OVERLAP", "RANGE", "WHERE"]
+__all__ = ["NESTED", "RULES", "SPARK", "aggregates", "gets", "whole"]
 
-_SPARK = {
+SPARK = {
     "broadcast": "the right side goes to every task, the left never moves",
     "broadcast_left": "the left side goes to every task, the right never moves",
     "range": "one shuffle of both sides into equal ranges, with copies of rows that reach into several",
     "bucket": "bins on several levels and one shuffle by bin, all in SQL",
     "nested": "Spark's own join with the condition",
 }
-_NESTED = "compare all pairs"
+"""The algorithms on Spark."""
+
+NESTED = "compare all pairs"
+"""What ``nested`` does in-process."""
 
 
-def _tree_needs_two(question: Question, algorithm: str) -> str | None:
-    """Refuse a tree of a second expression where only one is limited, as in ``l.a < r.b``."""
-    if question.engine == "local" and algorithm == "tree" and question.offer.limited < 2:
-        return "it needs inequalities on two different right expressions, and the predicate has fewer."
+def aggregates(join: Resolved) -> bool:
+    """Tell whether a join gives aggregates in place of matches."""
+    return isinstance(join, ResolvedRange | ResolvedOverlap) and bool(join.aggregates)
+
+
+def _keeps_right_rows(question: Question, algorithm: str) -> str | None:
+    """Refuse ``how="full"`` where the left rows are in several tasks, of which none sees all of them."""
+    how = question.join.how
+    if algorithm == "broadcast" and how in ("right", "full"):
+        return f"how={how!r} keeps right rows that no left row matched, which no task knows alone."
     return None
 
 
-def _blocks_have_no_keys(question: Question, algorithm: str) -> str | None:
-    """Refuse blocks where ``by="k"`` has to be equal, which is no part of the predicate that they are judged by."""
-    if algorithm == "blocks" and question.join.left_by:
-        return "it cannot bring equal by= columns together."
+def _knows_left_rows(question: Question, algorithm: str) -> str | None:
+    """Refuse ``how="left"`` or ``agg=`` where the right rows are in several tasks."""
+    folds, how = aggregates(question.join), question.join.how
+    if algorithm != "broadcast_left" or (not folds and how in ("inner", "right")):
+        return None
+    asked = "agg=" if folds else f"how={how!r}"
+    return f"{asked} asks what matches each left row in all, which no task knows alone."
+
+
+def _has_places(question: Question, algorithm: str) -> str | None:
+    """Refuse partitions by place for conditions such as ``l.a > 3 OR r.b > 1``, which bring no rows together."""
+    if algorithm == "range" and not question.offer.has_places:
+        return "no condition tells where rows have to lie to match."
     return None
 
 
-def _range(join: ResolvedRange) -> str:
-    ends = [_end(join, bound, join.left_on) for bound in (join.lower, join.upper)]
-    on = join.right_on if join.right_on != join.left_on else f"right {join.right_on}"
-    if join.lower is None:
-        window = f"{on} is {_word(join.upper, 'at most', 'less than')} {ends[1]}"
-    elif join.upper is None:
-        window = f"{on} is {_word(join.lower, 'at least', 'more than')} {ends[0]}"
-    else:
-        words = _word(join.lower, "from", "after"), _word(join.upper, "to", "to before")
-        window = f"{on} is {words[0]} {ends[0]} {words[1]} {ends[1]}"
-    return _whole(join, f"{_gets(bool(join.aggregates))} whose {window}")
+def _folds_without_matches(question: Question, algorithm: str) -> str | None:
+    """Refuse ``agg=`` where Spark would make the matches first."""
+    if question.engine == "spark" and algorithm in ("bucket", "nested", "sql") and aggregates(question.join):
+        return "it would have to make all matches to aggregate them: broadcast and range aggregate without."
+    return None
 
 
-def _word(bound: Bound | None, closed: str, strict: str) -> str:
-    return closed if bound is None or bound.closed else strict
+def _runs_in_sql(question: Question, algorithm: str) -> str | None:
+    """Refuse SQL where it lacks a type or function, such as a common type of two keys."""
+    return question.offer.no_sql if algorithm in ("bucket", "nested", "sql") else None
 
 
-def _end(join: ResolvedRange, bound: Bound | None, on: str) -> str:
-    if bound is None:
-        return ""
-    if bound.column is not None:
-        return f"{on} + {bound.column}"
-    constant = bound.constant or 0
-    if not constant:
-        return on
-    sign, size = ("-" if constant < 0 else "+"), abs(constant)
-    if join.domain.is_time:
-        return f"{on} {sign} {format_duration(int(size) * join.domain.step_ns)}"
-    unit = f" steps of 1e-{join.domain.scale}" if join.domain.kind == "decimal" and join.domain.scale else ""
-    return f"{on} {sign} {size}{unit}"
+def _has_keys(question: Question, algorithm: str) -> str | None:
+    """Refuse a join by keys for conditions such as ``l.a < r.b``, which has none."""
+    if algorithm == "sql" and not question.offer.has_keys:
+        return "nothing has to be equal, so Spark would compare all pairs: that is nested."
+    return None
 
 
-def _overlap(join: ResolvedOverlap) -> str:
-    ours, theirs = (f"{start or '-∞'} to {end or '∞'}" for start, end in (join.left_interval, join.right_interval))
-    return _whole(join, f"{_gets(bool(join.aggregates))} whose {theirs} overlaps its {ours}")
+def _fills_bins(question: Question, algorithm: str) -> str | None:
+    """Refuse bins for open windows, as with ``lower=None``, and under ``lazy=True`` for intervals of any length."""
+    if algorithm != "bucket":
+        return None
+    if not question.offer.is_bounded:
+        return "rows have no limit on one side, so that all of them would share a bin."
+    if question.lazy and question.offer.needs_sample:
+        return "its bins depend on a sample of both sides, which lazy=True forbids."
+    return None
 
 
-def _where(join: ResolvedWhere) -> str:
-    return _whole(join, f"each left row gets the right rows for which {to_sql(join.predicate)}")
+RULES = (
+    _keeps_right_rows,
+    _knows_left_rows,
+    _has_places,
+    looks_first,
+    fits_in_a_task,
+    _folds_without_matches,
+    _runs_in_sql,
+    _has_keys,
+    _fills_bins,
+)
+"""What rules out an algorithm on Spark."""
 
 
-def _gets(aggregated: bool) -> str:
+def gets(join: Resolved) -> str:
+    """Say what a left row gets."""
+    aggregated = aggregates(join)
     return "each left row gets aggregates of the right rows" if aggregated else "each left row gets the right rows"
 
 
-def _whole(join: Resolved, sentence: str) -> str:
+def whole(join: Resolved, sentence: str) -> str:
+    """Return a sentence about matches with the keys and rows that are kept."""
     pairs = zip(join.left_by, join.right_by, strict=True)
     names = [ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs]
     return f"{sentence}{', of equal ' + ', '.join(names) if names else ''} ({join.how} join)"
-
-
-RANGE = Kind(
-    title="Range join",
-    algorithms={
-        "local": {"sorted": "sort the right side, find each left row's window as a span of it", "nested": _NESTED},
-        "spark": _SPARK,
-    },
-    rules=(),
-    cost_s=near_cost_s,
-    meaning=_range,
-)
-"""Range joins."""
-
-OVERLAP = Kind(
-    title="Overlap join",
-    algorithms={
-        "local": {"tree": "sort the right intervals by start, find those that overlap by a tree of their ends"}
-        | {"nested": _NESTED},
-        "spark": _SPARK,
-    },
-    rules=(),
-    cost_s=near_cost_s,
-    meaning=_overlap,
-)
-"""Overlap joins."""
-
-WHERE = Kind(
-    title="Predicate join",
-    algorithms={
-        "local": {
-            "sorted": "sort the right side by what is equal and one limited expression, find spans of it",
-            "tree": "the same, with a tree of a second limited expression",
-            "blocks": "rule out pairs of blocks by the bounds of their columns, compare the rest",
-            "nested": _NESTED,
-        },
-        "spark": _SPARK | {"sql": "Spark's own join by what is equal, with the rest as a condition"},
-    },
-    rules=(_tree_needs_two, _blocks_have_no_keys),
-    cost_s=near_cost_s,
-    meaning=_where,
-)
-"""Predicate joins."""

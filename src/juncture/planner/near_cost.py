@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from juncture.planner.cost import Work
-from juncture.planner.question import Offer, Question
+from juncture.planner.near import aggregates
+from juncture.planner.question import Engine, Offer, Question
+from juncture.spec.schema import How
 
 __all__ = ["near_cost_s"]
 
@@ -18,10 +20,16 @@ class NearWork(Work):
     Attributes
     ----------
     offer
-        What brings rows together.
+        What brings rows together, and what has been found out of it.
+    how
+        Which rows the output keeps.
+    folds
+        Whether it shows aggregates in place of matches.
     """
 
     offer: Offer
+    how: How
+    folds: bool
 
     @property
     def all_pairs(self) -> float:
@@ -30,12 +38,28 @@ class NearWork(Work):
 
     @property
     def found(self) -> float:
-        """Pairs that equal keys and one limited expression leave, as far as nobody has looked: one for each row."""
+        """Pairs that equal keys and one limited expression leave, where nobody has looked."""
         if not self.offer.has_keys and not self.offer.limited:
             return self.all_pairs
         if not self.offer.has_keys and not self.offer.is_bounded:
             return self.all_pairs / 2
         return float(max(self.left_rows, self.right_rows))
+
+    @property
+    def matches(self) -> float:
+        """Pairs that match: one for each row of the larger side where nobody has looked."""
+        return self.offer.pairs if self.offer.pairs is not None else float(max(self.left_rows, self.right_rows))
+
+    @property
+    def shown(self) -> float:
+        """Rows of the output."""
+        return self.left_rows if self.folds or self.how in ("semi", "anti") else self.matches
+
+    @property
+    def given_ns(self) -> float:
+        """What it takes to bring the output from Python."""
+        c = self.constants
+        return self.shown * c.from_python_ns + (self.matches * c.folded_ns if self.folds else 0)
 
 
 def _sorted_s(work: NearWork) -> float:
@@ -44,7 +68,7 @@ def _sorted_s(work: NearWork) -> float:
 
 
 def _tree_s(work: NearWork) -> float:
-    # The tree finds pairs that the second expression allows, at no more than it takes to check one.
+    # The second expression rules out half of what the first one leaves, say.
     c = work.constants
     return work.spread_s((work.left_rows + work.right_rows) * c.arrange_ns + work.found * c.found_ns / 2)
 
@@ -58,23 +82,73 @@ def _nested_s(work: NearWork) -> float:
     return work.spread_s(work.all_pairs * work.constants.compared_ns)
 
 
-_LOCAL: dict[str, Callable[[NearWork], float]] = {
-    "sorted": _sorted_s,
-    "tree": _tree_s,
-    "blocks": _blocks_s,
-    "nested": _nested_s,
+def _broadcast_s(work: NearWork) -> float:
+    return _sent_s(work, sent_rows=work.right_rows, kept_rows=work.left_rows)
+
+
+def _broadcast_left_s(work: NearWork) -> float:
+    return _sent_s(work, sent_rows=work.left_rows, kept_rows=work.right_rows)
+
+
+def _sent_s(work: NearWork, *, sent_rows: int, kept_rows: int) -> float:
+    c = work.constants
+    prepared = sent_rows * (c.search_ns + (0 if work.direct else c.collect_ns))
+    streamed = kept_rows * (work.enter_ns + c.search_ns)
+    return c.python_s + prepared / 1e9 + work.spread_s(streamed + work.given_ns)
+
+
+def _range_s(work: NearWork) -> float:
+    c = work.constants
+    each = work.enter_ns + c.scan_ns + c.shuffle_ns + c.to_python_ns + c.search_ns
+    moved = (work.left_rows + work.right_rows) * each
+    return c.python_s + 3 * c.stage_s + work.spread_s(moved + work.given_ns)
+
+
+def _bucket_s(work: NearWork) -> float:
+    c, offer = work.constants, work.offer
+    copies = work.left_rows * offer.left_copies + work.right_rows * offer.right_copies
+    compared = 2 * work.matches if offer.candidates is None else work.left_rows * offer.candidates
+    core_ns = copies * (c.shuffle_ns + c.sort_ns) + compared * c.bin_pair_ns
+    return 2 * c.stage_s + work.spread_s(_read_and_made_ns(work) + core_ns)
+
+
+def _loop_s(work: NearWork) -> float:
+    c = work.constants
+    return c.stage_s + work.spread_s(_read_and_made_ns(work) + work.all_pairs * c.loop_ns)
+
+
+def _sql_s(work: NearWork) -> float:
+    c = work.constants
+    return c.stage_s + work.spread_s(_read_and_made_ns(work) + work.all_pairs * c.hashed_ns)
+
+
+def _read_and_made_ns(work: NearWork) -> float:
+    return (work.left_rows + work.right_rows) * work.constants.scan_ns + work.shown * work.constants.made_ns
+
+
+COSTS: Mapping[Engine, Mapping[str, Callable[[NearWork], float]]] = {
+    "local": {"sorted": _sorted_s, "tree": _tree_s, "blocks": _blocks_s, "nested": _nested_s},
+    "spark": {
+        "broadcast": _broadcast_s,
+        "broadcast_left": _broadcast_left_s,
+        "range": _range_s,
+        "bucket": _bucket_s,
+        "nested": _loop_s,
+        "sql": _sql_s,
+    },
 }
+"""The formula of each algorithm."""
 
 
-def near_cost_s(question: Question, algorithm: str) -> float | None:
-    """Return what an algorithm should take; on Spark the engine knows more of the rows."""
-    if question.engine != "local":
-        return None
+def near_cost_s(question: Question, algorithm: str) -> float:
+    """Return what an algorithm should take."""
     work = NearWork(
         left_rows=question.left_rows,
         right_rows=question.right_rows,
         resources=question.resources,
         direct=question.direct,
         offer=question.offer,
+        how=question.join.how,
+        folds=aggregates(question.join),
     )
-    return _LOCAL[algorithm](work)
+    return COSTS[question.engine][algorithm](work)

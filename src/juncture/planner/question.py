@@ -19,21 +19,40 @@ ASSUMED_ROWS = 100_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What the conditions of a join offer to bring rows together by.
+    """What the conditions of a join offer to bring rows together by, and what has been found out of it.
 
     Attributes
     ----------
     has_keys
         Whether columns or expressions have to be equal.
     limited
-        How many right expressions are limited by left ones, up to two.
+        In-process, how many right expressions are limited by left ones, up to two.
     is_bounded
-        Whether the first of them is limited on both sides.
+        Whether matches lie within limits on both sides, not on one alone.
+    has_places
+        On Spark, whether anything tells where rows lie, so that tasks can bring them together.
+    no_sql
+        Why Spark's SQL cannot run the join, or None.
+    needs_sample
+        Whether bins depend on a look at the rows.
+    left_copies, right_copies
+        In how many bins a row is, on average.
+    candidates
+        How many right rows are compared with a left one in its bins; None if nobody has looked.
+    pairs
+        About how many pairs match; None if nobody has looked.
     """
 
     has_keys: bool = False
     limited: int = 0
     is_bounded: bool = False
+    has_places: bool = False
+    no_sql: str | None = None
+    needs_sample: bool = False
+    left_copies: float = 1.0
+    right_copies: float = 2.0
+    candidates: float | None = None
+    pairs: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

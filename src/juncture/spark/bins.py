@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from juncture.planner.cost import Constants
+
 __all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "estimated_pairs"]
 
 Words = npt.NDArray[np.int64]
@@ -21,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 COPY_NS = 1_500.0
 """What a row costs in a bin: it is copied, shuffled and sorted."""
-PAIR_NS = 25.0
+PAIR_NS = Constants().bin_pair_ns
 """What it costs to compare two rows of a bin."""
 
 _REACHES = (1, 2, 3, 4)

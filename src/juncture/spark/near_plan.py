@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.planner.question import Choice
+from juncture.planner.choose import choose
+from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, estimated_pairs
@@ -18,7 +19,6 @@ from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
 from juncture.spark.files import FileSide
 from juncture.spark.near import join_range, join_whole_left, join_whole_right
-from juncture.spark.near_choice import Known, choose_near
 from juncture.spark.near_stats import NearSurvey, copies
 from juncture.spark.pairs import Pairs, join_nested
 from juncture.spark.partition import Cuts, balanced_cuts, even_cuts
@@ -113,7 +113,7 @@ class NearPlanning:
         if not self._lazy and algorithm in ("auto", "range", "bucket"):
             self.survey.count()
             self._look(algorithm)
-        choice = choose_near(self._known(), algorithm)
+        choice = choose(self._question(), algorithm)
         built = self._build(choice.algorithm)
         return choice, replace(built, details=(*self._left_out, *built.details))
 
@@ -130,25 +130,35 @@ class NearPlanning:
             *sides, is_real=spans.is_real, are_points=spans.are_points, cores=self._resources.cores
         )
 
-    def _known(self) -> Known:
-        spans = self._pairs.spans if self._pairs is not None else None
-        keys = bool(self._join.left_by)
-        if isinstance(self._join, ResolvedWhere):
-            keys = keys or bool(self._join.shape.keys)
-        return Known(
+    def _question(self) -> Question:
+        return Question(
             join=self._join,
+            engine="spark",
             stats=self.survey.stats,
             resources=self._resources,
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,
+            offer=self._offer(),
+        )
+
+    def _offer(self) -> Offer:
+        """Return what brings rows together, with what a look at them has told."""
+        spans = self._pairs.spans if self._pairs is not None else None
+        keys = bool(self._join.left_by)
+        if isinstance(self._join, ResolvedWhere):
+            keys = keys or bool(self._join.shape.keys)
+        offer = Offer(
+            has_keys=keys,
+            is_bounded=spans is not None,
             has_places=self._places is not None,
             no_sql=self._no_sql,
-            is_bounded=spans is not None,
             needs_sample=spans is not None and (spans.width is None or not spans.are_points),
-            has_keys=keys,
-            bins=self._bins,
             pairs=self._matches,
         )
+        if self._bins is None:
+            return offer
+        bins = self._bins
+        return replace(offer, left_copies=bins.left_copies, right_copies=bins.right_copies, candidates=bins.candidates)
 
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes

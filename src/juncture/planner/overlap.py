@@ -1,0 +1,29 @@
+"""What the planner knows of overlap joins: the algorithms, and what such a join means."""
+
+from __future__ import annotations
+
+from juncture.planner.near import NESTED, RULES, SPARK, gets, whole
+from juncture.planner.near_cost import near_cost_s
+from juncture.planner.question import Kind
+from juncture.spec.overlap import ResolvedOverlap
+
+__all__ = ["OVERLAP"]
+
+
+def _meaning(join: ResolvedOverlap) -> str:
+    ours, theirs = (f"{start or '-∞'} to {end or '∞'}" for start, end in (join.left_interval, join.right_interval))
+    return whole(join, f"{gets(join)} whose {theirs} overlaps its {ours}")
+
+
+OVERLAP = Kind(
+    title="Overlap join",
+    algorithms={
+        "local": {"tree": "sort the right intervals by start, find those that overlap by a tree of their ends"}
+        | {"nested": NESTED},
+        "spark": SPARK,
+    },
+    rules=RULES,
+    cost_s=near_cost_s,
+    meaning=_meaning,
+)
+"""Overlap joins."""
