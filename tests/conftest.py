@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,3 +63,12 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session.conf.set("spark.sql.shuffle.partitions", "3")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def scratch(tmp_path_factory, monkeypatch) -> Iterator[Path]:
+    """Give a test a folder for temporary files, which has to be empty again when it ends."""
+    folder = tmp_path_factory.mktemp("scratch")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []

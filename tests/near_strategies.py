@@ -16,6 +16,7 @@ from juncture.reference.rows import on_values
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import common_domain, plain_type
 from juncture.spec.where import Where
 from strategies import LOCAL_BY, LOCAL_ON, LOCAL_PAYLOAD, SPARK_BY, SPARK_ON, SPARK_PAYLOAD, Layout, common, pools
@@ -35,6 +36,9 @@ class NearExample:
     spec: Spec
     left: pa.Table
     right: pa.Table
+
+    def resolve(self) -> Resolved:
+        return self.spec.resolve(self.left.schema, self.right.schema)
 
     def defined_rows(self) -> pa.Table:
         return defined_rows(self.spec, self.left, self.right)
@@ -117,16 +121,17 @@ def near_layouts(
         side.types = {name: side.types[name] for name in draw(st.permutations(list(side.types)))}
     case = [("case", pa.int64())] if packed else []
     schemas = [pa.schema([*side.types.items(), *case]) for side in (left, right)]
-    try:
-        spec = spec_type(**arguments)
-        spec.resolve(*schemas)
-    except SpecError:
-        # The window starts after its end.
-        spec = spec_type(**(arguments | {"lower": arguments["upper"], "upper": arguments["lower"]}))
-    except SchemaError:
-        # The column that right rows without a match would fill is of another type.
-        spec = spec_type(**(arguments | {"how": "inner"}))
-    return spec, left, right
+    turned = arguments | {"lower": arguments.get("upper"), "upper": arguments.get("lower")}
+    for attempt in (arguments, turned) if spec_type is Range else (arguments,):
+        # A window may start after its end; and right rows without a match may have no place in columns of another type.
+        for how in (attempt["how"], "inner"):
+            try:
+                spec = spec_type(**(attempt | {"how": how}))
+                spec.resolve(*schemas)
+            except (SpecError, SchemaError):
+                continue
+            return spec, left, right
+    raise AssertionError(f"{arguments} suit no join")
 
 
 def add(draw: st.DrawFn, side: Layout, name: str, data_type: pa.DataType, size: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -22,17 +21,10 @@ from juncture.cli.main import app
 from support.engines import to_spark
 from support.tables import difference, read_table
 
+pytestmark = pytest.mark.usefixtures("scratch")
+
 LEFT = read_table("ts: int64 | robot_id: string | frame_id: int64\n2 | a | 1\n5 | a | 2\n8 | b | 3")
 RIGHT = read_table("ts: int64 | robot_id: string | angle: float64\n1 | a | 10.0\n4 | a | 20.0\n8 | b | 30.0")
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path_factory, monkeypatch) -> Iterator[Path]:
-    """Give each test a folder for temporary files, which has to be empty again when it ends."""
-    folder = tmp_path_factory.mktemp("scratch")
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture(params=["in-process", pytest.param("spark", marks=pytest.mark.spark)])

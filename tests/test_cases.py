@@ -8,16 +8,17 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import PlanError
+from juncture.errors import JunctureError, PlanError
 from juncture.spec.asof import Asof
 from support.cases import Case, read_cases
 from support.engines import (
     LOCAL,
     LOCAL_NEAR,
     SPARK,
+    SPARK_NEAR,
+    algorithms_on_spark,
     fits_spark,
     join_in_process,
-    refuses,
     run_in_process,
     run_on_spark,
     to_spark,
@@ -26,7 +27,10 @@ from support.tables import difference
 
 CASES = read_cases("asof")
 SPARK_CASES = [
-    case for case in CASES if fits_spark(case.left.schema) and fits_spark(case.right.schema) and not case.no_spark
+    case
+    for kind in ("asof", *SPARK_NEAR)
+    for case in read_cases(kind)
+    if fits_spark(case.left.schema) and fits_spark(case.right.schema) and not case.no_spark
 ]
 
 
@@ -41,8 +45,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     first = {"classic": 0, "connect": 2}[metafunc.config.getoption("--spark")]
     pairs = []
     for turn, case in enumerate(SPARK_CASES, first):
-        join = case.spec.resolve(case.left.schema, case.right.schema)
-        able = [algorithm for algorithm in SPARK if not refuses(algorithm, join)]
+        try:
+            able = algorithms_on_spark(case.spec.resolve(case.left.schema, case.right.schema))
+        except JunctureError:
+            # What the schemas tell is the same on either engine.
+            continue
         pairs += [(case, algorithm) for algorithm in (able if every else [able[turn % len(able)]])]
     metafunc.parametrize(("case", "algorithm"), pairs, ids=[f"{case}, {algorithm}" for case, algorithm in pairs])
 

@@ -100,6 +100,9 @@ def as_arrow(table: Any, side: str) -> pa.Table | pa.RecordBatchReader:
         table = table.collect()
     if _is_from(table, "polars", "DataFrame"):
         return table.to_arrow()
+    if _is_from(table, "duckdb", "DuckDBPyRelation"):
+        # As a stream it would keep its connection busy, which may be the other table's too.
+        return table.to_arrow_table()
     if hasattr(table, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(table)
     if hasattr(table, "scanner"):

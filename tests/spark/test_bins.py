@@ -85,3 +85,12 @@ def test_nothing_to_look_at():
     infinite = SampledSide(np.zeros(1, np.int64), np.array([-np.inf]), np.array([np.inf]), 1.0, np.inf)
     bins = choose_bins(infinite, infinite, is_real=True, are_points=False, cores=2)
     assert bins.left[-1] - bins.unit == 63
+
+
+def test_what_lies_at_an_infinity_is_not_long():
+    first = np.array([np.inf, -np.inf, 0.0, 1.0])
+    rows = SampledSide(np.zeros(4, np.int64), first, first + np.array([0, 0, 1, 1]), 4.0, 1.0)
+    assert rows.lengths.tolist() == [0, 0, 1, 1]
+    with np.errstate(invalid="raise"):
+        bins = choose_bins(rows, rows, is_real=True, are_points=False, cores=2)
+    assert bins.reach * 2.0 ** bins.left[-1] >= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -62,6 +64,20 @@ def test_overlaps_by_bins_of_many_levels(spark, how, bins):
     join = spec.resolve(sides[0].schema, sides[1].schema)
     answer = join_bucket(overlap_pairs(join, *sides), how, bins)
     assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
+
+
+def test_what_lies_at_an_infinity_has_a_bin(spark):
+    table = pa.table({"x": [math.nan, math.inf, -math.inf, 2.5, None], "row": range(5)})
+    spec = jn.Where("l.x - r.x <= 0.5 AND l.x * 2 > r.x")
+    answer = jn.plan(*[to_spark(spark, table)] * 2, spec, algorithm="bucket").execute()
+    assert difference(answer.toArrow(), defined_rows(spec, table, table), ordered=False) is None
+
+
+def test_where_bins_would_hold_everything_others_are_taken(spark):
+    open_ended = jn.Range(left_on="ts", right_on="at", by="k", lower=-3)
+    plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), open_ended)
+    assert plan.algorithm != "bucket"
+    assert "rows have no limit on one side, so that all of them would share a bin" in plan.explain()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -10,8 +10,12 @@ import pyarrow.types as pat
 import juncture as jn
 from juncture.planner.choose import choose
 from juncture.planner.stats import Resources, Stats
-from juncture.spec.asof import Asof, ResolvedAsof
-from support.kinds import Spec
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.where import ResolvedWhere
+from support.kinds import Spec, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,9 +25,12 @@ __all__ = [
     "LOCAL_EQUI",
     "LOCAL_NEAR",
     "SPARK",
+    "SPARK_NEAR",
+    "algorithms_on_spark",
     "fits_spark",
     "join_in_process",
     "refuses",
+    "refuses_near",
     "run_in_process",
     "run_on_spark",
     "spark_type",
@@ -39,16 +46,74 @@ LOCAL_NEAR = {
     "equi": LOCAL_EQUI,
 }
 SPARK = ("broadcast", "broadcast_left", "hash", "range", "window")
+IN_TASKS = ("broadcast", "broadcast_left", "range")
+SPARK_NEAR = {
+    "range": (*IN_TASKS, "bucket", "nested"),
+    "overlap": (*IN_TASKS, "bucket", "nested"),
+    "where": (*IN_TASKS, "bucket", "nested", "sql"),
+}
+
+_SQL_DIGITS = 35
+"""The most digits of decimals that SQL can add to."""
+
+
+def algorithms_on_spark(join: Resolved) -> list[str]:
+    """Return the algorithms that must run a join on Spark. No other may refuse it."""
+    if isinstance(join, ResolvedAsof):
+        return [algorithm for algorithm in SPARK if not refuses(algorithm, join)]
+    return [algorithm for algorithm in SPARK_NEAR[kind_of(join.spec)] if not refuses_near(algorithm, join)]
 
 
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:
-    """Tell whether an algorithm has to refuse a join. No other refusal passes."""
+    """Tell whether an algorithm has to refuse an as-of join. No other refusal passes."""
     spec = join.spec
     if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):
         return True
     if algorithm == "hash":
         return not join.left_by
     return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
+
+
+def refuses_near(algorithm: str, join: ResolvedRange | ResolvedOverlap | ResolvedWhere) -> bool:
+    """Tell whether an algorithm has to refuse a range, overlap or predicate join. No other refusal passes."""
+    aggregates = not isinstance(join, ResolvedWhere) and bool(join.aggregates)
+    if algorithm == "broadcast":
+        return join.how in ("right", "full")
+    if algorithm == "broadcast_left":
+        return aggregates or join.how not in ("inner", "right")
+    if isinstance(join, ResolvedWhere):
+        return refuses_predicate(algorithm, join)
+    if algorithm == "range":
+        return False
+    if aggregates or has_too_many_digits(join):
+        return True
+    if isinstance(join, ResolvedRange):
+        return algorithm == "bucket" and None in (join.lower, join.upper)
+    return algorithm == "bucket" and None in (*join.left_interval, *join.right_interval)
+
+
+def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
+    from juncture.spark.stretch import stretch_of
+
+    stretch = stretch_of(join.shape)
+    if algorithm == "range":
+        return stretch is None and not join.shape.keys and not join.left_by
+    if algorithm == "bucket":
+        return stretch is None or stretch.is_open
+    return algorithm == "sql" and not join.shape.keys and not join.left_by
+
+
+def has_too_many_digits(join: ResolvedRange | ResolvedOverlap) -> bool:
+    """Tell whether a join compares decimals that SQL cannot add to."""
+    if isinstance(join, ResolvedRange):
+        names = (join.left_on,), (join.right_on,)
+    else:
+        names = join.left_interval, join.right_interval
+    schemas = (join.left_schema, join.right_schema)
+    types = [schema.field(name).type for schema, side in zip(schemas, names, strict=True) for name in side if name]
+    if join.domain.kind != "decimal":
+        return False
+    return max(each.precision - each.scale for each in types) + join.domain.scale > _SQL_DIGITS
 
 
 def fits_spark(schema: pa.Schema) -> bool:
@@ -114,6 +179,6 @@ def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
     return spark.createDataFrame(table if table.num_rows else [], schema)
 
 
-def run_on_spark(spark: SparkSession, spec: Asof, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
+def run_on_spark(spark: SparkSession, spec: Spec, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
     frames = [to_spark(spark, table) for table in (left, right)]
     return jn.plan(*frames, spec, algorithm=algorithm).execute().toArrow()

@@ -65,6 +65,12 @@ class SampledSide:
         """How many rows each of them stands for."""
         return self.rows / max(len(self.keys), 1)
 
+    @property
+    def lengths(self) -> Floats:
+        """How long each one is; from an infinity to itself, not at all."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(np.where(self.last > self.first, self.last - self.first, 0.0), np.float64)
+
 
 @dataclass(frozen=True)
 class HotBin:
@@ -187,8 +193,8 @@ def choose_bins(left: SampledSide, right: SampledSide, *, is_real: bool, are_poi
     lowest = _lowest_level(left, right) if is_real else 0
     best: tuple[float, Bins] | None = None
     for reach in _REACHES:
-        left_needs = _needs(tried.last - tried.first, reach, lowest)
-        right_needs = np.zeros(0, np.int64) if are_points else _needs(right.last - right.first, reach, lowest)
+        left_needs = _needs(tried.lengths, reach, lowest)
+        right_needs = np.zeros(0, np.int64) if are_points else _needs(right.lengths, reach, lowest)
         tops = [_needs(np.array([side.widest]), reach, lowest)[0] for side in (left, right)]
         top = int(tops[0] if are_points else max(tops))
         cost, levels = _cheapest(tried, left_needs, right, right_needs, neighbours, reach, lowest, top)
@@ -286,13 +292,13 @@ def _described(
     bins: Bins, left: SampledSide, tried: SampledSide, right: SampledSide, neighbours: _Neighbours | None, cores: int
 ) -> Bins:
     """Return bins with what they come to, and with the hot ones."""
-    needs = _needs(tried.last - tried.first, bins.reach, min(bins.left))
+    needs = _needs(tried.lengths, bins.reach, min(bins.left))
     own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
     width = 2.0 ** own.astype(np.float64)
     seen = np.zeros(len(own))
     if neighbours is not None:
         seen = neighbours.count(tried.keys, tried.first - width / 2, tried.first + (bins.reach + 0.5) * width)
-    spanned = np.zeros(0) if not bins.right else (right.last - right.first) / 2.0 ** bins.left[0]
+    spanned = np.zeros(0) if not bins.right else right.lengths / 2.0 ** bins.left[0]
     beyond = float(np.clip(spanned, 0, bins.reach).mean()) if len(spanned) else 0.0
     above = len(bins.above)
     return Bins(
@@ -311,14 +317,17 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, cores: int) -> tuple
     """Return the bins that would keep one task busy when all others are done."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return ()
-    needs = _needs(left.last - left.first, bins.reach, min(bins.left))
+    needs = _needs(left.lengths, bins.reach, min(bins.left))
     own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
     width = 2.0 ** own.astype(np.float64)
     limit = 2.0**62
     numbers = np.floor(np.clip(left.first / width, -limit, limit)).astype(np.int64)
     groups, counts = np.unique(np.stack([left.keys, own, numbers]), axis=1, return_counts=True)
-    start = groups[2] * 2.0 ** groups[1].astype(np.float64)
-    seen = _Neighbours(left, right).count(groups[0], start, start + (bins.reach + 1) * 2.0 ** groups[1].astype(float))
+    width = 2.0 ** groups[1].astype(np.float64)
+    with np.errstate(over="ignore"):
+        start = groups[2] * width
+        end = start + (bins.reach + 1) * width
+    seen = _Neighbours(left, right).count(groups[0], start, end)
     rows = counts * left.weight
     cost = rows * seen * PAIR_NS + (rows + seen) * COPY_NS
     fair = (cost.sum() + (left.rows + right.rows) * COPY_NS) / (2 * cores)

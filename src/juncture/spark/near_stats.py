@@ -203,7 +203,8 @@ def _length(side: str, pairs: Pairs) -> Column:
     assert pairs.spans is not None
     first, last = F.col(f"{side}first"), F.col(f"{side}last")
     if pairs.spans.is_real:
-        return last.cast("double") - first.cast("double")
+        # From an infinity to itself, the difference would be NaN.
+        return F.when(last > first, last.cast("double") - first.cast("double")).otherwise(F.lit(0.0))
     return F.when(first.isNotNull(), F.coalesce(F.try_subtract(last, first).cast("double"), F.lit(2.0**64)))
 
 
