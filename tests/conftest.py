@@ -17,8 +17,18 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_bl
 settings.register_profile("ci", max_examples=150, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=50, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
+TESTS = Path(__file__).parent
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
+
+# Small joins one after the other: what they spend is compilation and garbage, in the JVM and in Python's workers.
+SPARK_SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.python.daemon.module": "support.daemon",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "3",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,9 +68,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if connect:
         # Lets Spark take any free port for its server, where another test run may have the usual one.
         os.environ["SPARK_TESTING"] = "1"
-    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect)
-    # Small tables in few tasks: what a test of a join spends is mostly the starting of tasks.
-    session.conf.set("spark.sql.shuffle.partitions", "3")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
     yield session
     session.stop()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-
 import pyarrow as pa
 import pytest
 
@@ -83,34 +81,16 @@ def test_range_overlap_and_where_in_process(case: Case, algorithm: str):
     assert difference(answer, case.expected, ordered=True) is None
 
 
-Answers = dict[tuple[str, str], Future[pa.Table]]
-
-
-@pytest.fixture(scope="module")
-def answers(request: pytest.FixtureRequest, spark) -> Answers:
-    """Start all the joins that will be asked for, several at once: most of a small Spark job is waiting."""
-    pool = ThreadPoolExecutor(max_workers=4)
-    request.addfinalizer(lambda: pool.shutdown(cancel_futures=True))
-    ours = [item for item in request.session.items if getattr(item, "function", None) is test_on_spark]
-    wanted = [item.callspec.params for item in ours]
-    return {
-        (params["case"].name, params["algorithm"]): pool.submit(
-            run_on_spark, spark, params["case"].spec, params["case"].left, params["case"].right, params["algorithm"]
-        )
-        for params in wanted
-    }
-
-
-def test_on_spark(case: Case, algorithm: str, answers: Answers):
-    answer = answers[case.name, algorithm]
-    if case.error is not None:
-        with pytest.raises(Exception) as raised:
-            answer.result()
-        # What a task raises arrives within an error of Spark's own.
-        named = f"juncture.errors.{case.error.__name__}: "
-        assert isinstance(raised.value, case.error) or named in str(raised.value), repr(raised.value)
+def test_on_spark(case: Case, algorithm: str, spark):
+    if case.error is None:
+        answer = run_on_spark(spark, case.spec, case.left, case.right, algorithm)
+        assert difference(answer, case.expected, ordered=False) is None
         return
-    assert difference(answer.result(), case.expected, ordered=False) is None
+    with pytest.raises(Exception) as raised:
+        run_on_spark(spark, case.spec, case.left, case.right, algorithm)
+    # What a task raises arrives within an error of Spark's own.
+    named = f"juncture.errors.{case.error.__name__}: "
+    assert isinstance(raised.value, case.error) or named in str(raised.value), repr(raised.value)
 
 
 REFUSED = [

@@ -48,15 +48,10 @@ def test_every_engine_aggregates_as_expected(tmp_path, name):
     assert expected_answer(given, aggregated=True).difference(Answer(**measured["answer"])) is None
 
 
-@pytest.mark.parametrize(
-    ("shape", "name"), [("events", "naive"), ("events", "double-join"), ("events", "paths"), ("intervals", "auto")]
-)
+@pytest.mark.parametrize(("shape", "name"), [("events", "naive"), ("events", "double-join"), ("intervals", "auto")])
 def test_spark_gives_the_expected_answer(tmp_path, shape, name):
     given = task(tmp_path, shape)
-    if name in ("naive", "double-join"):
-        entrant = spark.peer(name, given, given)
-    else:
-        entrant = spark.ours(given, given, "paths" if name == "paths" else "frames")
+    entrant = spark.peer(name, given, given) if name in spark.PEERS else spark.ours(given, given)
     run = run_once(entrant, LIMITS)
     assert run.status == "ok", run.reason
     answer = run.measured["answer"]
@@ -151,7 +146,7 @@ def test_the_page_compares(tmp_path):
     save_results(
         tmp_path / "range-full.json",
         [
-            result("spark-seed-1000000", 1_000_000, juncture_frames_auto=9.0, naive=None),
+            result("spark-seed-1000000", 1_000_000, juncture_auto=9.0, naive=None),
             result("spark-seed-50000", 50_000, naive=36.0),
             result("local-band", 10, duckdb=8.0, juncture=2.0),
         ],

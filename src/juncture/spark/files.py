@@ -25,6 +25,9 @@ __all__ = ["FileSide"]
 _SHARE_BYTES = 128 << 20
 """How many encoded bytes a task reads at most, as far as row groups allow."""
 
+_SPARK_VERSION = b"org.apache.spark.version"
+_OLD_CALENDAR = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"))
+
 
 class _Footers(ParquetSource):
     """The row groups of files, as they are told to tasks."""
@@ -33,6 +36,15 @@ class _Footers(ParquetSource):
         """Return each row group as a unit of its own; where there is none, a file without any."""
         units = [Unit(_uri(*self._files[group.file]), (group.number,)) for group in self._groups]
         return units or [Unit(_uri(*self._files[0]), ())]
+
+    @property
+    def has_old_calendar(self) -> bool:
+        """Whether dates may be of the Julian calendar, as those of old Sparks and of Spark's legacy modes are."""
+        for footer in self._footers:
+            notes = footer.metadata or {}
+            if not _OLD_CALENDAR.isdisjoint(notes) or notes.get(_SPARK_VERSION, b"3").startswith((b"1.", b"2.")):
+                return True
+        return False
 
 
 def _uri(path: str, filesystem: pa.fs.FileSystem) -> str:
@@ -84,6 +96,16 @@ class FileSide:
             If a column's values do not all exist in Spark.
         """
         return spark_schema(self.schema)
+
+    def is_read_alike(self, schema: StructType) -> bool:
+        """Tell whether Spark, which gave the files this schema, makes the same values of them as Arrow does.
+
+        Raises
+        ------
+        SchemaError
+            If a column's values do not all exist in Spark.
+        """
+        return self.spark_schema.simpleString() == schema.simpleString() and not self.footers.has_old_calendar
 
     def ends(self, column: str) -> pa.Array | None:
         """Return the least and the greatest value of a column, if the footers tell."""

@@ -15,6 +15,7 @@ from juncture.spark.asof_plan import AsofPlanning
 from juncture.spark.files import FileSide
 from juncture.spark.near_plan import Kind, NearPlanning
 from juncture.spark.overlap import overlap_pairs, overlap_places
+from juncture.spark.plain_scan import files_behind
 from juncture.spark.range import range_pairs, range_places
 from juncture.spark.session import resources as resources_of
 from juncture.spark.sides import FrameSide, Side
@@ -105,4 +106,4 @@ def plan(
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> Side:
     if kind_of(table, name) == "path":
         return FileSide.of(session, paths_of(table), resources.cores)
-    return FrameSide.of(table, name)
+    return files_behind(table, resources.cores) or FrameSide.of(table, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from juncture.errors import PlanError
@@ -23,7 +24,11 @@ _UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 
 
 
 def local_session(
-    app_name: str = "juncture", cores: int | None = None, memory: str | None = None, connect: bool = False
+    app_name: str = "juncture",
+    cores: int | None = None,
+    memory: str | None = None,
+    connect: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start Spark on this machine, or return the session that is there.
 
@@ -37,6 +42,8 @@ def local_session(
         Of the JVM, such as ``"4g"``; Spark's own choice if None.
     connect
         Whether to go through Spark Connect. One process cannot have both kinds of session.
+    settings
+        More of Spark's settings, by name.
 
     Raises
     ------
@@ -51,18 +58,18 @@ def local_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    settings = {
+    chosen = {
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
     if memory is not None:
-        settings["spark.driver.memory"] = memory
+        chosen["spark.driver.memory"] = memory
     where = f"local[{cores or '*'}]"
     builder = SparkSession.builder.appName(app_name)
     builder = builder.remote(where) if connect else builder.master(where)
-    for name, value in settings.items():
+    for name, value in (chosen | dict(settings or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

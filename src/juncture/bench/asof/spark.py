@@ -23,7 +23,8 @@ from juncture.datasets import AsofTables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Input = Literal["frames", "paths"]
+Input = Literal["frames", "scans", "paths"]
+"""DataFrames whose rows come from the JVM, DataFrames that are no more than a scan of files, and paths."""
 
 UNION_AND_WINDOW = """
     SELECT ts, {columns} val, matched.ts AS ts_right, matched.val AS val_right
@@ -77,12 +78,14 @@ def juncture(task: Task, session: SparkSession, given: Input, algorithm: str) ->
         plan = jn.plan(task.left, task.right, spec, algorithm=algorithm, spark=session)
     else:
         left, right = (session.read.parquet(side) for side in (task.left, task.right))
+        if given == "frames":
+            left, right = (frame.where("ts IS NOT NULL") for frame in (left, right))
         plan = jn.plan(left, right, spec, algorithm=algorithm)
     return plan.execute(), plan.algorithm
 
 
 def ours(tables: AsofTables, ties: Path, given: Input, algorithm: str = "auto") -> Contestant:
-    """Describe Juncture, by an algorithm, given DataFrames or paths."""
+    """Describe Juncture, by an algorithm, given DataFrames, scans or paths."""
     return Contestant(
         name=f"juncture-{given}-{algorithm}",
         title=f"Juncture, {given}, {algorithm}",

@@ -41,12 +41,12 @@ _COMPARED = (
             (f"{engine}-skew-{shape}-{skewed}", ours),
             (f"{engine}-skew-{shape}-even", ours),
         )
-        for engine, place, ours in (("local", "In-process", "juncture"), ("spark", "Spark", "juncture-frames-auto"))
+        for engine, place, ours in (("local", "In-process", "juncture"), ("spark", "Spark", "juncture-auto"))
         for shape, skewed in (("points", "hot"), ("intervals", "long"))
     ),
     (
         "Spark, ours at 1,000,000 rows against naive at 50,000",
-        (f"{SEED_SCENARIO}-1000000", "juncture-frames-auto"),
+        (f"{SEED_SCENARIO}-1000000", "juncture-auto"),
         (f"{SEED_SCENARIO}-50000", "naive"),
     ),
 )

@@ -206,7 +206,7 @@ def _seed(rows: int) -> _Workload:
         rows=rows,
         write=lambda folder, rows: write_events(folder, left_rows=rows, right_rows=rows),
         window={"lower": -_HOUR_US, "upper": 0, "closed": "right"},
-        contestants=("auto", "range", "bucket", "paths", "double-join", *naive),
+        contestants=("auto", "range", "bucket", "double-join", *naive),
     )
 
 
@@ -305,9 +305,7 @@ def _spark(workload: _Workload, task: Task, tiny: Task) -> tuple[Contestant, ...
 
 def _spark_contestant(name: str, task: Task, tiny: Task) -> Contestant:
     peer = next((each for each in spark.PEERS if each == name), None)
-    if peer is not None:
-        return spark.peer(peer, task, tiny)
-    return spark.ours(task, tiny, "paths") if name == "paths" else spark.ours(task, tiny, "frames", name)
+    return spark.ours(task, tiny, name) if peer is None else spark.peer(peer, task, tiny)
 
 
 def _check_against(expected: Answer) -> Callable[[Contestant, dict[str, Any]], str | None]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PEERS", "SparkTrial", "ours", "peer"]
 
-Input = Literal["frames", "paths"]
 Peer = Literal["naive", "double-join"]
 
 NAIVE = """
@@ -45,15 +44,15 @@ PEERS: tuple[Peer, ...] = tuple(_TITLES)
 """The queries that Spark runs by itself."""
 
 
-def ours(task: Task, tiny: Task, given: Input, algorithm: str = "auto") -> Contestant:
-    """Describe Juncture, by an algorithm, given DataFrames or paths."""
+def ours(task: Task, tiny: Task, algorithm: str = "auto") -> Contestant:
+    """Describe Juncture, by an algorithm."""
     return Contestant(
-        name=f"juncture-{given}-{algorithm}",
-        title=f"Juncture, {given}, {algorithm}",
+        name=f"juncture-{algorithm}",
+        title=f"Juncture, {algorithm}",
         package="pyspark",
         ours=True,
         trial=f"{__name__}:SparkTrial",
-        arguments={"task": asdict(task), "tiny": asdict(tiny), "given": given, "algorithm": algorithm},
+        arguments={"task": asdict(task), "tiny": asdict(tiny), "algorithm": algorithm},
     )
 
 
@@ -77,11 +76,10 @@ class SparkTrial:
         task: dict[str, Any],
         tiny: dict[str, Any],
         peer: Peer | None = None,
-        given: Input = "frames",
         algorithm: str = "auto",
     ) -> None:
         self._task, self._tiny = Task(**task), Task(**tiny)
-        self._peer, self._given, self._algorithm = peer, given, algorithm
+        self._peer, self._algorithm = peer, algorithm
         self._chosen = ""
         self._session = bench_session()
 
@@ -105,11 +103,8 @@ class SparkTrial:
             return _peer(self._peer, task, self._session)
         import juncture as jn
 
-        if self._given == "paths":
-            plan = jn.plan(task.left, task.right, task.spec(), algorithm=algorithm, spark=self._session)
-        else:
-            left, right = (self._session.read.parquet(side) for side in (task.left, task.right))
-            plan = jn.plan(left, right, task.spec(), algorithm=algorithm)
+        left, right = (self._session.read.parquet(side) for side in (task.left, task.right))
+        plan = jn.plan(left, right, task.spec(), algorithm=algorithm)
         self._chosen = plan.algorithm
         frame: DataFrame = plan.execute()
         return frame

@@ -1,0 +1,110 @@
+"""DataFrames that are nothing but Parquet files of this machine, which the tasks can read themselves.
+
+Handing rows from the JVM to Python costs several times what a join costs. Where a DataFrame's plan is a scan and no
+more, its files are as good as the DataFrame. Both are known by public means: which files it reads, and whether another
+scan of the same files has the same meaning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from juncture.errors import JunctureError
+from juncture.spark.files import FileSide
+from juncture.spark.session import setting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["files_behind"]
+
+_LISTED_FILES_MAX = 32
+"""Spark lists more paths than these in a job of its own."""
+
+_READS_OTHERWISE = {
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+}
+"""Settings under which Spark reads other values from a file than it holds."""
+
+
+def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
+    """Return the files that a DataFrame consists of, or None if it is more than a scan, or nobody can tell.
+
+    Parameters
+    ----------
+    frame
+        Any DataFrame. Files are found where the session is a classic one, and its driver and ours the same process.
+    cores
+        How many tasks run at once.
+
+    Notes
+    -----
+    Runs no job. It costs a few analyses of a plan, most where the DataFrame is something else in the end.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    if not isinstance(frame, ClassicFrame) or _is_kept(frame):
+        return None
+    files = _local_files(frame.inputFiles())
+    session = frame.sparkSession
+    if not files or any(_is_set(session, name, value) for name, value in _READS_OTHERWISE.items()):
+        return None
+    if not any(_is_scan_of(frame, paths) for paths in _spellings(files)):
+        return None
+    try:
+        side = FileSide.of(session, files, cores)
+        return side if side.is_read_alike(frame.schema) else None
+    except JunctureError:
+        # What is wrong with the files is Spark's to say: it may well be able to read them.
+        return None
+
+
+def _is_scan_of(frame: DataFrame, paths: Sequence[str]) -> bool:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return frame.sameSemantics(frame.sparkSession.read.schema(frame.schema).parquet(*paths))
+    except AnalysisException:
+        # The working directory of Spark's driver may be another one than ours, so that a relative path leads nowhere.
+        return False
+
+
+def _is_kept(frame: DataFrame) -> bool:
+    level = frame.storageLevel
+    return level.useMemory or level.useDisk
+
+
+def _local_files(uris: Sequence[str]) -> list[str]:
+    """Return the paths of files, or nothing if some are not of this machine."""
+    parts = [urlsplit(uri) for uri in uris]
+    if any(part.scheme != "file" or part.netloc for part in parts):
+        return []
+    return sorted(unquote(part.path) for part in parts)
+
+
+def _spellings(files: Sequence[str]) -> Iterator[list[str]]:
+    """Yield how a user may have named the files: Spark takes scans for the same only if they are spelled alike."""
+    roots = {str(Path(file).parent) for file in files}
+    if len(roots) == 1:
+        yield from ([name] for name in _names(roots.pop()))
+    if len(files) == 1:
+        yield from ([name] for name in _names(files[0]))
+    elif len(files) <= _LISTED_FILES_MAX:
+        yield list(files)
+
+
+def _names(path: str) -> Iterator[str]:
+    yield path
+    yield from (f"{path}/", Path(path).as_uri(), f"file:{path}")
+    relative = os.path.relpath(path)
+    yield from (relative, f"./{relative}")
+
+
+def _is_set(session: SparkSession, name: str, value: str) -> bool:
+    return (setting(session, name) or "").upper() == value.upper()
