@@ -65,6 +65,20 @@ def test_the_answer_stays_the_same(session):
         assert difference(answer, expected, ordered=False) is None, algorithm
 
 
+WHERE = jn.Where(
+    "l.k = r.k AND l.ts - r.ts < INTERVAL 1 DAY AND r.ts <= l.ts AND l.ts - INTERVAL 1 DAY < r.ts", how="left"
+)
+
+
+def test_the_answer_of_a_predicate_stays_the_same(session):
+    """A day is 24 hours in the nights of spring and autumn, too."""
+    expected = reference.where_join(WHERE.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)
+    frames = [to_spark(session, table) for table in (LEFT, RIGHT)]
+    for algorithm in ("broadcast", "sql"):
+        answer = jn.plan(*frames, WHERE, algorithm=algorithm).execute().toArrow().cast(expected.schema)
+        assert difference(answer, expected, ordered=False) is None, algorithm
+
+
 def test_no_setting_is_changed(spark):
     before = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
     frame = to_spark(spark, RIGHT)
