@@ -13,7 +13,7 @@ from juncture.spark.extent import reachable
 from juncture.spark.files import FileSide
 from juncture.spark.partition import Sample
 from juncture.spark.sides import Side
-from juncture.spark.stats import Survey
+from juncture.spark.stats import AsofSurvey
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["AsofPlanning"]
@@ -47,12 +47,13 @@ class AsofPlanning:
         self._join, self._left, self._right = join, left, right
         self._resources, self._lazy = resources, lazy
         self._native = has_native(left.session)
-        self.survey = Survey(join, left, right, given)
+        self.survey = AsofSurvey(join, left, right, given)
 
     def run(self, algorithm: str) -> tuple[Choice, Built]:
         """Choose and build. What turns out too large to be sent is not chosen again."""
         if not self._lazy and algorithm in ("auto", "hash", "range"):
-            self.survey.count()
+            # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
+            self.survey.count("left")
         extent, left_out = self.survey.stats.left.extent, ""
         if extent is not None and self._join.spec.how not in ("right", "full"):
             self._right, left_out = reachable(self._join, extent, self._right)

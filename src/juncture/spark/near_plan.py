@@ -111,7 +111,7 @@ class NearPlanning:
     def run(self, algorithm: str) -> tuple[Choice, Built]:
         """Choose and build."""
         if not self._lazy and algorithm in ("auto", "range", "bucket"):
-            self.survey.count()
+            self.survey.count("left", "right")
             self._look(algorithm)
         choice = choose(self._question(), algorithm)
         built = self._build(choice.algorithm)

@@ -1,0 +1,182 @@
+"""What is known of the inputs before a join runs, and the jobs that it takes to know more.
+
+Nothing is looked at twice: what the caller gives, or files say in their footers, is taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.planner.stats import SideStats, Stats
+from juncture.spark.files import FileSide
+from juncture.spark.sides import FrameSide, Side
+from juncture.spark.transport import packets
+from juncture.spark.worker.packets import Content, raise_error, read_packets
+from juncture.spark.worker.pick import Pick
+from juncture.spec.schema import Side as Name
+
+__all__ = ["SAMPLE_ROWS", "Survey"]
+
+SAMPLE_ROWS = 20_000
+"""How many rows of a side are looked at, unless many partitions ask for more."""
+
+_SAMPLE_ROWS_PER_PARTITION = 100
+_VARIABLE_BYTES = 20
+"""Bytes of a string or a nested value that nobody has measured: Spark's own guess."""
+
+
+class Survey:
+    """What is known of two inputs so far.
+
+    Parameters
+    ----------
+    left, right
+        The inputs.
+    given
+        What the caller knows.
+
+    Attributes
+    ----------
+    stats
+        What is known.
+    jobs
+        The jobs that have run for it, in words.
+    """
+
+    def __init__(self, left: Side, right: Side, given: Stats | None) -> None:
+        self.sides: dict[Name, Side] = {"left": left, "right": right}
+        given = given or Stats()
+        self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
+        self.jobs: list[str] = []
+
+    def of(self, name: Name) -> SideStats:
+        """Return what is known of a side."""
+        return self.stats.left if name == "left" else self.stats.right
+
+    def count(self, *closely: Name) -> None:
+        """Count the rows of both sides where they are not known, and look closer at some sides, in one job."""
+        unknown = [name for name in self.sides if self.of(name).rows is None]
+        if not unknown:
+            return
+        totals = reduce(DataFrame.crossJoin, [self.totals(name, closely=name in closely) for name in unknown]).toArrow()
+        for name in unknown:
+            self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
+            self.learn_totals(name, totals)
+        self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
+
+    def totals(self, name: Name, *, closely: bool) -> DataFrame:
+        """Return one row with the figures of a side."""
+        side = self.sides[name]
+        assert isinstance(side, FrameSide)
+        frame = side.frame.toDF(*(f"c{i}" for i in range(len(side.schema))))
+        figures = self.figures(name, closely=closely)
+        return frame.agg(*(column.alias(f"{name}_{figure}") for figure, column in figures.items()))
+
+    def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
+        """Return what a count asks of a side whose columns are ``c0``, ``c1`` and so on: rows, if closely bytes."""
+        if not closely:
+            return {"rows": F.count(F.lit(1))}
+        fields = self.sides[name].schema
+        sizes = [_size(F.col(f"c{i}"), field.type) for i, field in enumerate(fields) if _is_variable(field.type)]
+        total = reduce(Column.__add__, (F.coalesce(F.sum(size), F.lit(0)) for size in sizes), F.lit(0))
+        return {"rows": F.count(F.lit(1)), "bytes": total}
+
+    def learn_totals(self, name: Name, totals: pa.Table) -> None:
+        """Learn from figures of a side that were asked for."""
+        if f"{name}_bytes" in totals.column_names and self.of(name).sources.get("row_bytes") == "assumed":
+            rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
+            schema = self.sides[name].schema
+            fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
+            self.learn(name, "measured", row_bytes=fixed + -(-size // max(rows, 1)))
+
+    def learn(self, name: Name, source: str, **figures: Any) -> None:
+        """Note figures of a side, and where they come from."""
+        side = self.of(name)
+        sources = {**side.sources, **dict.fromkeys(figures, source)}
+        self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
+
+    def pick(
+        self,
+        columns: Mapping[Name, Sequence[str]],
+        partitions: int,
+        *,
+        coded: Mapping[Name, Sequence[str]] | None = None,
+    ) -> dict[Name, list[pa.Table]]:
+        """Return some rows of both sides, which have been counted, in one job.
+
+        Parameters
+        ----------
+        columns
+            What is needed of each side.
+        partitions
+            How many are to be balanced by these rows.
+        coded
+            Columns that may come as dictionaries.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
+        left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
+        found: dict[Content, list[pa.Table]] = {Content.LEFT: [], Content.RIGHT: []}
+        for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
+            if packet.content is Content.ERROR:
+                raise_error(packet)
+            found[packet.content].append(packet.rows)
+        picked = sum(table.num_rows for tables in found.values() for table in tables)
+        self.jobs.append(f"sampled {picked:,} rows of both sides")
+        return dict(zip(self.sides, found.values(), strict=True))
+
+    def _picked(self, name: Name, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
+        side = self.sides[name]
+        fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
+        frame, feed = side.rows(columns, coded=coded)
+        if isinstance(side, FrameSide) and fraction < 1:
+            frame, fraction = frame.sample(fraction=fraction, seed=0), 1.0
+        return packets(frame, Pick(feed, Content.LEFT if name == "left" else Content.RIGHT, fraction))
+
+
+def _known(side: Side, given: SideStats) -> SideStats:
+    """Return what is known of an input without a job."""
+    figures: dict[str, Any] = {}
+    sources = {**dict.fromkeys(("rows", "row_bytes", "hottest_share", "keys"), "given"), **given.sources}
+    if given.row_bytes is None:
+        variable = any(_is_variable(field.type) for field in side.schema)
+        figures["row_bytes"] = sum(_width(field.type) for field in side.schema)
+        sources["row_bytes"] = "assumed" if variable else "by its types"
+    if isinstance(side, FileSide):
+        rows = side.footers.num_rows
+        if given.row_bytes is None:
+            figures["row_bytes"] = max(figures["row_bytes"], side.footers.bytes_of(side.schema.names) // max(rows, 1))
+        figures["rows"] = rows
+        sources["rows"] = "Parquet footers"
+    return replace(given, **figures, sources=sources)
+
+
+def _width(data_type: pa.DataType) -> int:
+    """Return about how many bytes a value takes."""
+    return _VARIABLE_BYTES if _is_variable(data_type) else max(1, int(data_type.bit_width) // 8)
+
+
+def _is_variable(data_type: pa.DataType) -> bool:
+    """Tell types whose values differ in size."""
+    try:
+        return bool(pat.is_nested(data_type) or pat.is_dictionary(data_type) or data_type.bit_width < 0)
+    except ValueError:
+        return True
+
+
+def _size(value: Column, data_type: pa.DataType) -> Column:
+    """Return the bytes of a value whose size varies."""
+    text = F.to_json(F.struct(value)) if pat.is_nested(data_type) else value
+    return F.octet_length(text).cast("long")
