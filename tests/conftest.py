@@ -21,9 +21,10 @@ TESTS = Path(__file__).parent
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 
-# Small joins one after the other: what they spend is compilation and garbage, in the JVM and in Python's workers.
+# Small joins one after the other: what they spend is compilation and garbage, in the JVM and in Python's workers. The
+# first is for all sessions, in processes that tests start as well.
+os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 SPARK_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.python.daemon.module": "support.daemon",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
@@ -41,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-algorithm",
         action="store_true",
-        help="run each case on Spark under every algorithm, instead of one in turn",
+        help="run each case on Spark under every algorithm, instead of one on one kind of session in turn",
     )
 
 
@@ -69,7 +70,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         # Lets Spark take any free port for its server, where another test run may have the usual one.
         os.environ["SPARK_TESTING"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
+    # One kind of session plans while it runs, as Spark does unless it is told otherwise; the other plans once.
+    chosen = SPARK_SETTINGS | {"spark.sql.adaptive.enabled": str(connect).lower()}
+    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=chosen)
     yield session
     session.stop()
 

@@ -33,22 +33,25 @@ SPARK_CASES = [
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a case on Spark under each algorithm that serves, or under one of them in turn.
+    """Run a case on Spark under each algorithm that serves, or under one of them on one kind of session, in turn.
 
-    Each join costs Spark a good part of a second. The two kinds of session take different turns.
+    Each join costs Spark a good part of a second; random tables meet every algorithm on both kinds of session.
     """
     if metafunc.function is not test_on_spark:
         return
-    every = metafunc.config.getoption("--every-algorithm")
-    first = {"classic": 0, "connect": 2}[metafunc.config.getoption("--spark")]
+    every, session = (metafunc.config.getoption(name) for name in ("--every-algorithm", "--spark"))
     pairs = []
-    for turn, case in enumerate(SPARK_CASES, first):
+    for number, case in enumerate(SPARK_CASES):
         try:
             able = algorithms_on_spark(case.spec.resolve(case.left.schema, case.right.schema))
         except JunctureError:
             # What the schemas tell is the same on either engine.
             continue
-        pairs += [(case, algorithm) for algorithm in (able if every else [able[turn % len(able)]])]
+        turn, on_connect = divmod(number, 2)
+        if every:
+            pairs += [(case, algorithm) for algorithm in able]
+        elif on_connect == (session == "connect"):
+            pairs.append((case, able[turn % len(able)]))
     metafunc.parametrize(("case", "algorithm"), pairs, ids=[f"{case}, {algorithm}" for case, algorithm in pairs])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ FEW = settings(SEVERAL, max_examples=SEVERAL.max_examples // 2)
 
 
 def check(example: Example, left: Any, right: Any, session: SparkSession | None = None) -> None:
-    """Run all algorithms at once on the tables of an example, passed in some form, and compare with the reference."""
+    """Run all algorithms on the tables of an example, passed in some form, and compare with the reference."""
     try:
         expected = reference.asof_join(example.resolve(), example.left, example.right)
     except DataError:
@@ -46,8 +45,7 @@ def check(example: Example, left: Any, right: Any, session: SparkSession | None 
             return "it did not raise DataError"
         return problem(example, answer, expected)
 
-    with ThreadPoolExecutor(max_workers=3) as pool:
-        problems = dict(zip(SPARK, pool.map(run, SPARK), strict=True))
+    problems = {algorithm: run(algorithm) for algorithm in SPARK}
     assert not any(problems.values()), "\n\n".join(f"{name}: {what}" for name, what in problems.items() if what)
 
 

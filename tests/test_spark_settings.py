@@ -39,6 +39,7 @@ SETTINGS = {
     "large strings": {"spark.sql.execution.arrow.useLargeVarTypes": "true"},
     "names by case": {"spark.sql.caseSensitive": "true"},
     "no ANSI": {"spark.sql.ansi.enabled": "false"},
+    "adaptive execution": {"spark.sql.adaptive.enabled": "true"},
     "no adaptive execution": {"spark.sql.adaptive.enabled": "false"},
     "local times by default": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
     "many partitions": {"spark.sql.shuffle.partitions": "13"},

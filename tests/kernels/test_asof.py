@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import asof, sort
+from juncture.kernels import asof, merge, sort
 
 small = st.integers(-6, 6)
 NO_CODES = np.empty((0, 1), np.int64)
@@ -197,7 +197,7 @@ def by_merging(on, starts, right_on, right_starts, forward, strict, places, cut)
     pointers = np.arange(len(right_on), dtype=np.int64)
     for first, end in ((0, cut), (cut, len(on))):
         group = int(np.searchsorted(starts, first, "right")) - 1
-        asof.merge(on, starts, first, end, group, right_on, right_starts, pointers, ends, forward, strict, best)
+        merge.merge(on, starts, first, end, group, right_on, right_starts, pointers, ends, forward, strict, best)
     return best
 
 

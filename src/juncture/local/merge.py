@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.errors import PlanError
-from juncture.kernels import asof as kernels
+from juncture.kernels import merge as kernels
+from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
 from juncture.local.keys import EMPTY
 from juncture.local.probe import Direction, Right
@@ -57,7 +58,7 @@ def merge(
     work = partial(_merge_range, slots, ordered, sorted_pointers, ends)
     best = []
     for direction in directions:
-        found = np.full((len(slots), places, 2), kernels.NOWHERE, np.int64)
+        found = np.full((len(slots), places, 2), NOWHERE, np.int64)
         threads.run(partial(work, direction, found), slots.ranges(threads))
         best.append(found)
     return best, np.diff(ordered.starts) > 0

@@ -17,7 +17,7 @@ from juncture.bench.session import bench_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["PEERS", "SparkTrial", "ours", "peer"]
+__all__ = ["PEERS", "SparkTrial", "answer_of", "ours", "peer", "peer_query"]
 
 Peer = Literal["naive", "double-join"]
 
@@ -86,21 +86,20 @@ class SparkTrial:
     def warm_up(self) -> None:
         """Do the tiny join; by ``range`` as well where the planner may choose it, so that Python workers are there."""
         for algorithm in dict.fromkeys((self._algorithm, "range" if self._algorithm == "auto" else self._algorithm)):
-            self._observed(self._join(self._tiny, algorithm))
+            answer_of(self._join(self._tiny, algorithm), self._tiny)
 
-    def run(self) -> dict[str, int]:
+    def run(self) -> Answer:
         """Do the join, and throw the rows away one by one."""
-        return self._observed(self._join(self._task, self._algorithm))
+        return answer_of(self._join(self._task, self._algorithm), self._task)
 
-    def answer(self, result: dict[str, int]) -> dict[str, Any]:
+    def answer(self, result: Answer) -> dict[str, Any]:
         """Say what was observed, and end the session."""
         self._session.stop()
-        found = Answer(rows=result["rows"], sums=(result["first"] or 0, result["second"] or 0))
-        return {**asdict(found), "chosen": self._chosen} if self._chosen else asdict(found)
+        return {**asdict(result), "chosen": self._chosen} if self._chosen else asdict(result)
 
     def _join(self, task: Task, algorithm: str) -> DataFrame:
         if self._peer is not None:
-            return _peer(self._peer, task, self._session)
+            return peer_query(self._peer, task, self._session)
         import juncture as jn
 
         left, right = (self._session.read.parquet(side) for side in (task.left, task.right))
@@ -109,22 +108,24 @@ class SparkTrial:
         frame: DataFrame = plan.execute()
         return frame
 
-    def _observed(self, joined: DataFrame) -> dict[str, int]:
-        """Run a query to its end, and return the count and the sums that tell its rows."""
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-        products = ("*".join(weights_sql(name, which) for name in self._task.joined_ids) for which in range(2))
-        first, second = (F.sum(F.expr(each)) for each in products)
-        observation = Observation()
-        observed = joined.observe(
-            observation, F.count(F.lit(1)).alias("rows"), first.alias("first"), second.alias("second")
-        )
-        observed.write.format("noop").mode("overwrite").save()
-        return dict(observation.get)
+def answer_of(joined: DataFrame, task: Task) -> Answer:
+    """Run a query to its end, throw the rows away one by one, and return what tells them."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+    products = ("*".join(weights_sql(name, which) for name in task.joined_ids) for which in range(2))
+    first, second = (F.sum(F.expr(each)) for each in products)
+    observation = Observation()
+    observed = joined.observe(
+        observation, F.count(F.lit(1)).alias("rows"), first.alias("first"), second.alias("second")
+    )
+    observed.write.format("noop").mode("overwrite").save()
+    found = observation.get
+    return Answer(rows=found["rows"], sums=(found["first"] or 0, found["second"] or 0))
 
 
-def _peer(name: Peer, task: Task, session: SparkSession) -> DataFrame:
+def peer_query(name: Peer, task: Task, session: SparkSession) -> DataFrame:
     """Return the query of a peer."""
     left, right = (session.read.parquet(side) for side in (task.left, task.right))
     if name == "naive":
