@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from juncture.errors import PlanError
+from juncture.planner.charts import charting
 
 _OURS, _PEER = "#d1495b", "#8d99ae"
 
@@ -106,14 +106,7 @@ def _circumstances(scenario: dict[str, Any]) -> str:
 
 def _write_plot(path: Path, scenarios: Iterable[dict[str, Any]]) -> None:
     """Draw time and memory of each scenario side by side, each scenario on its own scale."""
-    try:
-        import altair as alt
-        import vl_convert
-    except ImportError as error:
-        raise PlanError(
-            f"the plot needs {error.name!r}, which is not installed; "
-            "install it with: pip install altair vl-convert-python"
-        ) from error
+    alt, vl_convert = charting()
 
     def bars(rows: list[dict[str, Any]], value: str, title: str, labels: bool) -> Any:
         order = [row["title"] for row in sorted(rows, key=lambda row: row["seconds"])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -68,11 +68,35 @@ class Plan:
         """The algorithm that will run."""
         return self.choice.algorithm
 
-    def explain(self) -> str:
-        """Say in words and numbers what will run, why, and what else was weighed."""
-        from juncture.planner.explain import explain_text
+    def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - what SQL's EXPLAIN calls it
+        """Say in words and numbers what will run, why, and what else was weighed.
 
-        return explain_text(self)
+        Parameters
+        ----------
+        format
+            ``"text"`` to be read; ``"json"`` to be used by programs; ``"html"`` for one page, which needs no network,
+            with the plan as a picture and the costs as bars. The page needs ``pip install 'juncture[html]'``.
+
+        Raises
+        ------
+        SpecError
+            If the format is another.
+        PlanError
+            If what draws the page is not installed.
+
+        Examples
+        --------
+        >>> import json
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> table = pa.table({"ts": [1, 2]})
+        >>> plan = jn.plan(table, table, jn.Asof(on="ts"))
+        >>> json.loads(plan.explain(format="json"))["sides"]["left"]["rows"]
+        2
+        """
+        from juncture.planner.explain import explain
+
+        return explain(self, format)
 
     def execute(self, *, progress: Progress | None = None) -> Any:
         """Run the join.

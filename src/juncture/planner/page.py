@@ -1,0 +1,101 @@
+"""A plan as one self-contained page, with what happened if it has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from juncture.planner.charts import draw_costs, draw_flow, draw_timeline
+from juncture.planner.facts import plan_facts, ranked_options
+from juncture.planner.plan import Plan
+from juncture.planner.run import Run
+from juncture.planner.words import happened, plan_words, verdict
+
+__all__ = ["plan_page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --line: #d5dae1; --quiet: #566173; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e8ee; --paper: #14181f; --line: #3a4352; --quiet: #a3aebf; }
+}
+body { margin: 2rem auto; max-width: 56rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; margin-bottom: .25rem; }
+h2 { font-size: 1.1rem; margin-top: 2rem; }
+figure { margin: 1rem 0; overflow-x: auto; }
+figcaption, th { color: var(--quiet); }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top; }
+th { font-weight: normal; white-space: nowrap; }
+tr.chosen { font-weight: 600; }
+"""
+
+
+def plan_page(plan: Plan, run: Run | None = None) -> str:
+    """Return a page of HTML that needs no network.
+
+    Raises
+    ------
+    PlanError
+        If Altair or vl-convert is not installed.
+    """
+    facts = plan_facts(plan)
+    where = {"local": "in-process", "spark": "on Spark"}[plan.engine]
+    title = f"{facts['title']} {where}: {plan.algorithm}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(facts['meaning'][:1].upper() + facts['meaning'][1:])}.</p>",
+        _figure(_flow(plan, facts, run), "Both sides, the algorithm and the result"),
+        _table(plan_words(plan)),
+        "<h2>What was weighed</h2>",
+        *_costs(facts),
+        _weighed(plan),
+    ]
+    if run is not None:
+        parts += ["<h2>What happened</h2>", _table(happened(plan, run))]
+        parts += [_figure(draw_timeline(run.phases), "When the join did what")]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(parts)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _flow(plan: Plan, facts: dict[str, Any], run: Run | None) -> str:
+    left, right = (_rows(name, plan, run) for name in ("left", "right"))
+    out = "rows not counted yet" if run is None else f"{run.rows:,} rows"
+    return draw_flow(left, right, [plan.algorithm, facts["does"]], ["result", f"{plan.join.how} join", out])
+
+
+def _rows(name: str, plan: Plan, run: Run | None) -> Sequence[str]:
+    side = {"left": plan.stats.left, "right": plan.stats.right}[name]
+    counted = None if run is None else {"left": run.left_rows, "right": run.right_rows}[name]
+    rows = side.rows if counted is None else counted
+    by = {"left": plan.join.left_by, "right": plan.join.right_by}[name]
+    keys = f"by {', '.join(by)}" if by else "no key"
+    return [name, "rows not counted" if rows is None else f"{rows:,} rows", keys]
+
+
+def _costs(facts: dict[str, Any]) -> Iterable[str]:
+    able = [each for each in facts["weighed"] if each["refusal"] is None and each["cost_s"] is not None]
+    return [_figure(draw_costs(able), "What each algorithm should cost")] if able else []
+
+
+def _weighed(plan: Plan) -> str:
+    rows = ""
+    for option in ranked_options(plan):
+        mark = ' class="chosen"' if option.algorithm == plan.algorithm else ""
+        rows += f'<tr{mark}><th scope="row">{escape(option.algorithm)}</th><td>{escape(verdict(option))}</td></tr>'
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def _figure(drawing: str, caption: str) -> str:
+    return f'<figure aria-label="{escape(caption)}">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
+    return f"<table><tbody>{cells}</tbody></table>"

@@ -1,0 +1,70 @@
+"""What happened when a join ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Phase", "Run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A stretch of time in which a join did one thing.
+
+    Attributes
+    ----------
+    name
+        What it did: ``"inputs"`` (open them, and keep a stream so that it can be read again), ``"left"`` and
+        ``"right"`` (work through the rows of a side), ``"payload"`` (fetch columns of matched rows), ``"output"``
+        (give out the last rows), ``"query"`` (all that Spark did).
+    start_s
+        When it began, in seconds from the start of the join.
+    seconds
+        How long it took.
+    """
+
+    name: str
+    start_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What happened when a join ran. None stands for what cannot be known, and ``unknown`` says why.
+
+    Attributes
+    ----------
+    seconds
+        Wall time.
+    left_rows, right_rows
+        Rows of the inputs.
+    rows
+        Rows of the result.
+    phases
+        What took how long, in the order of time. A join that works in turns has several of one name.
+    spilled_bytes
+        Bytes written to temporary files.
+    peak_memory_bytes
+        The most memory that the process has held since it started.
+    earlier_peak_bytes
+        The same when the join began. Where both are equal, the join stayed below them.
+    unknown
+        What is not known, with the reason: pairs of a heading and a text.
+    """
+
+    seconds: float
+    left_rows: int | None = None
+    right_rows: int | None = None
+    rows: int
+    phases: tuple[Phase, ...] = ()
+    spilled_bytes: int | None = None
+    peak_memory_bytes: int | None = None
+    earlier_peak_bytes: int | None = None
+    unknown: tuple[tuple[str, str], ...] = ()
+
+    def totals(self) -> dict[str, float]:
+        """Return the seconds of each kind of phase, in the order in which they first came."""
+        totals: dict[str, float] = {}
+        for phase in self.phases:
+            totals[phase.name] = totals.get(phase.name, 0.0) + phase.seconds
+        return totals

@@ -1,0 +1,93 @@
+"""What a plan says, in words that the text and the page share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from juncture.planner.choose import kind_of
+from juncture.planner.plan import Plan
+from juncture.planner.question import Option
+from juncture.planner.run import Run
+from juncture.planner.stats import SideStats
+from juncture.spec.size import format_size
+
+__all__ = ["happened", "plan_words", "verdict"]
+
+
+def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Say what will run and on what knowledge, as pairs of a heading and a text."""
+    does = kind_of(plan.join.spec).algorithms[plan.engine][plan.algorithm]
+    share = {"local": "in all", "spark": "per task"}[plan.engine]
+    yield "algorithm", f"{plan.algorithm}: {does}"
+    yield "because", plan.choice.reason
+    yield "left", _side(plan.stats.left)
+    yield "right", _side(plan.stats.right)
+    yield "resources", f"{plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}"
+    yield from plan.details
+    if plan.engine == "spark":
+        yield "ran first", "; ".join(plan.jobs) or "nothing: no job ran to make this plan"
+
+
+def _side(side: SideStats) -> str:
+    """Say what is known of a side, and where from."""
+    facts = []
+    if side.rows is not None:
+        facts.append(f"{side.rows:,} rows{_source(side, 'rows')}")
+    if side.bytes is not None:
+        facts.append(f"about {format_size(side.bytes)}{_source(side, 'row_bytes')}")
+    if side.keys is not None:
+        facts.append(f"{side.keys:,} keys{_source(side, 'keys')}")
+    if side.hottest_share is not None:
+        facts.append(f"{side.hottest_share:.1%} of them in the hottest key{_source(side, 'hottest_share')}")
+    if side.is_sorted:
+        facts.append("sorted")
+    return ", ".join(facts) or "not looked at"
+
+
+def _source(side: SideStats, name: str) -> str:
+    return f" ({side.sources[name]})" if name in side.sources else ""
+
+
+def verdict(option: Option) -> str:
+    """Say what an algorithm should cost, or why it is ruled out."""
+    if option.refusal:
+        return f"no: {option.refusal}"
+    if option.cost_s is None:
+        return "only when it is named: a reference to compare with"
+    return _about(option.cost_s)
+
+
+def happened(plan: Plan, run: Run) -> Iterator[tuple[str, str]]:
+    """Say what happened beside what was expected, as pairs of a heading and a text."""
+    expected_s = next((each.cost_s for each in plan.choice.options if each.algorithm == plan.algorithm), None)
+    yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {_about(expected_s)})")
+    for name, rows, side in (
+        ("left", run.left_rows, plan.stats.left),
+        ("right", run.right_rows, plan.stats.right),
+    ):
+        if rows is not None:
+            expected = "unknown before" if side.rows is None else f"expected {side.rows:,}"
+            yield name, f"{rows:,} rows ({expected})"
+    yield "result", f"{run.rows:,} rows"
+    if len(run.phases) > 1:
+        yield "phases", ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in run.totals().items())
+    if run.spilled_bytes is not None:
+        yield "spilled", format_size(run.spilled_bytes) if run.spilled_bytes else "nothing"
+    if run.peak_memory_bytes is not None and run.earlier_peak_bytes is not None:
+        yield "memory", _memory(run.peak_memory_bytes, run.earlier_peak_bytes)
+    for heading, why in run.unknown:
+        yield heading, f"not known: {why}"
+
+
+def _memory(peak: int, earlier: int) -> str:
+    if peak > earlier:
+        return f"the process held {format_size(peak)} at most, and {format_size(earlier)} before the join"
+    return f"the process stayed below the {format_size(peak)} that it had held before"
+
+
+def _about(seconds: float) -> str:
+    return f"about {seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3f} s"

@@ -1,0 +1,104 @@
+"""What a plan says of itself, in its three forms."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from decimal import Decimal
+from html.parser import HTMLParser
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError, SpecError
+
+TABLE = pa.table({"ts": [1, 2, 3], "end": [2, 3, 4], "k<&>": ["a", "a", "b"]})
+SPECS = {
+    "asof": jn.Asof(on="ts", by="k<&>"),
+    "range": jn.Range(on="ts", lower=Decimal(-1), upper=0),
+    "overlap": jn.Overlap(left_interval=("ts", "end"), right_interval=("ts", "end")),
+    "where": jn.Where("l.ts < r.end OR l.end = r.ts"),
+    "equi": jn.Equi(on="ts"),
+}
+
+
+class Balance(HTMLParser):
+    """Counts how elements are opened and closed, and collects where they point to."""
+
+    EMPTY = ("meta", "br", "path", "line", "rect")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attributes if name in ("src", "href", "xlink:href")]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.EMPTY:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(params=SPECS, ids=str)
+def plan(request: pytest.FixtureRequest) -> Any:
+    return jn.plan(TABLE, TABLE, SPECS[request.param])
+
+
+def test_json_says_what_the_text_says(plan: Any) -> None:
+    facts, text = json.loads(plan.explain(format="json")), plan.explain()
+    assert set(facts) == {
+        *("version", "title", "engine", "meaning", "spec", "algorithm", "does", "reason"),
+        *("sides", "resources", "details", "jobs", "weighed"),
+    }
+    for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['does']}", facts["reason"]):
+        assert said in text
+    assert facts["sides"]["left"]["rows"] == 3
+    assert facts["sides"]["left"]["sources"]["rows"] == "Arrow table"
+    assert [each["algorithm"] for each in facts["weighed"] if each["chosen"]] == [plan.algorithm]
+    assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["weighed"]]
+    assert facts["spec"] == plan.join.spec.to_dict()
+
+
+def test_json_says_why_an_algorithm_is_ruled_out() -> None:
+    stats = jn.Stats(
+        right=jn.SideStats(rows=10**9, row_bytes=20, extent=(Decimal("0.5"), 9), sources={"rows": "given"})
+    )
+    facts = json.loads(jn.plan(TABLE, TABLE, SPECS["equi"], stats=stats).explain(format="json"))
+    [refusal] = {each["refusal"] for each in facts["weighed"]} - {None}
+    assert "may be held" in refusal
+    assert facts["sides"]["left"]["rows"] is None
+    assert facts["sides"]["right"]["extent"] == ["0.5", 9]
+    assert facts["sides"]["right"]["bytes"] == 20 * 10**9
+
+
+def test_the_page_is_whole_and_needs_no_network(plan: Any) -> None:
+    page = plan.explain(format="html")
+    balance = Balance()
+    balance.feed(page)
+    assert not balance.open
+    assert not balance.links
+    assert "<script" not in page
+    assert page.count("<svg") == 2
+    assert "k<&>" not in page
+    assert plan.algorithm in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"format='htm' is not known. Expected one of 'text', 'json', 'html'. Did you"):
+        jn.plan(TABLE, TABLE, SPECS["asof"]).explain(format="htm")
+
+
+@pytest.mark.parametrize("module", ["altair", "vl_convert"])
+def test_what_draws_is_asked_for_where_it_is_missing(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    plan = jn.plan(TABLE, TABLE, SPECS["asof"])
+    with pytest.raises(PlanError, match=rf"'{module}', which is not installed. .* pip install 'juncture\[html\]'"):
+        plan.explain(format="html")
+    assert plan.explain(format="json")
