@@ -1,4 +1,4 @@
-"""DuckDB as a second oracle of range, overlap and predicate joins: for the definition, and for the engine."""
+"""DuckDB as a second oracle of range, overlap, predicate and equality joins: for the definition, and the engine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
-from support.engines import join_in_process
+from support.engines import LOCAL_EQUI, join_in_process
 from support.kinds import Spec, defined_rows
 from support.tables import difference
 
@@ -96,3 +97,36 @@ def test_the_engine_on_more_rows_than_fit_one_batch_of_work(spec, condition, how
     ours = join_in_process(asked(spec, how), left, right, algorithm).select(expected.column_names)
     order = [(name, "ascending") for name in expected.column_names]
     assert ours.sort_by(order).equals(expected.sort_by(order).cast(ours.schema))
+
+
+EQUI = [
+    (Equi(on=["k", "s"]), "l.k = r.k AND l.s = r.s"),
+    (Equi(on="s", nulls_equal=True), "l.s IS NOT DISTINCT FROM r.s"),
+    (Equi(left_on="s", right_on="e", where="l.w > r.w"), "l.s = r.e AND l.w > r.w"),
+]
+HOWS = ["inner", "left", "right", "full", "semi", "anti"]
+
+
+def equal_in_duckdb(how: str, condition: str, left: pa.Table, right: pa.Table) -> pa.Table:
+    query = {
+        "semi": f"SELECT l.row FROM l WHERE EXISTS (SELECT 1 FROM r WHERE {condition})",
+        "anti": f"SELECT l.row FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE {condition})",
+    }.get(how, f"SELECT l.row, r.row AS row_right FROM l {how} JOIN r ON {condition}")
+    with duckdb.connect() as connection:
+        connection.register("l", left).register("r", right)
+        return connection.sql(query).to_arrow_table()
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize(("spec", "condition"), EQUI, ids=[condition for _, condition in EQUI])
+def test_equal_keys(spec, condition, how):
+    for seed, rows, span in ((1, 0, 5), (2, 60, 5), (3, 2_000, 300)):
+        chance = np.random.default_rng(seed)
+        left, right = side(chance, rows, 20, span), side(chance, rows // 2, 20, span)
+        expected = equal_in_duckdb(how, condition, left, right)
+        order = [(name, "ascending") for name in expected.column_names]
+        for algorithm in LOCAL_EQUI:
+            for memory_bytes in (10_000, 10**9):
+                ours = join_in_process(asked(spec, how), left, right, algorithm, memory_bytes=memory_bytes)
+                ours = ours.select(expected.column_names)
+                assert ours.sort_by(order).equals(expected.sort_by(order).cast(ours.schema))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from juncture.errors import StateError
 from juncture.local import spill as module
 from juncture.local.spill import SpillFolder, SpooledSource
+from support.disk import FullDisk
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])
 
@@ -99,30 +99,6 @@ def test_a_folder_that_nobody_closes_is_removed_with_its_owner(scratch):
     del folder
     gc.collect()
     assert list(scratch.iterdir()) == []
-
-
-class FullDisk:
-    """A file on a disk without room for more than some bytes."""
-
-    def __init__(self, path: str, mode: str, room: int = 600) -> None:
-        self._file = Path(path).open(mode)  # noqa: SIM115 - closed by whoever opened this
-        self._room = room
-        self.closed = False
-
-    def write(self, content: bytes) -> int:
-        if self._file.tell() + len(content) > self._room:
-            raise OSError(28, "No space left on device")
-        return self._file.write(content)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-        self.closed = True
 
 
 @pytest.mark.parametrize("room", [0, 600, 2_000])

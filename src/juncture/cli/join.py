@@ -12,6 +12,7 @@ from juncture.cli import options
 from juncture.cli.run import Request, run
 from juncture.errors import SpecError
 from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
@@ -259,6 +260,61 @@ def where(
             rows=rows,
             engine=engine,
             algorithm=algorithm,
+            explain=explain,
+        ),
+    )
+
+
+@app.command("equi")
+def equi(
+    left: options.Left,
+    right: options.Right,
+    on: options.Keys = None,
+    left_on: options.LeftKeys = None,
+    right_on: options.RightKeys = None,
+    suffix: options.Suffix = "_right",
+    coalesce: options.CoalesceKeys = True,
+    how: options.How = "inner",
+    condition: options.Condition = None,
+    nulls_equal: options.NullsEqual = False,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    input_format: options.InputFormat = None,
+    nulls: options.Nulls = None,
+    rows: options.Rows = 10,
+    engine: options.Engine = "local",
+    algorithm: options.Algorithm = "auto",
+    memory: options.Memory = None,
+    explain: options.Explain = False,
+) -> None:
+    """Match rows whose keys are equal.
+
+    [dim]juncture join equi customers.parquet sales.parquet --left-on id --right-on buyer_id --how left
+    juncture join equi a.csv b.csv --on k --on day --where 'l.price < r.limit' --memory 2GB -o out.parquet[/dim]
+    """
+    arguments: dict[str, Any] = {
+        "on": on,
+        "left_on": left_on,
+        "right_on": right_on,
+        "suffix": suffix,
+        "coalesce": coalesce,
+        "how": how,
+        "where": condition,
+        "nulls_equal": nulls_equal,
+    }
+    run(
+        Equi.from_dict({name: value for name, value in arguments.items() if value is not None}),
+        Request(
+            left=left,
+            right=right,
+            output=output,
+            overwrite=overwrite,
+            input_format=input_format,
+            nulls=tuple(nulls or ()),
+            rows=rows,
+            engine=engine,
+            algorithm=algorithm,
+            memory=memory,
             explain=explain,
         ),
     )

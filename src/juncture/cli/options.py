@@ -43,6 +43,18 @@ Coalesce = Annotated[
     ),
 ]
 
+Keys = Annotated[list[str] | None, _column("Column of both tables that has to be equal; repeat it for several.")]
+LeftKeys = Annotated[list[str] | None, _column("Its name on the left, where they differ.")]
+RightKeys = Annotated[list[str] | None, _column("Its name on the right.")]
+CoalesceKeys = Annotated[
+    bool,
+    typer.Option(
+        "--coalesce/--no-coalesce",
+        help="Whether to leave out the right columns that equal left ones.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+
 Lower = Annotated[
     str | None,
     typer.Option(
@@ -112,7 +124,19 @@ Tolerance = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
-ExactMatches = Annotated[
+ExactCondition = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="SQL",
+        help="What has to be true besides, over columns of the left table, l.…, and of the right, r.…",
+        rich_help_panel=_MEANING,
+    ),
+]
+NullsEqual = Annotated[
+    bool, typer.Option("--nulls-equal", help="Let nulls match each other.", rich_help_panel=_MEANING)
+]
+Matches = Annotated[
     bool,
     typer.Option("--exact-matches/--no-exact-matches", help="Whether an equal --on matches.", rich_help_panel=_MEANING),
 ]
@@ -193,6 +217,12 @@ Engine = Annotated[
 ]
 Algorithm = Annotated[
     str, typer.Option(metavar="NAME", help="How to join, if the planner is not to choose.", rich_help_panel=_RUN)
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="How much the join may hold, such as 2GB; the rest goes to disk.", rich_help_panel=_RUN
+    ),
 ]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show what runs, why, and what else was weighed.", rich_help_panel=_RUN)

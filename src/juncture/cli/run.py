@@ -44,6 +44,7 @@ class Request:
     algorithm: str
     explain: bool
     report: bool = False
+    memory: str | None = None
 
 
 def run(spec: Spec, request: Request) -> None:
@@ -64,7 +65,7 @@ def run(spec: Spec, request: Request) -> None:
         )
         session = stack.enter_context(_session(request.engine))
         with step("Planning"):
-            plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session)
+            plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
         if request.explain:
             print_plan(plan.explain(), messages())
         if request.output is None:

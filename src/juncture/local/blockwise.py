@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -78,29 +78,18 @@ def _rows(source: Source, wanted: Mask, number: str) -> np.ndarray[tuple[int], n
     return np.concatenate(found)
 
 
-class _Block(Source):
-    """Some parts of a source."""
-
-    def __init__(self, source: Source, parts: range) -> None:
-        self.schema = source.schema
-        self.part_rows = [source.part_rows[part] for part in parts]
-        self._source = source
-        self._parts = parts
-
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
-        yield from self._source.read(self._parts[part], columns, coded)
-
-    def bytes_of(self, columns: Sequence[str]) -> int:
-        return self._source.bytes_of(columns) * self.num_rows // max(self._source.num_rows, 1)
-
-
 def _blocks(source: Source, block_bytes: int) -> Iterator[Source]:
-    """Cut a source into blocks of whole parts; at least one, even if it is empty."""
-    row_bytes = held_bytes(source) / max(source.num_rows, 1)
-    first = rows = 0
-    for part, part_rows in enumerate(source.part_rows):
-        if part > first and (rows + part_rows) * row_bytes > block_bytes:
-            yield _Block(source, range(first, part))
-            first, rows = part, 0
-        rows += part_rows
-    yield _Block(source, range(first, len(source.part_rows)))
+    """Read a source block by block; at least one, even if it is empty."""
+    rows_most = max(1, int(block_bytes * source.num_rows / max(held_bytes(source), 1)))
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for part in range(len(source.part_rows)):
+        for batch in source.read(part, source.schema.names):
+            for start in range(0, batch.num_rows, rows_most):
+                piece = batch.slice(start, rows_most)
+                if held and rows + piece.num_rows > rows_most:
+                    yield TableSource(pa.Table.from_batches(held))
+                    held, rows = [], 0
+                held.append(piece)
+                rows += piece.num_rows
+    yield TableSource(pa.Table.from_batches(held, source.schema))

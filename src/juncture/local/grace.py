@@ -15,12 +15,13 @@ from juncture.kernels.hash import hash_integers
 from juncture.local.arrays import array_of, raw_values
 from juncture.local.blockwise import held_bytes, join_blockwise
 from juncture.local.hashing import KeyHashes
-from juncture.local.held import key_types, stream_held
+from juncture.local.held import key_types, looks_for_keys_only, stream_held
 from juncture.local.numbered import NumberedJoin
 from juncture.local.partitioned import partition_rows
 from juncture.local.scan import Source
 from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.threads import Threads
+from juncture.local.turned import can_turn, stream_turned
 
 __all__ = ["GraceJoin"]
 
@@ -55,7 +56,7 @@ class GraceJoin:
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
 
     def rows(self, advance: Callable[[int, int], None] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the numbered rows of the join, piece by piece, those of a piece in the order of their numbers.
+        """Yield the numbered rows of the join, piece by piece; rows of one number come in their order.
 
         Parameters
         ----------
@@ -74,17 +75,18 @@ class GraceJoin:
         self, left: Source, right: Source, level: int, advance: Callable[[int, int], None] | None = None
     ) -> Iterator[pa.RecordBatch]:
         join = self._numbered.join
-        if held_bytes(right) <= self._room:
-            yield from stream_held(join, left, right, "hash", self._threads)
+        if (rows := self._in_memory(left, right)) is not None:
+            yield from rows
             return
-        count = min(_PIECES_MOST, int(_MORE * held_bytes(right) / self._room) + 1)
+        least = min(held_bytes(left), held_bytes(right)) if can_turn(self._numbered) else held_bytes(right)
+        count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
         pieces = [
             self._cut(side, names, count, level) for side, names in ((left, join.left_by), (right, join.right_by))
         ]
         done = 0
         for ours, theirs in zip(*pieces, strict=True):
-            if theirs.num_rows == right.num_rows:
-                # All of one key, as far as hashes tell.
+            # All right rows in one piece are of one key, as far as hashes tell.
+            if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs) is None:
                 yield from join_blockwise(self._numbered, ours, theirs, self._room, self._threads)
             else:
                 yield from self._joined(ours, theirs, level + 1)
@@ -93,6 +95,18 @@ class GraceJoin:
                 piece.remove()
             if advance is not None:
                 advance(done, left.num_rows)
+
+    def _in_memory(self, left: Source, right: Source) -> Iterator[pa.RecordBatch] | None:
+        """Return the rows of a join of which a side fits in memory; None if neither does."""
+        if held_bytes(right) <= self._room:
+            return stream_held(self._numbered.join, left, right, "hash", self._threads)
+        if held_bytes(left) > self._room:
+            return None
+        if can_turn(self._numbered):
+            return stream_turned(self._numbered, left, right, self._threads)
+        if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
+            return stream_held(self._numbered.join, left, right, "hash", self._threads)
+        return None
 
     def _cut(self, side: Source, names: Sequence[str], count: int, level: int) -> list[SpilledSource]:
         """Write the rows of a side to so many pieces by the hash of their keys."""

@@ -21,7 +21,7 @@ from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["Method", "key_types", "stream_held"]
+__all__ = ["Method", "key_types", "looks_for_keys_only", "stream_held"]
 
 Method = Literal["hash", "parallel_hash", "sort_merge"]
 
@@ -66,6 +66,11 @@ def key_types(join: ResolvedEqui) -> tuple[list[pa.DataType], list[pa.DataType]]
     )
 
 
+def looks_for_keys_only(join: ResolvedEqui) -> bool:
+    """Tell whether it is enough to know which keys the right side has."""
+    return join.how in ("semi", "anti") and join.predicate is None
+
+
 def _by_right_keys(
     join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
 ) -> tuple[Finder, Payload]:
@@ -90,7 +95,7 @@ def _by_left_keys(
         keys,
         threads,
         whole=join.how in ("right", "full"),
-        presence=join.how in ("semi", "anti") and join.predicate is None,
+        presence=looks_for_keys_only(join),
         advance=reporter(progress, "right"),
     )
     payload = _read_payload(kept, _held_columns(join), threads)

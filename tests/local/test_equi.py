@@ -1,0 +1,175 @@
+"""Equality joins on disk: cut again and again, joined block by block, and nothing left behind."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture.errors import PlanError, StateError
+from juncture.local import blockwise, equi, grace, grouped
+from juncture.local import spill as spilling
+from juncture.local.scan import TableSource
+from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.spec.equi import Equi
+from near_strategies import near_examples
+from support.disk import FullDisk
+from support.engines import LOCAL_EQUI, join_in_process
+from support.tables import difference
+
+ON_DISK = ("grace", "external_sort_merge")
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def tables(rows=4_000, keys=1_000, seed=3):
+    chance = np.random.default_rng(seed)
+    sides = [
+        pa.table({"k": pa.array(chance.integers(0, keys, rows), mask=chance.random(rows) < 0.02), "v": range(rows)})
+        for _ in range(2)
+    ]
+    return sides[0], sides[1]
+
+
+@pytest.mark.parametrize("algorithm", LOCAL_EQUI)
+@given(data=st.data(), part_rows=st.sampled_from([1, 3, 1000]), memory_bytes=st.sampled_from([1, 400, 2_000, 10**9]))
+def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_bytes):
+    example = data.draw(near_examples("equi"))
+    join = example.spec.resolve(example.left.schema, example.right.schema)
+    with pytest.MonkeyPatch.context() as patch, SpillFolder() as spill:
+        patch.setattr(spilling, "_PART_ROWS", part_rows)
+        sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
+        batches = equi.stream(join, *sources, algorithm=algorithm, spill=spill, memory_bytes=memory_bytes)
+        answer = pa.Table.from_batches(batches, join.output_schema)
+    assert difference(answer, example.defined_rows(), ordered=True) is None
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("algorithm", ON_DISK)
+@pytest.mark.parametrize("where", [None, "l.v < r.v"])
+def test_the_answer_on_disk_is_the_one_in_memory(algorithm, how, where):
+    left, right = tables()
+    spec = Equi(on="k", how=how, where=where)
+    expected = join_in_process(spec, left, right, "hash")
+    for memory_bytes in (20_000, 200_000):
+        assert join_in_process(spec, left, right, algorithm, memory_bytes=memory_bytes).equals(expected)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("algorithm", ON_DISK)
+def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
+    blocks = []
+    stream_held = blockwise.stream_held
+
+    def counted(join, left, right, *rest):
+        blocks.append(right.num_rows)
+        return stream_held(join, left, right, *rest)
+
+    monkeypatch.setattr(blockwise, "stream_held", counted)
+    chance = np.random.default_rng(5)
+    # Half of all rows have one key, whose right rows take a multiple of the budget.
+    sides = [
+        pa.table({"k": np.where(chance.random(rows) < 0.5, 7, chance.integers(0, 50, rows)), "v": range(rows)})
+        for rows in (300, 2_000)
+    ]
+    spec = Equi(on="k", how=how, where="l.v < r.v - 1000")
+    expected = join_in_process(spec, *sides, "hash")
+    assert join_in_process(spec, *sides, algorithm, memory_bytes=60_000).equals(expected)
+    assert len(blocks) > 2
+
+
+def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
+    levels = set()
+    joined = grace.GraceJoin._joined
+
+    def noted(self, left, right, level, *rest):
+        levels.add(level)
+        return joined(self, left, right, level, *rest)
+
+    monkeypatch.setattr(grace.GraceJoin, "_joined", noted)
+    monkeypatch.setattr(grace, "_PIECES_MOST", 2)
+    left, right = tables()
+    spec = Equi(on="k", how="full")
+    answer = join_in_process(spec, left, right, "grace", memory_bytes=60_000)
+    assert answer.equals(join_in_process(spec, left, right, "hash"))
+    assert max(levels) >= 3
+
+
+@pytest.mark.parametrize("algorithm", ON_DISK)
+def test_what_fits_is_not_written(algorithm):
+    left, right = tables()
+    join = Equi(on="k").resolve(left.schema, right.schema)
+    with SpillFolder() as spill:
+        sources = TableSource(left), TableSource(right)
+        assert sum(b.num_rows for b in equi.stream(join, *sources, algorithm=algorithm, spill=spill)) > 0
+        assert spill.spilled_bytes == 0
+
+
+@pytest.mark.parametrize("algorithm", ON_DISK)
+def test_nothing_is_left_behind(algorithm, scratch):
+    left, right = tables()
+    join = Equi(on="k").resolve(left.schema, right.schema)
+
+    def stream():
+        return equi.stream(join, TableSource(left), TableSource(right), algorithm=algorithm, memory_bytes=20_000)
+
+    assert sum(batch.num_rows for batch in stream()) > 0
+    assert list(scratch.iterdir()) == []
+    batches = stream()
+    next(batches)
+    assert list(scratch.iterdir()) != []
+    batches.close()
+    assert list(scratch.iterdir()) == []
+    for error in (ValueError, KeyboardInterrupt):
+        batches = stream()
+        next(batches)
+        with pytest.raises(error):
+            batches.throw(error)
+        assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("algorithm", ON_DISK)
+def test_an_interrupt_while_spilling(algorithm, scratch, monkeypatch):
+    written = []
+    write = spilling.SpillFile.write
+
+    def interrupted(self, batch):
+        written.append(batch.num_rows)
+        if len(written) == 5:
+            raise KeyboardInterrupt
+        write(self, batch)
+
+    monkeypatch.setattr(spilling.SpillFile, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        join_in_process(Equi(on="k"), *tables(), algorithm, memory_bytes=20_000)
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("room", [0, 600])
+@pytest.mark.parametrize("algorithm", ON_DISK)
+def test_a_full_disk(algorithm, scratch, monkeypatch, room):
+    opened = pa.OSFile
+
+    def open_file(path, mode="rb"):
+        return opened(path) if mode == "rb" else pa.PythonFile(FullDisk(path, mode, room), mode="w")
+
+    monkeypatch.setattr(spilling.pa, "OSFile", open_file)
+    with pytest.raises(StateError, match="No space left on device") as raised:
+        join_in_process(Equi(on="k"), *tables(), algorithm, memory_bytes=20_000)
+    assert "TMPDIR" in str(raised.value)
+    assert list(scratch.iterdir()) == []
+
+
+def test_more_rows_than_can_be_numbered(monkeypatch):
+    monkeypatch.setattr(grouped, "_ROWS_MOST", 1_000)
+    with pytest.raises(PlanError, match=r"A side has 4,000 rows, .* Pass algorithm='grace'"):
+        join_in_process(Equi(on="k"), *tables(), "hash")

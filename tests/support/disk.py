@@ -1,0 +1,31 @@
+"""A disk that runs full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["FullDisk"]
+
+
+class FullDisk:
+    """A file on a disk without room for more than some bytes."""
+
+    def __init__(self, path: str, mode: str, room: int = 600) -> None:
+        self._file = Path(path).open(mode)  # noqa: SIM115 - closed by whoever opened this
+        self._room = room
+        self.closed = False
+
+    def write(self, content: bytes) -> int:
+        if self._file.tell() + len(content) > self._room:
+            raise OSError(28, "No space left on device")
+        return self._file.write(content)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        self.closed = True
