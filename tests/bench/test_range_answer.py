@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.bench.range.answer import Answer, expected_answer, found_aggregates, found_pairs
+from juncture.bench.pairs import Answer, found_pairs
+from juncture.bench.range.answer import expected_answer, found_aggregates
 from juncture.bench.range.task import Task
 from juncture.datasets import write_events, write_intervals, write_points
 
@@ -66,8 +67,8 @@ def test_the_expected_answer_is_that_of_all_pairs(task):
     expected = expected_answer(task)
     pairs = matches(task)
     assert expected.rows == len(pairs) > 50
-    assert found_pairs(task, joined(task, pairs)) == expected
-    assert found_pairs(task, joined(task, pairs[::-1]).to_batches(max_chunksize=7)) == expected
+    assert found_pairs(task.joined_ids, joined(task, pairs)) == expected
+    assert found_pairs(task.joined_ids, joined(task, pairs[::-1]).to_batches(max_chunksize=7)) == expected
 
 
 def test_aggregates_are_those_of_all_pairs(task):
@@ -102,7 +103,7 @@ def test_any_mistake_in_one_row_is_seen(task, mistake):
             right[0] += 1
         case "two swapped":
             right[0], right[-1] = right[-1], right[0]
-    assert expected.difference(found_pairs(task, pa.table(table))) is not None
+    assert expected.difference(found_pairs(task.joined_ids, pa.table(table))) is not None
 
 
 def test_it_is_kept_beside_the_tables_for_each_window(task, monkeypatch):

@@ -5,8 +5,9 @@ from importlib.util import find_spec
 import pytest
 
 from juncture.bench.harness import Limits, run_once, save_results
+from juncture.bench.pairs import Answer
 from juncture.bench.range import spark as bench_spark
-from juncture.bench.range.answer import Answer, expected_answer
+from juncture.bench.range.answer import expected_answer
 from juncture.bench.range.local import AGGREGATING, JOINING, LocalTrial, contestant
 from juncture.bench.range.page import write_range_page
 from juncture.bench.range.scenarios import bench_range, scenario_names

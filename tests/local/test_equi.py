@@ -87,6 +87,20 @@ def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
     assert len(blocks) > 2
 
 
+@pytest.mark.parametrize("how", HOWS)
+def test_a_small_left_side_is_held_instead(how, monkeypatch):
+    turned = []
+    stream_turned = grace.stream_turned
+    monkeypatch.setattr(grace, "stream_turned", lambda *rest: turned.append(how) or stream_turned(*rest))
+    left, right = tables()
+    left = left.slice(0, 60)
+    for coalesce in (True, False):
+        spec = Equi(on="k", how=how, coalesce=coalesce)
+        answer = join_in_process(spec, left, right, "grace", memory_bytes=100_000)
+        assert answer.equals(join_in_process(spec, left, right, "hash"))
+    assert turned == ([] if how in ("semi", "anti") else [how, how])
+
+
 def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
     levels = set()
     joined = grace.GraceJoin._joined

@@ -124,19 +124,7 @@ Tolerance = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
-ExactCondition = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="SQL",
-        help="What has to be true besides, over columns of the left table, l.…, and of the right, r.…",
-        rich_help_panel=_MEANING,
-    ),
-]
-NullsEqual = Annotated[
-    bool, typer.Option("--nulls-equal", help="Let nulls match each other.", rich_help_panel=_MEANING)
-]
-Matches = Annotated[
+ExactMatches = Annotated[
     bool,
     typer.Option("--exact-matches/--no-exact-matches", help="Whether an equal --on matches.", rich_help_panel=_MEANING),
 ]
@@ -156,6 +144,18 @@ HowAll = Annotated[
         "anti.",
         rich_help_panel=_MEANING,
     ),
+]
+Condition = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="SQL",
+        help="What has to be true besides, over columns of the left table, l.…, and of the right, r.…",
+        rich_help_panel=_MEANING,
+    ),
+]
+NullsEqual = Annotated[
+    bool, typer.Option("--nulls-equal", help="Let nulls match each other.", rich_help_panel=_MEANING)
 ]
 Matches = Annotated[
     int, typer.Option(metavar="COUNT", help="The most right rows for one left row.", rich_help_panel=_MEANING)

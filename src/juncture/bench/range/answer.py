@@ -1,16 +1,14 @@
-"""What the right answer is, and what an engine's answer was, boiled down to a few numbers that can be compared.
+"""What the right answer is, and what an engine's aggregates were, boiled down to a few numbers that can be compared.
 
-Every row has two weights between 1 and ten thousand, and every pair of rows that match the products of them. Sums of
-these products no order of rows changes, but a single wrong, missing or repeated pair does. The right sums are found by
-NumPy alone, by sorting and searching integers and by running sums, without ever making the pairs: so they owe nothing
-to any contestant, and billions of pairs take no longer than the rows.
+The right sums (see `juncture.bench.pairs`) are found by NumPy alone, by sorting and searching integers and by running
+sums, without ever making the pairs: so they owe nothing to any contestant, and billions of pairs take no longer than
+the rows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,42 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from juncture.bench.pairs import Answer, ints, weights
 from juncture.bench.range.task import Task
 from juncture.datasets.range import VALUE_BITS
 
-__all__ = ["AGGREGATES", "Answer", "expected_answer", "found_aggregates", "found_pairs", "weights_sql"]
+__all__ = ["AGGREGATES", "expected_answer", "found_aggregates"]
 
 Ints = npt.NDArray[np.int64]
 
 AGGREGATES = ["count", "mean", "max"]
 """The aggregates that are checked, in order."""
-
-_CHUNK_ROWS = 1_000_000
-_FACTORS = ((1_000_003, 9_973), (7_919, 10_007))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """An answer, boiled down.
-
-    Attributes
-    ----------
-    rows
-        How many rows there are. For aggregates, how many left rows have a match.
-    sums
-        Sums over the rows: of products of weights; for aggregates of the left weight with the count, the sum and the
-        greatest of its values.
-    """
-
-    rows: int
-    sums: tuple[int, ...]
-
-    def difference(self, found: Answer) -> str | None:
-        """Say how an answer differs from this one, or None."""
-        wrong = [name for name in ("rows", "sums") if getattr(self, name) != getattr(found, name)]
-        if not wrong:
-            return None
-        return "; ".join(f"{name}: expected {getattr(self, name)}, found {getattr(found, name)}" for name in wrong)
 
 
 def expected_answer(task: Task, *, aggregated: bool = False) -> Answer:
@@ -84,18 +56,6 @@ def expected_answer(task: Task, *, aggregated: bool = False) -> Answer:
     return answer
 
 
-def found_pairs(task: Task, result: pa.Table | Iterable[pa.RecordBatch]) -> Answer:
-    """Boil down the matches that an engine returned, in any order of columns and rows."""
-    rows, sums = 0, [0, 0]
-    left_id, right_id = task.joined_ids
-    for batch in result.to_batches(_CHUNK_ROWS) if isinstance(result, pa.Table) else result:
-        left, right = _ints(batch.column(left_id)), _ints(batch.column(right_id))
-        rows += len(left)
-        for each in range(2):
-            sums[each] += int((_weights(left, each) * _weights(right, each)).sum())
-    return Answer(rows=rows, sums=tuple(sums))
-
-
 def found_aggregates(ids: Ints, count: Ints, mean: npt.NDArray[np.float64], most: npt.NDArray[np.float64]) -> Answer:
     """Boil down the aggregates that an engine returned; left rows without a match do not count.
 
@@ -108,17 +68,6 @@ def found_aggregates(ids: Ints, count: Ints, mean: npt.NDArray[np.float64], most
     return _aggregated(ids[some], count, totals, greatest)
 
 
-def weights_sql(name: str, which: int) -> str:
-    """Return the weight of the row that a column numbers, in Spark's SQL."""
-    factor, modulus = _FACTORS[which]
-    return f"(1 + {name} * {factor}L % {modulus}L)"
-
-
-def _weights(ids: Ints, which: int) -> Ints:
-    factor, modulus = _FACTORS[which]
-    return 1 + ids * factor % modulus
-
-
 def _pairs_in_window(task: Task) -> Answer:
     """Sum over the window of each left row by the difference of two running sums."""
     (left_ids, left_on), (right_ids, right_on) = _columns(task)
@@ -127,8 +76,8 @@ def _pairs_in_window(task: Task) -> Answer:
     first, end = _window(task, left_on, right_on)
     sums = []
     for which in range(2):
-        running = np.concatenate([[0], np.cumsum(_weights(right_ids, which))])
-        sums.append(int((_weights(left_ids, which) * (running[end] - running[first])).sum()))
+        running = np.concatenate([[0], np.cumsum(weights(right_ids, which))])
+        sums.append(int((weights(left_ids, which) * (running[end] - running[first])).sum()))
     return Answer(rows=int((end - first).sum()), sums=tuple(sums))
 
 
@@ -149,7 +98,7 @@ def _aggregates_in_window(task: Task) -> Answer:
 
 
 def _aggregated(ids: Ints, count: Ints, totals: Ints, greatest: Ints) -> Answer:
-    weight = _weights(ids, 0)
+    weight = weights(ids, 0)
     return Answer(rows=len(ids), sums=tuple(int((weight * each).sum()) for each in (count, totals, greatest)))
 
 
@@ -169,9 +118,9 @@ def _overlapping(task: Task) -> Answer:
     stopped = np.searchsorted(right_stops[by_stop], left_starts, side="right")
     sums = []
     for which in range(2):
-        weights = _weights(right_ids, which)
-        until_start, until_stop = (np.concatenate([[0], np.cumsum(weights[order])]) for order in (by_start, by_stop))
-        sums.append(int((_weights(left_ids, which) * (until_start[started] - until_stop[stopped])).sum()))
+        theirs = weights(right_ids, which)
+        until_start, until_stop = (np.concatenate([[0], np.cumsum(theirs[order])]) for order in (by_start, by_stop))
+        sums.append(int((weights(left_ids, which) * (until_start[started] - until_stop[stopped])).sum()))
     return Answer(rows=int((started - stopped).sum()), sums=tuple(sums))
 
 
@@ -187,8 +136,4 @@ def _columns(task: Task) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
 def _column(folder: str, name: str) -> Ints:
     """Return a column of all files; times as integers, floats as they are."""
     column = pq.read_table(folder, columns=[name], partitioning=None)[name].combine_chunks()
-    return column.to_numpy(zero_copy_only=False) if pa.types.is_floating(column.type) else _ints(column)
-
-
-def _ints(column: pa.Array) -> Ints:
-    return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    return column.to_numpy(zero_copy_only=False) if pa.types.is_floating(column.type) else ints(column)

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from juncture.bench.harness import Contestant
-from juncture.bench.range.answer import AGGREGATES, Answer, found_aggregates, found_pairs
+from juncture.bench.pairs import Answer, found_pairs
+from juncture.bench.range.answer import AGGREGATES, found_aggregates
 from juncture.bench.range.task import Task
 
 __all__ = ["AGGREGATING", "JOINING", "LocalTrial", "contestant"]
@@ -135,7 +136,7 @@ class LocalTrial:
     def answer(self, result: Any) -> dict[str, Any]:
         """Boil the result down."""
         table = result if isinstance(result, pa.Table) else result.to_arrow()
-        return asdict(_aggregates(table) if self._aggregates else found_pairs(self._task, table))
+        return asdict(_aggregates(table) if self._aggregates else found_pairs(self._task.joined_ids, table))
 
 
 def _aggregates(table: pa.Table) -> Answer:

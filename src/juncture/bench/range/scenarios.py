@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from juncture.bench.harness import Contestant, Limits, Scenario, data_folder, is_named, only_named, run_scenario
+from juncture.bench.pairs import Answer
 from juncture.bench.range import local, spark
-from juncture.bench.range.answer import Answer, expected_answer
+from juncture.bench.range.answer import expected_answer
 from juncture.bench.range.task import Task
 from juncture.datasets import RangeTables, write_events, write_intervals, write_points
 from juncture.errors import SpecError, did_you_mean

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.bench.harness import Contestant
-from juncture.bench.range.answer import Answer, weights_sql
+from juncture.bench.pairs import Answer, weights_sql
 from juncture.bench.range.task import Task
 from juncture.bench.session import bench_session
 
