@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, Phase, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# `ci` gives the same examples every time. HYPOTHESIS_PROFILE=thorough looks longer, and elsewhere each time.
+# `ci` gives the same examples every time, as many as ten minutes on two cores allow for the whole suite.
+# HYPOTHESIS_PROFILE=thorough looks longer, and elsewhere each time.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=150, derandomize=True, database=None, **QUIET)
-settings.register_profile("dev", max_examples=50, **QUIET)
+settings.register_profile("ci", max_examples=60, derandomize=True, database=None, **QUIET)
+settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
 TESTS = Path(__file__).parent
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")

@@ -215,7 +215,7 @@ PREDICATES = [
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(data=st.data())
 def test_predicates(pieces, predicate, data):
     whole, floats = [None, 0, 1, 2, 3, 4, 6], [None, 0.0, -0.0, 1.0, 1.5, 3.0, math.nan, math.inf, -math.inf]
@@ -282,7 +282,7 @@ def close(one, other):
 
 @pytest.mark.parametrize("case", AGG_TYPES, ids=lambda case: str(case[0]))
 @pytest.mark.parametrize("kind", ["range", "overlap"])
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
 def test_aggregates(pieces, kind, case, data):
     data_type, pool = case

@@ -41,8 +41,8 @@ def arrow_schema(schema: StructType, side: Literal["left", "right"]) -> pa.Schem
 
     Examples
     --------
-    >>> from pyspark.sql.types import StructType
-    >>> arrow_schema(StructType.fromDDL("ts timestamp, robot string"), "left").types
+    >>> from pyspark.sql.types import StringType, StructType, TimestampType
+    >>> arrow_schema(StructType().add("ts", TimestampType()).add("robot", StringType()), "left").types
     [TimestampType(timestamp[us, tz=UTC]), DataType(string)]
     """
     fields = []
