@@ -88,7 +88,12 @@ def test_batches_come_as_they_are_asked_for():
             jn.PlanError,
             "memory= leaves 1.0 MB to join in, which is too small",
         ),
-        ({"on": "id", "algorithm": "broadcast"}, jn.SpecError, "algorithm='broadcast' is not known. Expected one of"),
+        (
+            {"on": "id", "algorithm": "broadcast"},
+            jn.PlanError,
+            "algorithm='broadcast' runs on Spark, but",
+        ),
+        ({"on": "id", "algorithm": "window"}, jn.SpecError, "algorithm='window' is not known. Expected one of"),
         ({"on": "id", "strategy": "hash"}, jn.SpecError, "join() has no argument strategy='hash'."),
         ({"on": "id", "hwo": "left"}, jn.SpecError, "join() has no argument hwo='left'. Did you mean 'how'?"),
         ({}, jn.SpecError, "An equality join needs a key"),
@@ -106,7 +111,7 @@ def test_other_joins_take_no_memory():
         jn.plan(LEFT, RIGHT, jn.Asof(on="id"), memory="2GB")
 
 
-def test_spark_is_refused(spark):
+def test_the_budget_is_for_joins_in_this_process(spark):
     frame = spark.createDataFrame([(1, "a")], "id long, name string")
-    with pytest.raises(jn.PlanError, match=r"Bring Spark DataFrames here with \.toArrow\(\)"):
-        jn.join(frame, frame, on="id")
+    with pytest.raises(jn.PlanError, match=r"memory='2GB' limits in-process .*, and this join runs on Spark"):
+        jn.join(frame, frame, on="id", memory="2GB")

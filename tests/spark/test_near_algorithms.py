@@ -1,4 +1,4 @@
-"""Range, overlap and predicate joins through Spark itself, by every algorithm, on random tables."""
+"""All joins but as-of joins through Spark itself, by every algorithm, on random tables."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ SPARK_NEAR = {
     "range": (*IN_TASKS, "bucket", "nested"),
     "overlap": (*IN_TASKS, "bucket", "nested"),
     "where": (*IN_TASKS, "bucket", "nested", "sql"),
+    "equi": ("broadcast", "broadcast_left", "shuffle_hash", "sort_merge"),
 }
 
 _SQL_DIGITS = 35
@@ -74,16 +75,16 @@ def refuses(algorithm: str, join: ResolvedAsof) -> bool:
     return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
 
 
-def refuses_near(algorithm: str, join: ResolvedRange | ResolvedOverlap | ResolvedWhere) -> bool:
-    """Tell whether an algorithm has to refuse a range, overlap or predicate join. No other refusal passes."""
-    aggregates = not isinstance(join, ResolvedWhere) and bool(join.aggregates)
+def refuses_near(algorithm: str, join: Resolved) -> bool:
+    """Tell whether an algorithm has to refuse a join of another kind. No other refusal passes."""
+    aggregates = isinstance(join, ResolvedRange | ResolvedOverlap) and bool(join.aggregates)
     if algorithm == "broadcast":
         return join.how in ("right", "full")
     if algorithm == "broadcast_left":
         return aggregates or join.how not in ("inner", "right")
     if isinstance(join, ResolvedWhere):
         return refuses_predicate(algorithm, join)
-    if algorithm == "range":
+    if algorithm == "range" or not isinstance(join, ResolvedRange | ResolvedOverlap):
         return False
     if aggregates or has_too_many_digits(join):
         return True

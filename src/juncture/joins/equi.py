@@ -26,6 +26,8 @@ def join(
     coalesce: bool = True,
     suffix: str = "_right",
     algorithm: str = "auto",
+    spark: Any = None,
+    lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
     **unknown: Any,
@@ -35,8 +37,9 @@ def join(
     Parameters
     ----------
     left, right
-        Any mixture of tables that speak Arrow (pyarrow, Polars, pandas, DuckDB, an iterable of record batches) and
-        paths to Parquet (a file, folder, glob or list of them).
+        Two Spark DataFrames; or any mixture of tables that speak Arrow (pyarrow, Polars, pandas, DuckDB, an iterable of
+        record batches) and paths to Parquet (a file, folder, glob or list of them), joined in this process. Paths, with
+        ``spark=`` or beside a DataFrame, are read by Spark.
     on
         The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
         type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or
@@ -57,17 +60,22 @@ def join(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
+    spark
+        A Spark session, to join Parquet paths on.
+    lazy
+        Whether to run no Spark job before the result is asked for. Hot keys are then not looked for.
     memory
-        How much the join may hold, such as ``"2GB"``; by default a share of what this process may have. What does not
-        fit goes to disk, in the folder that ``TMPDIR`` names.
+        How much an in-process join may hold, such as ``"2GB"``; by default a share of what this process may have. What
+        does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame or polars.DataFrame
-        The left columns, then the right ones less the key. The rows keep the left order, the matches of each come in
-        right order, and right rows without a match last. The type is the left table's (pyarrow for paths and streams).
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
+        The left columns, then the right ones less the key. In-process, the rows keep the left order, the matches of
+        each come in right order, and right rows without a match last. The type is the left table's (pyarrow for paths
+        and streams).
 
     Raises
     ------
@@ -85,7 +93,8 @@ def join(
     Notes
     -----
     Time O(L + R) and the output. In memory, the keys of the smaller side and the right rows that can match are held;
-    on disk, what ``memory`` allows. The algorithms are those of "Understanding Join Algorithms" (seed 004).
+    on disk, what ``memory`` allows. On Spark its own operators join, by hints, and the rows of keys that would keep one
+    task busy are divided among several. The algorithms are those of "Understanding Join Algorithms" (seed 004).
 
     Examples
     --------
@@ -107,4 +116,4 @@ def join(
         coalesce=coalesce,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, memory=memory, stats=stats).execute()
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()

@@ -78,20 +78,16 @@ def plan(
 
 
 def _check_limits(spec: Spec, engine: Engine, memory: str | int | None) -> None:
-    """Refuse a join that the engine does not run, or that takes no limit of its memory.
+    """Refuse a limit of the memory where a join takes none.
 
     Raises
     ------
     PlanError
         With what to do instead.
     """
-    if isinstance(spec, Equi) and engine == "spark":
-        raise PlanError(
-            "Equality joins run in this process, and these inputs ask for Spark. Bring Spark DataFrames here with "
-            ".toArrow(), pass paths without spark=, or use DataFrame.join(…)."
-        )
-    if memory is not None and not isinstance(spec, Equi):
-        raise PlanError(f"memory={memory!r} limits in-process equality joins, and this is another join. Leave it out.")
+    if memory is not None and (engine == "spark" or not isinstance(spec, Equi)):
+        other = "this join runs on Spark" if engine == "spark" else "this is another join"
+        raise PlanError(f"memory={memory!r} limits in-process equality joins, and {other}. Leave it out.")
 
 
 def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
 from juncture.planner.question import Kind, Question
 from juncture.predicate.sql import to_sql
 from juncture.spec.equi import ResolvedEqui
@@ -129,14 +130,18 @@ def _held_bytes(question: Question) -> int | None:
 
 def _fits_in_memory(question: Question, algorithm: str) -> str | None:
     """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
+    if question.engine != "local" or algorithm not in _IN_MEMORY:
+        return None
     held = _held_bytes(question)
     room = int(question.resources.memory_bytes * HELD_SHARE)
-    if algorithm not in _IN_MEMORY or held is None or held <= room:
+    if held is None or held <= room:
         return None
     return f"it holds right rows of about {format_size(held)}, and {format_size(room)} may be held."
 
 
 def _cost_s(question: Question, algorithm: str) -> float | None:
+    if question.engine == "spark":
+        return equi_cost_s(question, algorithm)
     formula, held = _COSTS.get(algorithm), _held_bytes(question)
     if formula is None or (held is None and algorithm in _IN_MEMORY):
         # A side that nobody has counted is not held, unless someone says so.
@@ -169,9 +174,9 @@ EQUI = Kind(
             "sort_merge": "sort both sides by key, walk through them side by side",
             "external_sort_merge": "sort both sides by key on disk, walk through them side by side",
         },
-        "spark": {},
+        "spark": SPARK,
     },
-    rules=(_fits_in_memory,),
+    rules=(_fits_in_memory, *RULES),
     cost_s=_cost_s,
     meaning=_meaning,
 )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from juncture.planner.question import Question
-from juncture.planner.rules import fits_in_a_task, looks_first
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
+from juncture.planner.rules import aggregates, fits_in_a_task, keeps_right_rows, knows_left_rows, looks_first
 from juncture.spec.resolved import Resolved
 
-__all__ = ["NESTED", "RULES", "SPARK", "aggregates", "gets", "whole"]
+__all__ = ["NESTED", "RULES", "SPARK", "gets", "whole"]
 
 SPARK = {
     "broadcast": "the right side goes to every task, the left never moves",
@@ -21,28 +19,6 @@ SPARK = {
 
 NESTED = "compare all pairs"
 """What ``nested`` does in-process."""
-
-
-def aggregates(join: Resolved) -> bool:
-    """Tell whether a join gives aggregates in place of matches."""
-    return isinstance(join, ResolvedRange | ResolvedOverlap) and bool(join.aggregates)
-
-
-def _keeps_right_rows(question: Question, algorithm: str) -> str | None:
-    """Refuse ``how="full"`` where the left rows are in several tasks, of which none sees all of them."""
-    how = question.join.how
-    if algorithm == "broadcast" and how in ("right", "full"):
-        return f"how={how!r} keeps right rows that no left row matched, which no task knows alone."
-    return None
-
-
-def _knows_left_rows(question: Question, algorithm: str) -> str | None:
-    """Refuse ``how="left"`` or ``agg=`` where the right rows are in several tasks."""
-    folds, how = aggregates(question.join), question.join.how
-    if algorithm != "broadcast_left" or (not folds and how in ("inner", "right")):
-        return None
-    asked = "agg=" if folds else f"how={how!r}"
-    return f"{asked} asks what matches each left row in all, which no task knows alone."
 
 
 def _has_places(question: Question, algorithm: str) -> str | None:
@@ -83,8 +59,8 @@ def _fills_bins(question: Question, algorithm: str) -> str | None:
 
 
 RULES = (
-    _keeps_right_rows,
-    _knows_left_rows,
+    keeps_right_rows,
+    knows_left_rows,
     _has_places,
     looks_first,
     fits_in_a_task,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from juncture.planner.cost import Work
-from juncture.planner.near import aggregates
 from juncture.planner.question import Engine, Offer, Question
+from juncture.planner.rules import aggregates
 from juncture.spec.schema import How
 
 __all__ = ["near_cost_s"]

@@ -71,6 +71,8 @@ class Question:
         Whether both inputs are paths that Spark's tasks read themselves.
     lazy
         Whether jobs at build time are forbidden.
+    partitions
+        On Spark, into how many partitions the session shuffles.
     native
         Whether the session has Spark's own as-of join switched on.
     offer
@@ -83,6 +85,7 @@ class Question:
     resources: Resources
     direct: bool = False
     lazy: bool = False
+    partitions: int = 1
     native: bool = False
     offer: Offer = Offer()
 

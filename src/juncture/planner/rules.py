@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from juncture.planner.question import Question
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
 
-__all__ = ["fits_in_a_task", "looks_first"]
+__all__ = ["aggregates", "fits_in_a_task", "keeps_right_rows", "knows_left_rows", "looks_first", "too_large_to_send"]
 
 BROADCAST_BYTES_MAX = 64 * 1024 * 1024
 """The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
@@ -21,14 +24,43 @@ def looks_first(question: Question, algorithm: str) -> str | None:
 
 def fits_in_a_task(question: Question, algorithm: str) -> str | None:
     """Refuse to ship a side that is unknown, or too large for a task or a message, such as 1 GB to tasks of 1 GB."""
+    room = question.resources.memory_bytes // 4
+    return too_large_to_send(question, algorithm, room if question.direct else min(BROADCAST_BYTES_MAX, room))
+
+
+def too_large_to_send(question: Question, algorithm: str, limit_bytes: int) -> str | None:
+    """Refuse to send a side everywhere that is unknown, or larger than a limit."""
     if algorithm not in ("broadcast", "broadcast_left"):
         return None
     side = question.stats.right if algorithm == "broadcast" else question.stats.left
     name = "right" if algorithm == "broadcast" else "left"
-    room = question.resources.memory_bytes // 4
-    limit = room if question.direct else min(BROADCAST_BYTES_MAX, room)
     if side.bytes is None:
         return f"the size of the {name} side is not known." if question.lazy else None
-    if side.bytes > limit:
-        return f"the {name} side has about {side.bytes / 1e6:,.0f} MB, and {limit / 1e6:,.0f} MB may go to every task."
+    if side.bytes > limit_bytes:
+        return (
+            f"the {name} side has about {side.bytes / 1e6:,.0f} MB, and {limit_bytes / 1e6:,.0f} MB may go to every "
+            "task."
+        )
     return None
+
+
+def aggregates(join: Resolved) -> bool:
+    """Tell whether a join gives aggregates in place of matches."""
+    return isinstance(join, ResolvedRange | ResolvedOverlap) and bool(join.aggregates)
+
+
+def keeps_right_rows(question: Question, algorithm: str) -> str | None:
+    """Refuse ``how="full"`` where the left rows are in several tasks, of which none sees all of them."""
+    how = question.join.how
+    if algorithm == "broadcast" and how in ("right", "full"):
+        return f"how={how!r} keeps right rows that no left row matched, which no task knows alone."
+    return None
+
+
+def knows_left_rows(question: Question, algorithm: str) -> str | None:
+    """Refuse ``how="left"`` or ``agg=`` where the right rows are in several tasks."""
+    folds, how = aggregates(question.join), question.join.how
+    if algorithm != "broadcast_left" or (not folds and how in ("inner", "right")):
+        return None
+    asked = "agg=" if folds else f"how={how!r}"
+    return f"{asked} asks what matches each left row in all, which no task knows alone."

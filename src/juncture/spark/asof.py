@@ -13,9 +13,9 @@ from juncture.spark.asof_broadcast import join_broadcast, join_broadcast_left
 from juncture.spark.asof_native import join_native
 from juncture.spark.asof_shuffle import join_shuffled
 from juncture.spark.asof_window import join_window
-from juncture.spark.files import FileSide
+from juncture.spark.files import in_sql
 from juncture.spark.partition import Cuts, Sample, balanced_cuts, even_cuts
-from juncture.spark.sides import FrameSide, Side
+from juncture.spark.sides import Side
 from juncture.spark.worker.keys import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
@@ -23,10 +23,11 @@ from juncture.spec.resolved import Resolved
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Built", "build", "partition_count", "result_schema"]
+__all__ = ["SHUFFLE_PARTITIONS", "Built", "build", "partition_count", "result_schema"]
 
 _PARTITIONS_PER_CORE = 2
-_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+"""Spark's setting of how many partitions a shuffle makes."""
 
 
 @dataclass(frozen=True)
@@ -118,16 +119,14 @@ def build(
         return Built(frame, tuple(jobs))
     if algorithm in ("hash", "range"):
         if cuts is None:
-            shuffle_partitions = int(left.session.conf.get(_SHUFFLE_PARTITIONS) or 1)
+            shuffle_partitions = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
             count = partition_count(stats, resources, shuffle_partitions)
             cuts = even_cuts(count) if algorithm == "hash" else balanced_cuts(_needed(sample), count)
         frame = join_shuffled(
             join, left, right, coding=Coding.of(join), cuts=cuts, memory_bytes=resources.memory_bytes, schema=schema
         )
         return Built(frame, details=(("partitions", _describe(cuts)),))
-    frames = _as_frame(left, "left"), _as_frame(right, "right")
-    in_sql = join.spec.resolve(frames[0].schema, frames[1].schema)
-    return Built((join_window if algorithm == "window" else join_native)(in_sql, *frames))
+    return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
 
 
 def _needed(sample: Sample | None) -> Sample:
@@ -140,16 +139,6 @@ def _describe(cuts: Cuts) -> str:
     split = len(cuts.split_hashes)
     keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
     return f"{cuts.partitions}; {keys} split among several"
-
-
-def _as_frame(side: Side, name: str) -> FrameSide:
-    """Return an input as a DataFrame."""
-    if isinstance(side, FrameSide):
-        return side
-    assert isinstance(side, FileSide)
-    files = [unit.file for unit in side.units()]
-    frame = side.session.read.parquet(*dict.fromkeys(files))
-    return FrameSide.of(frame, "left" if name == "left" else "right")
 
 
 def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:

@@ -155,7 +155,7 @@ class _Bucket:
 
     def _left_salt(self) -> Column:
         """Return which part of a hot bin a left row is in: by all that it holds, so that it is the same each time."""
-        content = F.xxhash64(*self._pairs.hashable, "lfrom", "lto")
+        content = F.xxhash64(*self._pairs.hashable[0], "lfrom", "lto")
         salt = F.lit(0)
         for hot in self._bins.hot:
             salt = F.when(self._is_in(hot, "l"), F.pmod(content, F.lit(hot.parts)).cast("int")).otherwise(salt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +13,22 @@ import pyarrow.fs
 
 from juncture.local.scan import ParquetSource
 from juncture.spark.schema import spark_schema
+from juncture.spark.sides import FrameSide, Side
 from juncture.spark.worker.feed import Feed, FileFeed, Unit
 from juncture.spark.worker.scatter import encoded
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side as Name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FileSide"]
+__all__ = ["FileSide", "in_sql"]
 
 _SHARE_BYTES = 128 << 20
 """How many encoded bytes a task reads at most, as far as row groups allow."""
+
+_Join = TypeVar("_Join", bound=Resolved)
 
 _SPARK_VERSION = b"org.apache.spark.version"
 _OLD_CALENDAR = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"))
@@ -159,3 +164,19 @@ def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
         else:
             whole.append(unit)
     return tuple(whole)
+
+
+def in_sql(join: _Join, left: Side, right: Side) -> tuple[_Join, FrameSide, FrameSide]:
+    """Return a join with its inputs as DataFrames: the types of files are known, no job has to find them out."""
+    frames = _in_jvm(left, "left"), _in_jvm(right, "right")
+    if isinstance(left, FileSide) or isinstance(right, FileSide):
+        join = join.spec.resolve(frames[0].schema, frames[1].schema)
+    return join, *frames
+
+
+def _in_jvm(side: Side, name: Name) -> FrameSide:
+    if isinstance(side, FrameSide):
+        return side
+    assert isinstance(side, FileSide)
+    files = dict.fromkeys(unit.file for unit in side.units())
+    return FrameSide.of(side.session.read.schema(side.spark_schema).parquet(*files), name)

@@ -17,7 +17,7 @@ from juncture.spark.asof import Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
-from juncture.spark.files import FileSide
+from juncture.spark.files import FileSide, in_sql
 from juncture.spark.near import join_range, join_whole_left, join_whole_right
 from juncture.spark.near_stats import NearSurvey, copies
 from juncture.spark.pairs import Pairs, join_nested
@@ -29,7 +29,6 @@ from juncture.spec.duration import NANOSECONDS
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side as Name
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Kind", "NearPlanning"]
@@ -99,12 +98,8 @@ class NearPlanning:
 
     def _in_sql(self, kind: Kind) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
-        frames = _in_jvm(self._left, "left"), _in_jvm(self._right, "right")
-        in_sql = self._join
-        if isinstance(self._left, FileSide) or isinstance(self._right, FileSide):
-            in_sql = self._join.spec.resolve(frames[0].schema, frames[1].schema)
         try:
-            return kind.pairs(in_sql, *frames), None
+            return kind.pairs(*in_sql(self._join, self._left, self._right)), None
         except PlanError as error:
             return None, str(error)
 
@@ -214,15 +209,6 @@ class NearPlanning:
         keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
         sent = f"left rows go to {times[0]:.2f} of them on average, right rows to {times[1]:.2f}"
         return cuts, (("partitions", f"{cuts.partitions}; {keys} split among several; {sent}"),)
-
-
-def _in_jvm(side: Side, name: Name) -> FrameSide:
-    """Return an input as a DataFrame. The types of files are known, so that no job has to find them out."""
-    if isinstance(side, FrameSide):
-        return side
-    assert isinstance(side, FileSide)
-    files = dict.fromkeys(unit.file for unit in side.units())
-    return FrameSide.of(side.session.read.schema(side.spark_schema).parquet(*files), name)
 
 
 def _constant_bins(pairs: Pairs) -> Bins:

@@ -86,9 +86,9 @@ class SqlSides:
         """Return a column of an input."""
         return F.col(self._names[side][column])
 
-    def hashable(self) -> list[str]:
-        """Return the columns of the left that can be hashed."""
-        return [self._names["left"][name] for name, kind in self._types["left"].items() if not has_map(kind)]
+    def hashable(self, side: Literal["left", "right"]) -> tuple[str, ...]:
+        """Return the columns of an input that can be hashed."""
+        return tuple(self._names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
 
     def output(self) -> list[Column]:
         """Return the columns of the result, made of a pair of rows or one that is alone."""
@@ -144,9 +144,11 @@ class Pairs:
     decisive
         For each side, the columns that decide whether a row has a match: rows that agree in them share their fate.
     hashable
-        Columns of the left that can be hashed: nearly all.
+        For each side, the columns of the input that can be hashed: nearly all.
     spans
         Where rows lie, if matches have to lie near each other.
+    nulls_equal
+        Whether null equals null in the keys.
     """
 
     left: DataFrame
@@ -156,8 +158,9 @@ class Pairs:
     output: tuple[Column, ...]
     names: tuple[str, ...]
     decisive: tuple[tuple[str, ...], tuple[str, ...]]
-    hashable: tuple[str, ...]
+    hashable: tuple[tuple[str, ...], tuple[str, ...]]
     spans: Spans | None = None
+    nulls_equal: bool = False
 
     @classmethod
     def of(
@@ -166,6 +169,8 @@ class Pairs:
         match: Column | None,
         decisive: tuple[Sequence[str], Sequence[str]],
         spans: Spans | None = None,
+        *,
+        nulls_equal: bool = False,
     ) -> Pairs:
         """Return the join of two sides, given what decides besides their keys."""
         keys = ([pair[0] for pair in sides.keys], [pair[1] for pair in sides.keys])
@@ -177,13 +182,15 @@ class Pairs:
             output=tuple(sides.output()),
             names=tuple(column.name for column in sides.join.output),
             decisive=((*keys[0], *decisive[0]), (*keys[1], *decisive[1])),
-            hashable=tuple(sides.hashable()),
+            hashable=(sides.hashable("left"), sides.hashable("right")),
             spans=spans,
+            nulls_equal=nulls_equal,
         )
 
     def condition(self, *more: Column) -> Column:
         """Return what pairs have to satisfy."""
-        conditions = [F.col(ours) == F.col(theirs) for ours, theirs in self.keys]
+        keys = [(F.col(ours), F.col(theirs)) for ours, theirs in self.keys]
+        conditions = [ours.eqNullSafe(theirs) if self.nulls_equal else ours == theirs for ours, theirs in keys]
         conditions += [self.match] if self.match is not None else []
         return reduce(lambda one, other: one & other, [*conditions, *more], F.lit(True))
 

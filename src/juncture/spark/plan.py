@@ -12,6 +12,7 @@ from juncture.planner.question import Choice
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import Built
 from juncture.spark.asof_plan import AsofPlanning
+from juncture.spark.equi_plan import EquiPlanning
 from juncture.spark.files import FileSide
 from juncture.spark.near_plan import Kind, NearPlanning
 from juncture.spark.overlap import overlap_pairs, overlap_places
@@ -21,6 +22,7 @@ from juncture.spark.session import resources as resources_of
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.where import where_pairs, where_places
 from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
@@ -57,6 +59,7 @@ PLANNINGS: dict[type, Callable[[Any, Side, Side, Stats | None, Resources, bool],
     Range: partial(NearPlanning, Kind(range_pairs, range_places)),
     Overlap: partial(NearPlanning, Kind(overlap_pairs, overlap_places)),
     Where: partial(NearPlanning, Kind(where_pairs, where_places)),
+    Equi: EquiPlanning,
 }
 """What plans each kind of join, given the join, its sides, what is known, what may be used, and whether it is lazy."""
 

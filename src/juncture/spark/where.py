@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
-from pyspark.sql import types as st
 
 from juncture.local.conditions import equalities_of
-from juncture.predicate.nodes import Column as Named
-from juncture.predicate.nodes import Node
 from juncture.predicate.shape import End
-from juncture.predicate.sql import to_sql
+from juncture.spark.expressions import Names, expression, names_of
 from juncture.spark.line import DAY_MICROS, Line, micros, ntz_micros
 from juncture.spark.pairs import Pairs, Spans, SqlSides, together
 from juncture.spark.sides import FrameSide
@@ -22,16 +17,13 @@ from juncture.spark.stretch import Ends, Stretch, stretch_of
 from juncture.spark.worker.places import Places
 from juncture.spark.worker.terms import Terms
 from juncture.spec.range import Bound
-from juncture.spec.schema import Domain, Side
+from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["where_pairs", "where_places"]
-
-Names = Mapping[Side, Mapping[str, str]]
-"""What the columns of both sides are called in SQL."""
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
@@ -69,11 +61,11 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
         If columns have no common type in SQL.
     """
     sides = SqlSides(join, left, right)
-    names: Names = {"left": _names(sides, left, "left"), "right": _names(sides, right, "right")}
-    match = _expression(join.predicate, names)
+    names: Names = {"left": names_of(sides, left, "left"), "right": names_of(sides, right, "right")}
+    match = expression(join.predicate, names)
     for key in join.shape.keys:
         if not key.null_safe and key.left.type == key.right.type:
-            sides.add_key(_expression(key.left, names), _expression(key.right, names))
+            sides.add_key(expression(key.left, names), expression(key.right, names))
     stretch, spans = stretch_of(join.shape), None
     if stretch is not None:
         sides.left = together(sides.left, "l", *_ends(stretch, stretch.left, names))
@@ -84,38 +76,6 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
     ours = [names["left"][name] for name in join.compared("left")]
     theirs = [names["right"][name] for name in join.compared("right")]
     return Pairs.of(sides, match, (ours, theirs), spans)
-
-
-def _names(sides: SqlSides, frame: FrameSide, side: Side) -> dict[str, str]:
-    """Return what the columns of a side are called. Text with an order of its own is compared byte by byte."""
-    names = {}
-    for field in frame.spark_schema.fields:
-        name = sides.name(side, field.name)
-        if isinstance(field.dataType, st.StringType) and field.dataType != st.StringType():
-            plain = F.col(name).cast(st.StringType())
-            name = f"{name}_plain"
-            if side == "left":
-                sides.left = sides.left.withColumn(name, plain)
-            else:
-                sides.right = sides.right.withColumn(name, plain)
-        names[field.name] = name
-    return names
-
-
-def _expression(node: Node, names: Names) -> Column:
-    """Return an expression as a Spark column."""
-    return F.expr(to_sql(_renamed(node, names), names=("", ""), guarded=True))
-
-
-def _renamed(node: Any, names: Names) -> Any:
-    """Return a node whose columns have other names."""
-    if isinstance(node, tuple):
-        return tuple(_renamed(part, names) for part in node)
-    if isinstance(node, Named):
-        return replace(node, name=names[node.side][node.name])
-    if not isinstance(node, Node):
-        return node
-    return replace(node, **{field.name: _renamed(getattr(node, field.name), names) for field in fields(node)})
 
 
 def _ends(stretch: Stretch, ends: Ends, names: Names) -> tuple[Column, Column]:
@@ -130,7 +90,7 @@ def _end(stretch: Stretch, end: End | None, names: Names, *, upper: bool) -> Col
     line = Line(Domain("integer" if stretch.is_whole else "float"))
     if end is None:
         return line.limit(upper=upper)
-    value = _expression(end.expression, names)
+    value = expression(end.expression, names)
     if stretch.is_whole:
         return line.end(_whole(end, value), Bound(constant=stretch.steps(end, upper=upper)), None, None, upper=upper)
     number = _number(end, value)

@@ -1,0 +1,96 @@
+"""The choice for equality joins on Spark: what rules an operator out, and what is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError
+from juncture.planner.choose import choose
+from juncture.planner.equi_spark import built_side
+from juncture.planner.question import Choice, Question
+from juncture.planner.stats import Resources, SideStats, Stats
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+MILLION = 1_000_000
+BILLION = 1_000 * MILLION
+
+
+def asked(
+    how: Any = "inner",
+    *,
+    left: int | None = MILLION,
+    right: int | None = MILLION,
+    hottest_right: float | None = None,
+    lazy: bool = False,
+) -> Question:
+    """Return the question of a join of rows of a hundred bytes, in tasks of a gigabyte."""
+    sides = [SideStats(rows=rows, row_bytes=None if rows is None else 100) for rows in (left, right)]
+    if hottest_right is not None:
+        sides[1] = SideStats(rows=right, row_bytes=100, hottest_share=hottest_right)
+    return Question(
+        join=jn.Equi(on="k", how=how).resolve(SCHEMA, SCHEMA),
+        engine="spark",
+        stats=Stats(left=sides[0], right=sides[1]),
+        resources=Resources(cores=8, memory_bytes=1_000_000_000),
+        partitions=200,
+        lazy=lazy,
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "algorithm", "reason"),
+    [
+        pytest.param(asked("full"), "broadcast", "no left row matched", id="broadcast-full"),
+        pytest.param(asked("semi"), "broadcast_left", "how='semi' asks", id="broadcast_left-semi"),
+        pytest.param(asked(right=BILLION), "broadcast", "may go to every task", id="broadcast-large"),
+        pytest.param(asked(left=None, lazy=True), "broadcast_left", "is not known", id="broadcast_left-unknown"),
+        pytest.param(asked("semi", right=None, lazy=True), "shuffle_hash", "is not known", id="shuffle_hash-unknown"),
+        pytest.param(
+            asked(left=BILLION, right=BILLION), "shuffle_hash", "one of 200 partitions takes", id="shuffle_hash-large"
+        ),
+        pytest.param(
+            asked(left=BILLION, right=20 * MILLION, hottest_right=0.5),
+            "shuffle_hash",
+            "of the right side, its hottest key takes about 1.0 GB",
+            id="shuffle_hash-hot",
+        ),
+    ],
+)
+def test_what_cannot_serve_is_refused_with_its_reason(question: Question, algorithm: str, reason: str) -> None:
+    with pytest.raises(PlanError, match=reason):
+        choose(question, algorithm)
+    refusals = {option.algorithm: option.refusal for option in choose(question).options}
+    assert reason in (refusals[algorithm] or "")
+
+
+@pytest.mark.parametrize(
+    ("question", "algorithm"),
+    [
+        pytest.param(asked(left=BILLION, right=1_000), "broadcast", id="small-right"),
+        pytest.param(asked(left=1_000, right=BILLION), "broadcast_left", id="small-left"),
+        pytest.param(asked("left", left=1_000, right=BILLION), "shuffle_hash", id="small-left-kept"),
+        pytest.param(asked(left=BILLION, right=100 * MILLION), "shuffle_hash", id="partitions-fit"),
+        pytest.param(asked(left=BILLION, right=BILLION), "sort_merge", id="nothing-fits"),
+        pytest.param(asked("semi", left=MILLION, right=BILLION), "sort_merge", id="semi-of-a-large-right"),
+        pytest.param(asked(left=None, right=None, lazy=True), "sort_merge", id="lazy"),
+    ],
+)
+def test_each_operator_where_it_is_right(question: Question, algorithm: str) -> None:
+    choice: Choice = choose(question)
+    assert choice.algorithm == algorithm
+
+
+@pytest.mark.parametrize(
+    ("question", "side"),
+    [
+        pytest.param(asked(left=MILLION, right=BILLION), "left", id="smaller"),
+        pytest.param(asked("anti", left=MILLION, right=BILLION), "right", id="anti"),
+        pytest.param(asked(left=MILLION, right=None), "left", id="unknown"),
+    ],
+)
+def test_tables_are_made_of_the_smaller_side(question: Question, side: str) -> None:
+    assert built_side(question) == side

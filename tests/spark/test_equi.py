@@ -1,0 +1,106 @@
+"""Equality joins through Spark itself: plans, refusals, files, hot keys, and names."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError
+from juncture.spark import equi_plan
+from support.engines import SPARK_NEAR, to_spark
+from support.kinds import defined_rows
+from support.tables import difference, read_table
+
+ALGORITHMS = SPARK_NEAR["equi"]
+LEFT = read_table("id: int64 | a.b: string | A: int64\n1 | x | 1\n2 | y | 2\nnull | z | 3\n2 | w | 4")
+RIGHT = read_table("id: int32 | `: string | a: int64\n2 | p | 1\n2 | q | 2\n7 | r | 3\nnull | s | 4")
+SPEC = jn.Equi(on="id")
+
+
+def frames(spark) -> tuple[object, object]:
+    return to_spark(spark, LEFT), to_spark(spark, RIGHT)
+
+
+def test_names_that_sql_would_take_apart(spark):
+    answer = jn.join(*frames(spark), on="id", how="left", where="l.A <> r.a", algorithm="sort_merge")
+    assert answer.columns == ["id", "a.b", "A", "`", "a"]
+    spec = jn.Equi(on="id", how="left", where="l.A <> r.a")
+    assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
+
+
+def test_files_are_counted_by_their_footers(spark, tmp_path):
+    paths = [str(tmp_path / name) for name in ("left.parquet", "right.parquet")]
+    for path, table in zip(paths, (LEFT, RIGHT), strict=True):
+        pq.write_table(table, path)
+    plan = jn.plan(*paths, SPEC, spark=spark)
+    assert plan.jobs == ()
+    assert "4 rows (Parquet footers)" in plan.explain()
+    assert difference(plan.execute().toArrow(), defined_rows(SPEC, LEFT, RIGHT), ordered=False) is None
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "operator"),
+    [
+        ("broadcast", "BroadcastHashJoin"),
+        ("broadcast_left", "BroadcastHashJoin"),
+        ("shuffle_hash", "ShuffledHashJoin"),
+        ("sort_merge", "SortMergeJoin"),
+    ],
+)
+def test_spark_takes_the_operator_that_was_chosen(spark, capsys, algorithm, operator):
+    jn.plan(*frames(spark), SPEC, algorithm=algorithm).execute().explain()
+    assert operator in capsys.readouterr().out
+
+
+def test_lazy_plans_run_no_job(spark):
+    plan = jn.plan(*frames(spark), SPEC, lazy=True)
+    assert plan.algorithm == "sort_merge"
+    assert plan.jobs == ()
+    assert "hot keys   not looked for: lazy=True forbids it" in plan.explain()
+    for algorithm in ("broadcast", "broadcast_left", "shuffle_hash"):
+        with pytest.raises(PlanError, match="side is not known"):
+            jn.plan(*frames(spark), SPEC, lazy=True, algorithm=algorithm)
+
+
+def test_refusals_say_why(spark):
+    full = jn.Equi(on="id", how="full", coalesce=False)
+    with pytest.raises(PlanError, match="keeps right rows that no left row matched"):
+        jn.plan(*frames(spark), full, algorithm="broadcast")
+    with pytest.raises(PlanError, match="asks what matches each left row in all"):
+        jn.plan(*frames(spark), full, algorithm="broadcast_left")
+
+
+def test_what_is_known_of_the_sides_decides(spark):
+    def chosen(left: int, right: int, row_bytes: int = 100) -> str:
+        sides = (jn.SideStats(rows=rows, row_bytes=row_bytes) for rows in (left, right))
+        stats = jn.Stats(**dict(zip(("left", "right"), sides, strict=True)))
+        return jn.plan(*frames(spark), SPEC, stats=stats).algorithm
+
+    assert chosen(10**9, 1_000) == "broadcast"
+    assert chosen(1_000, 10**9) == "broadcast_left"
+    assert chosen(10**9, 3 * 10**6) == "shuffle_hash"
+    assert chosen(10**9, 10**9) == "sort_merge"
+
+
+def test_hot_keys_are_found_divided_and_told(spark, monkeypatch):
+    monkeypatch.setattr(equi_plan, "_EVEN_ROWS", 0)
+    left = spark.range(400_000).selectExpr("if(id % 2 = 0, 0, id) AS k", "id AS v")
+    right = spark.range(1_000).selectExpr("id AS k", "id * 10 AS w")
+    plan = jn.plan(left, right, jn.Equi(on="k", how="full"), algorithm="sort_merge")
+    assert plan.jobs[0] == "counted both sides"
+    assert plan.jobs[1].startswith("sampled ")
+    assert "hot keys   left rows of one in 4 parts; about 0 copies of left rows and 3 copies of right" in plan.explain()
+    answer = plan.execute()
+    assert answer.count() == 400_000 + 499
+    assert answer.where("w IS NOT NULL").count() == 200_000 + 500 + 499
+
+
+def test_the_session_stays_as_it_was(spark):
+    def state():
+        return {row["key"]: row["value"] for row in spark.sql("SET").collect()}, spark.catalog.listTables()
+
+    before = state()
+    for algorithm in ALGORITHMS:
+        jn.plan(*frames(spark), SPEC, algorithm=algorithm).execute().count()
+    assert state() == before
