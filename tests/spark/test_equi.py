@@ -7,7 +7,6 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
-from juncture.spark import equi_plan
 from support.engines import SPARK_NEAR, to_spark
 from support.kinds import defined_rows
 from support.tables import difference, read_table
@@ -83,17 +82,18 @@ def test_what_is_known_of_the_sides_decides(spark):
     assert chosen(10**9, 10**9) == "sort_merge"
 
 
-def test_hot_keys_are_found_divided_and_told(spark, monkeypatch):
-    monkeypatch.setattr(equi_plan, "_EVEN_ROWS", 0)
-    left = spark.range(400_000).selectExpr("if(id % 2 = 0, 0, id) AS k", "id AS v")
+def test_hot_keys_are_found_divided_and_told(spark):
+    left = spark.range(40_000).selectExpr("if(id % 2 = 0, 0, id) AS k", "id AS v")
     right = spark.range(1_000).selectExpr("id AS k", "id * 10 AS w")
-    plan = jn.plan(left, right, jn.Equi(on="k", how="full"), algorithm="sort_merge")
-    assert plan.jobs[0] == "counted both sides"
-    assert plan.jobs[1].startswith("sampled ")
-    assert "hot keys   left rows of one in 4 parts; about 0 copies of left rows and 3 copies of right" in plan.explain()
+    # A hundred times more rows than there are, so that it would be worth it.
+    stats = jn.Stats(left=jn.SideStats(rows=4_000_000), right=jn.SideStats(rows=100_000))
+    plan = jn.plan(left, right, jn.Equi(on="k", how="full"), algorithm="sort_merge", stats=stats)
+    [job] = plan.jobs
+    assert job.startswith("sampled ")
+    assert "hot keys   left rows of one in " in plan.explain()
     answer = plan.execute()
-    assert answer.count() == 400_000 + 499
-    assert answer.where("w IS NOT NULL").count() == 200_000 + 500 + 499
+    assert answer.count() == 40_000 + 499
+    assert answer.where("w IS NOT NULL").count() == 20_000 + 500 + 499
 
 
 def test_the_session_stays_as_it_was(spark):

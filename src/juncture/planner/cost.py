@@ -34,8 +34,8 @@ class Constants:
         Bring to the driver.
     stage_s, python_s
         Start one more stage; start Python in the first task of a kind.
-    key_shuffle_ns, key_sort_ns
-        Shuffle and sort by key alone, where Spark joins itself.
+    key_sort_ns
+        Sort by a key that is a number, in the JVM.
     table_ns, lookup_ns
         Put into a hash table of the JVM's; look up there.
     loop_ns, hashed_ns
@@ -67,10 +67,9 @@ class Constants:
     collect_ns: float = 650
     stage_s: float = 0.25
     python_s: float = 1.0
-    key_shuffle_ns: float = 440
-    key_sort_ns: float = 800
-    table_ns: float = 300
-    lookup_ns: float = 60
+    key_sort_ns: float = 360
+    table_ns: float = 500
+    lookup_ns: float = 100
     loop_ns: float = 6
     hashed_ns: float = 0.6
     bin_pair_ns: float = 25

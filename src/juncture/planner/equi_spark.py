@@ -84,9 +84,9 @@ def _broadcast_left_s(work: Work) -> float:
 
 def _sent_s(work: Work, *, sent_rows: int, kept_rows: int) -> float:
     c = work.constants
-    # The driver makes one table of what it has collected, alone.
-    made = sent_rows * (c.scan_ns + c.table_ns)
-    return c.stage_s + made / 1e9 + work.spread_s(kept_rows * (c.scan_ns + c.lookup_ns))
+    # The driver collects a side and makes a table of it, alone.
+    read_ns = (sent_rows + kept_rows) * c.scan_ns
+    return c.stage_s + sent_rows * c.collect_ns / 1e9 + work.spread_s(read_ns + kept_rows * c.lookup_ns)
 
 
 def _shuffle_hash_s(work: Work) -> float:
@@ -101,7 +101,7 @@ def _sort_merge_s(work: Work) -> float:
 
 def _shuffled_s(work: Work, joined_ns: float) -> float:
     c = work.constants
-    moved_ns = (work.left_rows + work.right_rows) * (c.scan_ns + c.key_shuffle_ns)
+    moved_ns = (work.left_rows + work.right_rows) * (c.scan_ns + c.shuffle_ns)
     return 2 * c.stage_s + work.spread_s(moved_ns + joined_ns)
 
 

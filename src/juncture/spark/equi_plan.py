@@ -10,7 +10,7 @@ from juncture.spark.asof import SHUFFLE_PARTITIONS, Built
 from juncture.spark.equi import equi_pairs, hint_of
 from juncture.spark.equi_stats import EquiSurvey
 from juncture.spark.files import in_sql
-from juncture.spark.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted
+from juncture.spark.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.sides import Side
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import Side as Name
@@ -18,8 +18,6 @@ from juncture.spec.schema import Side as Name
 __all__ = ["EquiPlanning"]
 
 _BROADCASTS = ("broadcast", "broadcast_left")
-_EVEN_ROWS = 200_000
-"""So few rows are joined by a single task sooner than they are looked at."""
 
 
 class EquiPlanning:
@@ -57,16 +55,16 @@ class EquiPlanning:
         if not self._lazy and algorithm not in _BROADCASTS:
             self.survey.count("left", "right")
         choice = choose(self._question(), algorithm)
-        if choice.algorithm not in _BROADCASTS and not self._lazy and self._rows() > _EVEN_ROWS:
+        if choice.algorithm not in _BROADCASTS and not self._lazy and self._may_be_uneven():
             cores = self._resources.cores
             self._sampled = self.survey.keys(self._pairs, self._join.how, cores)
             self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], cores)
             choice = choose(self._question(), algorithm)
         return choice, self._build(choice.algorithm)
 
-    def _rows(self) -> int:
-        stats = self.survey.stats
-        return (stats.left.rows or 0) + (stats.right.rows or 0)
+    def _may_be_uneven(self) -> bool:
+        question = self._question()
+        return may_be_uneven(question.left_rows, question.right_rows)
 
     def _question(self) -> Question:
         return Question(

@@ -31,14 +31,17 @@ from juncture.spec.schema import How, Side
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["HotKey", "SampledKeys", "choose_hot_keys", "copied_rows", "join_salted", "keeps_unmatched"]
+__all__ = ["HotKey", "SampledKeys", "choose_hot_keys", "copied_rows", "join_salted", "keeps_unmatched", "may_be_uneven"]
+
+Floats = npt.NDArray[np.float64]
 
 _SAMPLED_LEAST = 50
 """So many rows of a key have to be in a sample to tell that it is hot."""
 _KEYS_MOST = 16
 _PARTS_MOST = 32
 _CONSTANTS = Constants()
-_ROW_NS = _CONSTANTS.key_shuffle_ns + _CONSTANTS.key_sort_ns
+_LEAST_NS = _CONSTANTS.stage_s * 1e9
+"""What takes no longer than a stage's start is not worth another one."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class SampledKeys:
     hashes: npt.NDArray[np.int64]
     rows: float
 
-    def rows_of(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def rows_of(self, keys: npt.NDArray[np.int64]) -> Floats:
         """Return about how many rows each key has."""
         known, counts = np.unique(self.hashes, return_counts=True)
         if not len(known):
@@ -93,6 +96,23 @@ def keeps_unmatched(how: How, side: Side) -> bool:
     (True, False)
     """
     return how in (("left", "full", "semi", "anti") if side == "left" else ("right", "full"))
+
+
+def _cost_ns(left: Floats, right: Floats) -> Floats:
+    """Return what it takes to join keys with so many rows each."""
+    c = _CONSTANTS
+    return (left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.made_ns
+
+
+def may_be_uneven(left_rows: int, right_rows: int) -> bool:
+    """Tell whether it would matter if all rows had one key.
+
+    Examples
+    --------
+    >>> may_be_uneven(100, 1_000), may_be_uneven(100, 1_000_000)
+    (False, True)
+    """
+    return bool(_cost_ns(np.array(float(left_rows)), np.array(float(right_rows))) > _LEAST_NS)
 
 
 def choose_hot_keys(left: SampledKeys, right: SampledKeys, cores: int) -> tuple[HotKey, ...]:
@@ -116,11 +136,9 @@ def choose_hot_keys(left: SampledKeys, right: SampledKeys, cores: int) -> tuple[
     """
     keys, counts = np.unique(np.concatenate([left.hashes, right.hashes]), return_counts=True)
     ours, theirs = left.rows_of(keys), right.rows_of(keys)
-    cost = (ours + theirs) * _ROW_NS + ours * theirs * _CONSTANTS.made_ns
+    cost = _cost_ns(ours, theirs)
     fair = cost.sum() / (2 * cores)
-    # What takes no longer than a stage's start is not worth another one.
-    least = max(fair, _CONSTANTS.stage_s * 1e9)
-    hot = np.flatnonzero((cost > least) & (counts >= _SAMPLED_LEAST))
+    hot = np.flatnonzero((cost > max(fair, _LEAST_NS)) & (counts >= _SAMPLED_LEAST))
     hot = hot[np.argsort(-cost[hot], kind="stable")][:_KEYS_MOST]
     return tuple(
         HotKey(
