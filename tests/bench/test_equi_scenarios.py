@@ -6,12 +6,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from juncture.bench.equi import scenarios
+from juncture.bench.equi import spark as spark_bench
 from juncture.bench.equi.local import JOINING, LIMITED, LocalTrial, contestant
 from juncture.bench.equi.page import write_equi_page
 from juncture.bench.equi.scenarios import bench_equi, scenario_names
-from juncture.bench.equi.task import Task, expected_answer
+from juncture.bench.equi.task import IDS, Task, expected_answer
 from juncture.bench.harness import save_results
 from juncture.bench.pairs import Answer
+from juncture.bench.session import observed_answer
 from juncture.bench.trial import measure
 from juncture.datasets import write_keyed
 from juncture.errors import SpecError
@@ -42,6 +44,14 @@ def test_every_engine_gives_the_expected_answer(tmp_path, name):
     assert expected_answer(given).difference(Answer(**measured["answer"])) is None
 
 
+@pytest.mark.parametrize("name", spark_bench.NAMES)
+def test_every_query_on_spark_gives_the_expected_answer(spark, tmp_path, name):
+    tables = write_keyed(tmp_path / "data", left_rows=300, right_rows=3_000, keys=600, hot_share=0.5)
+    given = Task.of(tables)
+    found = observed_answer(spark_bench.joined(name, given, spark), IDS)
+    assert expected_answer(given).difference(found) is None
+
+
 def test_a_run_from_tables_to_page(tmp_path, monkeypatch):
     monkeypatch.setitem(scenarios._ROWS, "tiny", (1_000, 100_000))
     measured = bench_equi(scale="tiny", repeat=1, only=["juncture-limited"], data=tmp_path)
@@ -68,4 +78,4 @@ def test_wrong_arguments(tmp_path, wrong, said):
 
 
 def test_names():
-    assert scenario_names() == ["local-small-large", "local-large-small", "local-limited"]
+    assert scenario_names() == ["local-small-large", "local-large-small", "local-limited", "spark-even", "spark-hot"]

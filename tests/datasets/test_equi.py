@@ -24,6 +24,14 @@ def test_the_smaller_side_has_each_key_once(tmp_path, left_rows, right_rows):
     assert left["id"].to_pylist() == list(range(left_rows))
 
 
+def test_one_key_may_be_hot(tmp_path):
+    tables = write_keyed(tmp_path / "data", left_rows=300, right_rows=2_000, keys=600, hot_share=0.5)
+    left, right = pq.read_table(tables.left), pq.read_table(tables.right)
+    hot = right["key"].to_pylist().count("u000000000")
+    assert 900 < hot < 1_100
+    assert left["key"].to_pylist().count("u000000000") == 1
+
+
 def test_the_same_arguments_find_the_same_tables(tmp_path):
     sizes = {"left_rows": 100, "right_rows": 200, "keys": 100}
     one = write_keyed(tmp_path / "one", **sizes)
@@ -34,7 +42,7 @@ def test_the_same_arguments_find_the_same_tables(tmp_path):
         write_keyed(tmp_path / "one", **(sizes | {"keys": 101}))
 
 
-@pytest.mark.parametrize("wrong", [{"left_rows": -1}, {"keys": 50}, {"keys": 0}, {"seed": -1}])
+@pytest.mark.parametrize("wrong", [{"left_rows": -1}, {"keys": 50}, {"keys": 0}, {"seed": -1}, {"hot_share": 1.5}])
 def test_arguments_out_of_range(tmp_path, wrong):
     with pytest.raises(SpecError):
         write_keyed(tmp_path / "data", **({"left_rows": 100, "right_rows": 200, "keys": 100} | wrong))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from juncture.datasets.folders import SIDES, check_counts, write_folder
+from juncture.errors import SpecError
 
 __all__ = ["KEY_DIGITS", "EquiTables", "write_keyed"]
 
@@ -20,6 +21,7 @@ KEY_DIGITS = 9
 """Keys are a ``u`` and so many digits."""
 
 _FORMAT = 1
+_HOT_KEY = 0
 _ROWS_PER_FILE = 10_000_000
 _ROW_GROUP_ROWS = 1_000_000
 _SCHEMA = pa.schema({"key": pa.string(), "id": pa.int64(), "val": pa.float64()})
@@ -37,6 +39,8 @@ class EquiTables:
         Holds ``left/`` and ``right/``, each with ``part-00000.parquet`` and so on.
     left_rows, right_rows, keys, seed
         As given to `write_keyed`.
+    hot_share
+        The same.
     """
 
     folder: Path
@@ -44,6 +48,7 @@ class EquiTables:
     right_rows: int
     keys: int
     seed: int
+    hot_share: float = 0.0
 
     @property
     def left(self) -> Path:
@@ -57,17 +62,25 @@ class EquiTables:
 
     def manifest(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the files, as plain data."""
-        return {
+        even = {
             "format": _FORMAT,
             "left_rows": self.left_rows,
             "right_rows": self.right_rows,
             "keys": self.keys,
             "seed": self.seed,
         }
+        return even | {"hot_share": self.hot_share} if self.hot_share else even
 
 
 def write_keyed(
-    folder: str | Path, *, left_rows: int, right_rows: int, keys: int, seed: int = 0, threads: int | None = None
+    folder: str | Path,
+    *,
+    left_rows: int,
+    right_rows: int,
+    keys: int,
+    hot_share: float = 0.0,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> EquiTables:
     """Write two tables to join by a key of text, as Parquet.
 
@@ -82,6 +95,8 @@ def write_keyed(
         Rows of each table.
     keys
         How many keys there are; at least as many as the smaller table has rows.
+    hot_share
+        Which share of the larger table's rows have one and the same key, which the smaller table has too, from 0 to 1.
     seed
         The same seed gives the same rows, whatever the number of threads (under one version of NumPy).
     threads
@@ -105,7 +120,11 @@ def write_keyed(
     """
     check_counts({"left_rows": left_rows, "right_rows": right_rows, "seed": seed}, least=0)
     check_counts({"keys": keys}, least=max(1, min(left_rows, right_rows)))
-    tables = EquiTables(folder=Path(folder), left_rows=left_rows, right_rows=right_rows, keys=keys, seed=seed)
+    if not 0 <= hot_share <= 1:
+        raise SpecError(f"hot_share={hot_share!r} is not a share. Expected a number from 0 to 1.")
+    tables = EquiTables(
+        folder=Path(folder), left_rows=left_rows, right_rows=right_rows, keys=keys, seed=seed, hot_share=hot_share
+    )
     write_folder(
         tables.folder,
         tables.manifest(),
@@ -126,9 +145,15 @@ def _write_file(tables: EquiTables, path: Path, side: int, index: int, rows: int
         for start in range(0, rows, _ROW_GROUP_ROWS):
             first = index * _ROWS_PER_FILE + start
             numbers = np.arange(first, first + min(_ROW_GROUP_ROWS, rows - start), dtype=np.int64)
-            keys = _scattered(numbers, tables.keys) if is_small else random.integers(0, tables.keys, len(numbers))
+            keys = _scattered(numbers, tables.keys) if is_small else _random_keys(random, len(numbers), tables)
             arrays = [_texts(keys), pa.array(numbers), pa.array(random.random(len(numbers)))]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA), row_group_size=_ROW_GROUP_ROWS)
+
+
+def _random_keys(random: np.random.Generator, count: int, tables: EquiTables) -> Ints:
+    """Return keys at random, some of them the one that is hot: the first of the smaller table."""
+    keys = random.integers(0, tables.keys, count)
+    return np.where(random.random(count) < tables.hot_share, _HOT_KEY, keys) if tables.hot_share else keys
 
 
 def _scattered(numbers: Ints, count: int) -> Ints:

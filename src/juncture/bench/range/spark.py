@@ -10,14 +10,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.bench.harness import Contestant
-from juncture.bench.pairs import Answer, weights_sql
+from juncture.bench.pairs import Answer
 from juncture.bench.range.task import Task
-from juncture.bench.session import bench_session
+from juncture.bench.session import bench_session, observed_answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["PEERS", "SparkTrial", "answer_of", "ours", "peer", "peer_query"]
+__all__ = ["PEERS", "SparkTrial", "ours", "peer", "peer_query"]
 
 Peer = Literal["naive", "double-join"]
 
@@ -86,11 +86,11 @@ class SparkTrial:
     def warm_up(self) -> None:
         """Do the tiny join; by ``range`` as well where the planner may choose it, so that Python workers are there."""
         for algorithm in dict.fromkeys((self._algorithm, "range" if self._algorithm == "auto" else self._algorithm)):
-            answer_of(self._join(self._tiny, algorithm), self._tiny)
+            observed_answer(self._join(self._tiny, algorithm), self._tiny.joined_ids)
 
     def run(self) -> Answer:
         """Do the join, and throw the rows away one by one."""
-        return answer_of(self._join(self._task, self._algorithm), self._task)
+        return observed_answer(self._join(self._task, self._algorithm), self._task.joined_ids)
 
     def answer(self, result: Answer) -> dict[str, Any]:
         """Say what was observed, and end the session."""
@@ -107,22 +107,6 @@ class SparkTrial:
         self._chosen = plan.algorithm
         frame: DataFrame = plan.execute()
         return frame
-
-
-def answer_of(joined: DataFrame, task: Task) -> Answer:
-    """Run a query to its end, throw the rows away one by one, and return what tells them."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
-
-    products = ("*".join(weights_sql(name, which) for name in task.joined_ids) for which in range(2))
-    first, second = (F.sum(F.expr(each)) for each in products)
-    observation = Observation()
-    observed = joined.observe(
-        observation, F.count(F.lit(1)).alias("rows"), first.alias("first"), second.alias("second")
-    )
-    observed.write.format("noop").mode("overwrite").save()
-    found = observation.get
-    return Answer(rows=found["rows"], sums=(found["first"] or 0, found["second"] or 0))
 
 
 def peer_query(name: Peer, task: Task, session: SparkSession) -> DataFrame:
