@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # `ci` gives the same examples every time, as many as ten minutes on two cores allow for the whole suite.
 # HYPOTHESIS_PROFILE=thorough looks longer, and elsewhere each time.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=60, derandomize=True, database=None, **QUIET)
+settings.register_profile("ci", max_examples=40, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
 TESTS = Path(__file__).parent
@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # On Spark an example costs seconds, and is not shrunk: each try would cost as much.
-    several = {"ci": 8, "dev": 4, "thorough": 100}[PROFILE] // (2 if config.getoption("--spark") == "connect" else 1)
+    several = {"ci": 6, "dev": 4, "thorough": 100}[PROFILE] // (2 if config.getoption("--spark") == "connect" else 1)
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
     settings.register_profile("spark", settings.get_profile(PROFILE), max_examples=several, phases=phases)
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that takes the fixture is marked)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tempfile
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 
 from juncture.errors import StateError
 from juncture.local import spill as module
+from juncture.local.payload import read_payload
+from juncture.local.scan import TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.local.threads import Threads
 from support.disk import FullDisk
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])
@@ -62,6 +66,32 @@ def test_a_stream_is_read_again_as_it_came(sizes, memory_bytes, part_rows, part_
         for columns in (["tags", "ts"], ["name"], ["ts", "name", "tags"]):
             assert read_all(source, columns) == whole.select(columns).to_pydict()
         assert folder.spilled_bytes > 0 or memory_bytes > 0 or whole.num_rows == 0
+
+
+@pytest.mark.parametrize("values", [pa.string(), pa.list_(pa.dictionary(pa.int8(), pa.string()))], ids=str)
+@pytest.mark.parametrize("memory_bytes", [0, 10**9])
+def test_each_batch_may_have_a_dictionary_of_its_own(values, memory_bytes):
+    data_type = pa.dictionary(pa.int8(), values) if pa.types.is_string(values) else values
+    schema = pa.schema([("v", data_type)])
+
+    def column(words):
+        encoded = pa.array(words).dictionary_encode()
+        if pa.types.is_dictionary(data_type):
+            return encoded.cast(data_type)
+        return pa.ListArray.from_arrays([*range(len(words) + 1)], encoded.cast(values.value_type))
+
+    words = [["a", "b", "a"], ["c", None, "a"], ["b"]]
+    with SpillFolder() as folder:
+        batches = [pa.record_batch([column(each)], schema=schema) for each in words]
+        source = SpooledSource(schema, batches, folder, memory_bytes)
+        found = [batch for part in range(len(source.part_rows)) for batch in source.read(part, ["v"])]
+        assert [batch.to_pydict() for batch in found] == [batch.to_pydict() for batch in batches]
+        assert all(batch.schema.equals(schema) for batch in found)
+        whole = pa.Table.from_batches(batches)
+        with Threads(1) as threads:
+            payload = read_payload(TableSource(whole), ["v"], folder, threads)
+        (taken,) = payload.take(["v"], np.array([3, 0, 6], np.int32))
+        assert taken.to_pylist() == whole["v"].take([3, 0, 6]).to_pylist()
 
 
 def test_within_the_limit_nothing_is_written(scratch):

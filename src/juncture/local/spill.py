@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from weakref import finalize
@@ -20,6 +21,7 @@ __all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "Spooled
 MEMORY_BYTES = 256 << 20
 """How much of a stream is kept in memory unless the caller says otherwise."""
 
+_ALIGNED_BYTES = 64
 _PART_ROWS = 1 << 18
 _PART_BYTES = 32 << 20
 
@@ -87,22 +89,27 @@ class SpillFolder:
 
 
 class SpillFile:
-    """Record batches in an Arrow IPC file: written once, then read in any order by any thread.
+    """Record batches on disk: written once, then read in any order by any thread.
 
-    Attributes
-    ----------
-    batches
-        How many have been written.
+    Each is an Arrow IPC file of its own within the file, since one IPC file has one dictionary for a column, and
+    batches of one stream may have different ones.
     """
 
     def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
         self._folder = folder
         self._path = str(path)
+        self._schema = schema
         self._sink = pa.OSFile(self._path, "wb")
-        options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed and pa.Codec.is_available("lz4") else None)
-        self._writer = pa.ipc.new_file(self._sink, schema, options=options)
-        self._written = 0
-        self.batches = 0
+        self._options = pa.ipc.IpcWriteOptions(
+            compression="lz4" if compressed and pa.Codec.is_available("lz4") else None
+        )
+        self._places: list[tuple[int, int]] = []
+        self._end = 0
+
+    @property
+    def batches(self) -> int:
+        """How many have been written."""
+        return len(self._places)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch.
@@ -112,13 +119,20 @@ class SpillFile:
         StateError
             If there is no room.
         """
+        content = pa.BufferOutputStream()
+        with pa.ipc.new_file(content, self._schema, options=self._options) as writer:
+            writer.write_batch(batch)
+        written = content.getvalue()
+        padding = -written.size % _ALIGNED_BYTES
         try:
-            self._writer.write_batch(batch)
-            self.batches += 1
-            self._account()
+            self._sink.write(written)
+            self._sink.write(bytes(padding))
         except OSError as error:
             self._abandon()
             raise self._folder.failure(error) from error
+        self._places.append((self._end, written.size))
+        self._end += written.size + padding
+        self._folder.spilled_bytes += written.size + padding
 
     def finish(self) -> None:
         """End the file, so that it can be read.
@@ -129,8 +143,6 @@ class SpillFile:
             If there is no room.
         """
         try:
-            self._writer.close()
-            self._account()
             self._sink.close()
         except OSError as error:
             self._abandon()
@@ -138,16 +150,11 @@ class SpillFile:
 
     def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Yield some batches, with the columns of these numbers, in their own order."""
-        options = pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
-        with pa.OSFile(self._path) as content, pa.ipc.open_file(content, options=options) as reader:
-            for number in batches:
-                yield reader.get_batch(number)
+        return self._read(batches, pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False))
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
         """Yield all batches, one after the other."""
-        with pa.OSFile(self._path) as content, pa.ipc.open_file(content) as reader:
-            for number in range(reader.num_record_batches):
-                yield reader.get_batch(number)
+        return self._read(range(self.batches))
 
     def remove(self) -> None:
         """Give back the room on the disk."""
@@ -155,21 +162,21 @@ class SpillFile:
 
     def mapped(self) -> list[pa.RecordBatch]:
         """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
-        with pa.memory_map(self._path) as content, pa.ipc.open_file(content) as reader:
-            return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        return list(self._read(range(self.batches)))
 
-    def _account(self) -> None:
-        position = self._sink.tell()
-        self._folder.spilled_bytes += position - self._written
-        self._written = position
+    def _read(self, batches: Iterable[int], options: pa.ipc.IpcReadOptions | None = None) -> Iterator[pa.RecordBatch]:
+        if not self._places:
+            return
+        with pa.memory_map(self._path) as content:
+            whole = content.read_buffer()
+        for number in batches:
+            with pa.ipc.open_file(pa.BufferReader(whole.slice(*self._places[number])), options=options) as reader:
+                yield reader.get_batch(0)
 
     def _abandon(self) -> None:
         """Close what a failed write left open; closing may fail on the same full disk."""
-        for each in (self._writer, self._sink):
-            try:
-                each.close()
-            except (OSError, pa.ArrowException):
-                continue
+        with suppress(OSError, pa.ArrowException):
+            self._sink.close()
 
 
 class SpilledSource(Source):

@@ -253,11 +253,7 @@ def _cheapest(
     came = np.full(len(levels), -1)
     for i, level in enumerate(levels):
         width = 2.0**level
-        seen = (
-            neighbours.count(left.keys, left.first - width / 2, left.first + (reach + 0.5) * width)
-            if neighbours is not None
-            else np.zeros(len(left.keys))
-        )
+        seen = _seen(neighbours, left, width, reach)
         for j in range(-1, i):
             below = levels[j] if j >= 0 else -(2**40)
             own = (left_needs > below) & (left_needs <= level)
@@ -279,6 +275,15 @@ def _cheapest(
     return float(cost[-1]), chosen[::-1]
 
 
+def _seen(neighbours: _Neighbours | None, side: SampledSide, width: float | Floats, reach: int) -> Floats:
+    """Return how many rows share the bins that each row sees."""
+    if neighbours is None:
+        return np.zeros(len(side.keys))
+    # What overflows lies beyond all others, as infinity does.
+    with np.errstate(over="ignore"):
+        return neighbours.count(side.keys, side.first - width / 2, side.first + (reach + 0.5) * width)
+
+
 def _near(bins: Bins) -> Bins:
     """Lift left rows to the levels of right ones that are not much higher: then no left row has to be copied."""
     if not bins.above or bins.above[-1] - bins.left[0] > _NEAR_LEVELS:
@@ -295,9 +300,7 @@ def _described(
     needs = _needs(tried.lengths, bins.reach, min(bins.left))
     own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
     width = 2.0 ** own.astype(np.float64)
-    seen = np.zeros(len(own))
-    if neighbours is not None:
-        seen = neighbours.count(tried.keys, tried.first - width / 2, tried.first + (bins.reach + 0.5) * width)
+    seen = _seen(neighbours, tried, width, bins.reach)
     spanned = np.zeros(0) if not bins.right else right.lengths / 2.0 ** bins.left[0]
     beyond = float(np.clip(spanned, 0, bins.reach).mean()) if len(spanned) else 0.0
     above = len(bins.above)
