@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
-import sys
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+
+from juncture.local.memory import peak_memory_bytes
 
 _PROC = Path("/proc")
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -51,14 +51,6 @@ class Usage:
     own_peak_bytes: int
     java_peak_bytes: int
     worker_peak_bytes: int
-
-
-def own_peak_bytes() -> int:
-    """Return the greatest resident memory of this process since it started."""
-    peak = _memory(os.getpid(), "VmHWM")
-    if peak:
-        return peak
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def available_bytes() -> int:
@@ -113,7 +105,7 @@ class Watch:
 
     def usage(self) -> Usage:
         """Return what was used; call it once the context is left."""
-        own = own_peak_bytes()
+        own = peak_memory_bytes()
         return Usage(
             cpu_s=self._cpu_s,
             peak_bytes=max(own, self._total_bytes),

@@ -1,11 +1,13 @@
-"""How much memory a join may hold."""
+"""How much memory a join may hold, and how much the process has held."""
 
 from __future__ import annotations
 
 import os
+import resource
+import sys
 from pathlib import Path
 
-__all__ = ["default_budget_bytes", "memory_limit_bytes"]
+__all__ = ["default_budget_bytes", "memory_limit_bytes", "peak_memory_bytes"]
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where a container's limit stands, by version of its control groups."""
@@ -30,3 +32,16 @@ def memory_limit_bytes() -> int:
 def default_budget_bytes() -> int:
     """Return what a join may hold unless it is told: others live in this memory too."""
     return int(memory_limit_bytes() * _SHARE)
+
+
+def peak_memory_bytes() -> int:
+    """Return the greatest resident memory of this process since it started."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+    except OSError:
+        status = ""
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    # Counts what the parent held when it started this process, too.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +11,14 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.inputs import as_arrow, give_back, kind_of, paths_of
 from juncture.local.kinds import KINDS, Kind, question
+from juncture.local.measure import measure
 from juncture.local.memory import default_budget_bytes, memory_limit_bytes
 from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.threads import available_cores
 from juncture.planner.choose import choose
 from juncture.planner.plan import Plan, Progress
+from juncture.planner.run import Run
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.resolved import Resolved
 from juncture.spec.size import format_size
@@ -101,11 +104,19 @@ def plan(
     resources = Resources(cores=available_cores(), memory_bytes=limits.get("memory_bytes", memory_limit_bytes()))
     choice = choose(question(join, stats, resources), algorithm)
 
+    stream = partial(KINDS[type(spec)].stream, join, algorithm=choice.algorithm, **limits)
+
+    def sources(spill: SpillFolder) -> tuple[Source, Source]:
+        return ours.source(spill), theirs.source(spill)
+
     def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
         with SpillFolder() as spill:
-            sources = ours.source(spill), theirs.source(spill)
-            stream = KINDS[type(spec)].stream
-            yield from stream(join, *sources, algorithm=choice.algorithm, spill=spill, progress=progress, **limits)
+            yield from stream(*sources(spill), spill=spill, progress=progress)
+
+    def measured(progress: Progress | None, keep: bool) -> tuple[Run, Any]:
+        kept: list[pa.RecordBatch] = []
+        run = measure(sources, stream, kept.append if keep else _forget, progress)
+        return run, finish(pa.Table.from_batches(kept, join.output_schema)) if keep else None
 
     return Plan(
         join=join,
@@ -115,7 +126,12 @@ def plan(
         resources=resources,
         run=lambda progress: finish(pa.Table.from_batches(batches(progress), join.output_schema)),
         stream=lambda progress: pa.RecordBatchReader.from_batches(join.output_schema, batches(progress)),
+        measure=measured,
     )
+
+
+def _forget(_: pa.RecordBatch) -> None:
+    """Let go of a batch."""
 
 
 def _limits(kind: Kind, memory_bytes: int | None) -> dict[str, int]:

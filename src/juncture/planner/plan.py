@@ -1,17 +1,21 @@
-"""A join that has been planned: it can be explained, and run."""
+"""A join that has been planned: it can be explained, run, and analyzed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.planner.question import Choice, Engine
+from juncture.planner.run import Run
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.resolved import Resolved
+
+if TYPE_CHECKING:
+    from juncture.planner.analysis import Analysis
 
 __all__ = ["Plan", "Progress"]
 
@@ -61,6 +65,7 @@ class Plan:
     jobs: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
     run: Callable[[Progress | None], Any] = field(repr=False)
+    measure: Callable[[Progress | None, bool], tuple[Run, Any]] = field(repr=False)
     stream: Callable[[Progress | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
 
     @property
@@ -114,6 +119,50 @@ class Plan:
             DataFrame, whose rows are computed when an action asks for them.
         """
         return self.run(progress)
+
+    def analyze(self, *, keep: bool = False, progress: Progress | None = None) -> Analysis:
+        """Run the join, and set what happened beside what was expected, as ``EXPLAIN ANALYZE`` does in SQL.
+
+        Parameters
+        ----------
+        keep
+            Whether to keep the result. By default rows are counted and forgotten, as `batches` yields them, so that a
+            result of any size can be analyzed.
+        progress
+            As for `execute`.
+
+        Returns
+        -------
+        Analysis
+            Prints as the text of `explain` with what happened: rows in and out, time by phase, spilled bytes, and the
+            peak memory of the process. On Spark, the rows of the result and the time; what Spark's public interface
+            does not tell is named. Its ``run`` has the figures, its ``result`` what `execute` returns, if kept.
+
+        Notes
+        -----
+        Costs what the join costs. On Spark the kept result is a DataFrame, whose rows are computed again when an
+        action asks for them.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> table = pa.table({"x": range(1_000)})
+        >>> analysis = jn.plan(table, table, jn.Where("l.x <= r.x")).analyze()
+        >>> analysis.run.rows
+        500500
+        >>> print(analysis)  # doctest: +ELLIPSIS
+        Predicate join in-process
+        ...
+          what happened
+        ...
+            result     500,500 rows
+        ...
+        """
+        from juncture.planner.analysis import Analysis
+
+        run, result = self.measure(progress, keep)
+        return Analysis(plan=self, run=run, result=result)
 
     def batches(self, *, progress: Progress | None = None) -> pa.RecordBatchReader:
         """Run the join in-process, and return its rows batch by batch, as they are asked for.

@@ -14,6 +14,7 @@ from juncture.spark.asof import Built
 from juncture.spark.asof_plan import AsofPlanning
 from juncture.spark.equi_plan import EquiPlanning
 from juncture.spark.files import FileSide
+from juncture.spark.measure import measure
 from juncture.spark.near_plan import Kind, NearPlanning
 from juncture.spark.overlap import overlap_pairs, overlap_places
 from juncture.spark.plain_scan import files_behind
@@ -103,6 +104,7 @@ def plan(
         jobs=(*planning.survey.jobs, *built.jobs),
         details=built.details,
         run=lambda _: built.frame,
+        measure=lambda _, keep: (measure(built.frame), built.frame if keep else None),
     )
 
 
