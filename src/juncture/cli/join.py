@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
+from functools import wraps
 from typing import Any
 
 import typer
@@ -11,13 +13,20 @@ import typer
 from juncture.cli import options
 from juncture.cli.run import Request, run
 from juncture.errors import SpecError
+from juncture.joins.planning import Spec
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "Asked", "app"]
+
+Asked = tuple[Spec, Request]
+"""What the arguments of a command come to."""
+
+COMMANDS: dict[str, Callable[..., Asked]] = {}
+"""What reads the arguments of each command, by its name."""
 
 app = typer.Typer(no_args_is_help=True, help="Join two tables that are in files.", rich_markup_mode="rich")
 
@@ -27,7 +36,22 @@ def joins() -> None:
     """Join two tables that are in files: Parquet, CSV or JSON with one object per line."""
 
 
-@app.command("asof")
+def _command(name: str) -> Callable[[Callable[..., Asked]], Callable[..., Asked]]:
+    """Make a command that runs the join that the arguments come to."""
+
+    def register(read: Callable[..., Asked]) -> Callable[..., Asked]:
+        @wraps(read)
+        def command(**arguments: Any) -> None:
+            run(*read(**arguments))
+
+        app.command(name)(command)
+        COMMANDS[name] = read
+        return read
+
+    return register
+
+
+@_command("asof")
 def asof(
     left: options.Left,
     right: options.Right,
@@ -55,7 +79,7 @@ def asof(
     algorithm: options.Algorithm = "auto",
     explain: options.Explain = False,
     report: options.Report = False,
-) -> None:
+) -> Asked:
     """Match each left row with the right row that was in force at its time.
 
     [dim]juncture join asof trades.parquet quotes.parquet --on ts --by symbol
@@ -79,7 +103,7 @@ def asof(
         "order_by": order_by or (),
         "ties": ties,
     }
-    run(
+    return (
         Asof.from_dict({name: value for name, value in arguments.items() if value is not None}),
         Request(
             left=left,
@@ -97,7 +121,7 @@ def asof(
     )
 
 
-@app.command("range")
+@_command("range")
 def range_(
     left: options.Left,
     right: options.Right,
@@ -121,7 +145,7 @@ def range_(
     engine: options.Engine = "local",
     algorithm: options.Algorithm = "auto",
     explain: options.Explain = False,
-) -> None:
+) -> Asked:
     """Match each left row with all right rows in a window around it.
 
     [dim]juncture join range events.parquet readings.parquet --on ts --lower -1h --upper 0
@@ -141,7 +165,7 @@ def range_(
         "how": how,
         "agg": _aggregates(agg),
     }
-    run(
+    return (
         Range.from_dict({name: value for name, value in arguments.items() if value is not None}),
         Request(
             left=left,
@@ -158,7 +182,7 @@ def range_(
     )
 
 
-@app.command("overlap")
+@_command("overlap")
 def overlap(
     left: options.Left,
     right: options.Right,
@@ -179,7 +203,7 @@ def overlap(
     engine: options.Engine = "local",
     algorithm: options.Algorithm = "auto",
     explain: options.Explain = False,
-) -> None:
+) -> Asked:
     """Match each left interval with all right intervals that overlap it.
 
     [dim]juncture join overlap calls.csv cuts.csv --left-interval start end --right-interval from to --by cell[/dim]
@@ -195,7 +219,7 @@ def overlap(
         "how": how,
         "agg": _aggregates(agg),
     }
-    run(
+    return (
         Overlap.from_dict({name: value for name, value in arguments.items() if value is not None}),
         Request(
             left=left,
@@ -212,7 +236,7 @@ def overlap(
     )
 
 
-@app.command("where")
+@_command("where")
 def where(
     left: options.Left,
     right: options.Right,
@@ -232,7 +256,7 @@ def where(
     engine: options.Engine = "local",
     algorithm: options.Algorithm = "auto",
     explain: options.Explain = False,
-) -> None:
+) -> Asked:
     """Match rows for which a condition holds.
 
     [dim]juncture join where l.parquet r.parquet 'l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10'
@@ -248,7 +272,7 @@ def where(
         "allow_cross": allow_cross,
         "names": names,
     }
-    run(
+    return (
         Where.from_dict({name: value for name, value in arguments.items() if value is not None}),
         Request(
             left=left,
@@ -265,7 +289,7 @@ def where(
     )
 
 
-@app.command("equi")
+@_command("equi")
 def equi(
     left: options.Left,
     right: options.Right,
@@ -286,7 +310,7 @@ def equi(
     algorithm: options.Algorithm = "auto",
     memory: options.Memory = None,
     explain: options.Explain = False,
-) -> None:
+) -> Asked:
     """Match rows whose keys are equal.
 
     [dim]juncture join equi customers.parquet sales.parquet --left-on id --right-on buyer_id --how left
@@ -302,7 +326,7 @@ def equi(
         "where": condition,
         "nulls_equal": nulls_equal,
     }
-    run(
+    return (
         Equi.from_dict({name: value for name, value in arguments.items() if value is not None}),
         Request(
             left=left,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from juncture import __version__
-from juncture.cli import bench, demo, join
+from juncture.cli import bench, demo, explain, join
 from juncture.cli.failures import ReportingGroup
 
 __all__ = ["app", "main"]
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(join.app, name="join")
+app.add_typer(explain.app, name="explain")
 app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")
 

@@ -26,7 +26,7 @@ from juncture.planner.report import MatchReport
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Request", "run"]
+__all__ = ["Planned", "Request", "planned", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +47,38 @@ class Request:
     memory: str | None = None
 
 
-def run(spec: Spec, request: Request) -> None:
-    """Run a join of files.
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A join of files that has been planned, and what it takes to run it.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    session
+        The Spark session, or None in-process.
+    left, right
+        Paths of the inputs, as Parquet.
+    """
+
+    plan: Plan
+    session: Any
+    left: str
+    right: str
+
+
+@contextmanager
+def planned(spec: Spec, request: Request) -> Iterator[Planned]:
+    """Check what is asked for, and plan a join of files, which can be run while the block lasts.
 
     Raises
     ------
     JunctureError
-        If anything is wrong with the arguments, the files or the data. Nothing has been written then.
+        If anything is wrong with the arguments or the files.
     """
     check_choice("--engine", request.engine, ("local", "spark"))
-    output_format = _check_output(request)
+    if request.output is not None:
+        check_target(request.output, overwrite=request.overwrite, inputs=[Path(request.left), Path(request.right)])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
         left, right = (
@@ -66,6 +88,20 @@ def run(spec: Spec, request: Request) -> None:
         session = stack.enter_context(_session(request.engine))
         with step("Planning"):
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
+        yield Planned(plan=plan, session=session, left=left, right=right)
+
+
+def run(spec: Spec, request: Request) -> None:
+    """Run a join of files.
+
+    Raises
+    ------
+    JunctureError
+        If anything is wrong with the arguments, the files or the data. Nothing has been written then.
+    """
+    output_format = _output_format(request)
+    with planned(spec, request) as ready:
+        plan, session = ready.plan, ready.session
         if request.explain:
             print_plan(plan.explain(), messages())
         if request.output is None:
@@ -73,16 +109,15 @@ def run(spec: Spec, request: Request) -> None:
         else:
             _write(plan, session, request.output, output_format)
         if request.report:
-            report = _report(plan, left, right)
+            report = _report(plan, ready.left, ready.right)
             messages().print(heading("Match report"), report_view(report, _asof(plan)))
 
 
-def _check_output(request: Request) -> Format:
-    """Return the format to write, having found out that it can be written."""
-    if request.output is None:
+def _output_format(request: Request) -> Format:
+    """Return the format to write."""
+    if request.output is None or not request.output.suffix:
         return "parquet"
-    check_target(request.output, overwrite=request.overwrite, inputs=[Path(request.left), Path(request.right)])
-    return format_of(str(request.output), named=None, argument="--output") if request.output.suffix else "parquet"
+    return format_of(str(request.output), named=None, argument="--output")
 
 
 def _session(engine: str) -> AbstractContextManager[Any]:

@@ -1,0 +1,139 @@
+"""`juncture explain`: a command for each kind of join, which says how files would be joined, or were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.text import Text
+
+from juncture.cli import join
+from juncture.cli.console import messages, results
+from juncture.cli.output import replacing
+from juncture.cli.progress import step
+from juncture.cli.run import Planned, Request, planned
+from juncture.cli.show import print_plan
+from juncture.joins.planning import Spec
+from juncture.planner.analysis import Analysis
+from juncture.spec.arguments import check_choice
+
+__all__ = ["app"]
+
+Form = Literal["text", "json", "html"]
+
+_FORMS: dict[str, Form] = {"": "text", ".txt": "text", ".json": "json", ".html": "html"}
+"""What the ending of an output asks for."""
+
+_OF_ROWS = ("rows", "explain", "report")
+"""What commands that show rows know, and these do not."""
+
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Where to write it, as its ending says: .txt, .json or .html. Without it, it is shown.",
+        rich_help_panel="Files",
+    ),
+]
+_As = Annotated[
+    str | None,
+    typer.Option("--as", metavar="NAME", help="text, json or html, where no ending says so.", rich_help_panel="Files"),
+]
+_Analyze = Annotated[
+    bool,
+    typer.Option(
+        "--analyze",
+        help="Join too, count and forget the rows, and show what happened beside what was expected.",
+        rich_help_panel="Run",
+    ),
+]
+
+app = typer.Typer(no_args_is_help=True, help="Say how tables in files would be joined.", rich_markup_mode="rich")
+
+
+@app.callback()
+def explanations() -> None:
+    """Say how tables in files would be joined, and why so. Takes the arguments of `juncture join`."""
+
+
+def _command(name: str, read: Callable[..., join.Asked]) -> None:
+    """Make a command that takes the arguments of a join, except for what is about rows, and explains it."""
+    shared = signature(read, eval_str=True).parameters
+    parameters = {each: shared[each] for each in shared if each not in _OF_ROWS}
+    parameters["output"] = parameters["output"].replace(annotation=_Output)
+    for own, annotation, default in (("form", _As, None), ("analyze", _Analyze, False)):
+        parameters[own] = Parameter(own, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+    def command(*, form: str | None, analyze: bool, **arguments: Any) -> None:
+        _explain(*read(**arguments), form=form, analyze=analyze)
+
+    # Typer makes options of the signature that a function shows.
+    vars(command)["__signature__"] = Signature(list(parameters.values()))
+    command.__annotations__ = {each.name: each.annotation for each in parameters.values()}
+    command.__doc__ = (
+        f"Explain a join: {(read.__doc__ or '').splitlines()[0]}\n\n"
+        f"[dim]juncture explain {name} … --analyze -o plan.html[/dim]"
+    )
+    app.command(name)(command)
+
+
+for _name, _read in join.COMMANDS.items():
+    _command(_name, _read)
+
+
+def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -> None:
+    """Explain a join of files, and run it if that is asked for.
+
+    Raises
+    ------
+    JunctureError
+        If anything is wrong with the arguments, the files or the data. Nothing has been written then.
+    """
+    chosen = _form(form, request.output)
+    if chosen == "html":
+        from juncture.planner.charts import charting
+
+        # Whether the page can be drawn is better known before the join has run.
+        charting()
+    with planned(spec, request) as ready:
+        explained = (_analyzed(ready) if analyze else ready.plan).explain(chosen)
+    if request.output is not None:
+        with replacing(request.output) as fresh:
+            fresh.write_text(explained + "\n" * (not explained.endswith("\n")), encoding="utf-8")
+        messages().print(Text(f"Wrote {request.output}."), soft_wrap=True)
+    elif chosen == "text":
+        print_plan(explained, results())
+    else:
+        typer.echo(explained)
+
+
+def _form(named: str | None, output: Path | None) -> Form:
+    """Return the form that is named, or that the ending of the output stands for.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if named is None:
+        ending = "" if output is None else output.suffix.lower()
+        check_choice("the ending of --output", ending, tuple(_FORMS))
+        return _FORMS[ending]
+    check_choice("--as", named, ("text", "json", "html"))
+    return next(form for form in _FORMS.values() if form == named)
+
+
+def _analyzed(ready: Planned) -> Analysis:
+    """Run a join for what there is to be known of it."""
+    if ready.session is None:
+        with step("Joining") as joining:
+            return ready.plan.analyze(progress=joining.phase)
+    from juncture.cli.spark import stages
+
+    with step("Joining on Spark") as joining, stages(ready.session, joining):
+        return ready.plan.analyze()
