@@ -10,6 +10,7 @@ import typer
 
 from juncture import __version__
 from juncture.cli import bench, demo, explain, join
+from juncture.cli.calibrate import calibrate
 from juncture.cli.failures import ReportingGroup
 
 __all__ = ["app", "main"]
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(join.app, name="join")
 app.add_typer(explain.app, name="explain")
+app.command("calibrate")(calibrate)
 app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")
 

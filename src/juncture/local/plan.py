@@ -17,6 +17,7 @@ from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.threads import available_cores
 from juncture.planner.choose import choose
+from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, SideStats, Stats
@@ -101,7 +102,11 @@ def plan(
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
     stats = stats or Stats(left=ours.stats(join.needed("left")), right=theirs.stats(join.needed("right")))
     limits = _limits(KINDS[type(spec)], memory_bytes)
-    resources = Resources(cores=available_cores(), memory_bytes=limits.get("memory_bytes", memory_limit_bytes()))
+    resources = Resources(
+        cores=available_cores(),
+        memory_bytes=limits.get("memory_bytes", memory_limit_bytes()),
+        constants=constants_at_hand(),
+    )
     choice = choose(question(join, stats, resources), algorithm)
 
     stream = partial(KINDS[type(spec)].stream, join, algorithm=choice.algorithm, **limits)

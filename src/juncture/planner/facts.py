@@ -30,7 +30,11 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "does": does[plan.algorithm],
         "reason": plan.choice.reason,
         "sides": {"left": _side(plan.stats.left), "right": _side(plan.stats.right)},
-        "resources": asdict(plan.resources),
+        "resources": {
+            "cores": plan.resources.cores,
+            "memory_bytes": plan.resources.memory_bytes,
+            "constants": plan.resources.constants.source,
+        },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),
         "weighed": [

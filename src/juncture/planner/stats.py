@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from juncture.planner.constants import Constants
+
 __all__ = ["Resources", "SideStats", "Stats"]
 
 
@@ -66,7 +68,10 @@ class Resources:
         Tasks or threads that run at once.
     memory_bytes
         What one task (on Spark) or the process (in-process) may hold.
+    constants
+        What a row costs in each step, on one of these cores.
     """
 
     cores: int
     memory_bytes: int
+    constants: Constants = field(default_factory=Constants)

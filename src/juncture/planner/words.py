@@ -23,6 +23,8 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "left", _side(plan.stats.left)
     yield "right", _side(plan.stats.right)
     yield "resources", f"{plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}"
+    if plan.resources.constants.source is not None:
+        yield "constants", f"measured, from {plan.resources.constants.source} (JUNCTURE_CONSTANTS)"
     yield from plan.details
     if plan.engine == "spark":
         yield "ran first", "; ".join(plan.jobs) or "nothing: no job ran to make this plan"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from juncture.planner.cost import Constants
+from juncture.planner.constants import Constants
 
 __all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "estimated_pairs"]
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.planner.cost import Constants
+from juncture.planner.constants import Constants
 from juncture.spark.bucket import key_hash
 from juncture.spark.equi import Hint
 from juncture.spark.pairs import SPARK_HOW, Pairs

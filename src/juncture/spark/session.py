@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from juncture.errors import PlanError
+from juncture.planner.constants import constants_at_hand
 from juncture.planner.stats import Resources
 from juncture.spark.java import java_problem
 
@@ -85,6 +86,13 @@ def setting(session: SparkSession, name: str) -> str | None:
 def resources(session: SparkSession) -> Resources:
     """Say how many tasks run at once, and what each may hold, as far as a session tells.
 
+    Raises
+    ------
+    SpecError
+        If the file of constants that the environment names is not one.
+
+    Notes
+    -----
     No job is run. The tasks are those that Spark itself would make of a range of numbers, which is the number of cores
     that it knows of; memory is what a Python worker may hold before it spills.
     """
@@ -96,7 +104,7 @@ def resources(session: SparkSession) -> Resources:
         share = _bytes(per_executor) // int(setting(session, "spark.executor.cores") or 1)
     else:
         share = _bytes(setting(session, "spark.python.worker.memory") or _WORKER_MEMORY)
-    return Resources(cores=max(1, cores), memory_bytes=share)
+    return Resources(cores=max(1, cores), memory_bytes=share, constants=constants_at_hand())
 
 
 def _bytes(text: str) -> int:

@@ -1,0 +1,86 @@
+"""Constants of in-process joins: what the algorithms take for generated tables that are made for one step each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.joins.planning import Spec, plan
+from juncture.local.threads import available_cores
+from juncture.spec.asof import Asof
+from juncture.spec.range import Range
+from juncture.spec.where import Where
+
+__all__ = ["measure_local"]
+
+_TRIES = 3
+_WIDE = 20
+"""How many matches a row has where matches are to be what costs."""
+
+
+def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000) -> dict[str, float]:
+    """Return constants of `juncture.planner.constants.Constants`, by their names.
+
+    Parameters
+    ----------
+    told
+        Called with what is measured next.
+    rows
+        Of the tables. All pairs are compared of tables with twice the square root of as many.
+
+    Notes
+    -----
+    Takes some seconds for each million rows on two cores. Each time is the shortest of three.
+    """
+    generator, few = np.random.default_rng(1), max(rows // 1_000, 1)
+    large, second, small = (_table(generator, count, rows) for count in (rows, rows, few))
+    told("as-of joins")
+    order_ns = _core_ns(large, small, Asof(on="at", by="key"), "probe") / rows
+    probe_ns, merge_ns = (
+        _core_ns(small, large, Asof(on="at", by="key"), algorithm) / rows for algorithm in ("probe", "merge")
+    )
+    told("range joins")
+    one_each = _core_ns(large, second, Range(on="place", lower=0, upper=0), "sorted")
+    many_each = _core_ns(large, second, Range(on="place", lower=0, upper=_WIDE), "sorted")
+    found_ns = max(many_each - one_each, 0.0) / (rows * _WIDE)
+    arrange_ns = (one_each - rows * found_ns) / (2 * rows)
+    told("predicate joins")
+    side = 2 * int(rows**0.5)
+    crowd, others = _table(generator, side, rows), _table(generator, side, rows)
+    # Neither is ever ruled out for a block as a whole, and few pairs match.
+    apart = Where("l.at * r.odd = r.at * l.odd + 1", allow_cross=True)
+    compared_ns, blocked_ns = (
+        _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested", "blocks")
+    )
+    measured = {
+        "order_ns": order_ns,
+        "probe_ns": probe_ns,
+        "merge_ns": merge_ns,
+        "arrange_ns": arrange_ns,
+        "found_ns": found_ns,
+        "blocked_ns": blocked_ns,
+        "compared_ns": compared_ns,
+    }
+    # The clock may say that a step took no time.
+    return {name: max(value, 0.1) for name, value in measured.items()}
+
+
+def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
+    """Return rows in no order, with a number in which neighbours are 1 apart."""
+    place = generator.permutation(rows)
+    return pa.table(
+        {
+            "at": generator.integers(0, 1 << 40, rows),
+            "place": place,
+            "key": generator.integers(0, max(keys // 1_000, 1), rows),
+            "odd": 2 * place + 1,
+        }
+    )
+
+
+def _core_ns(left: pa.Table, right: pa.Table, spec: Spec, algorithm: str) -> float:
+    """Return what a join takes, of all cores together: the shortest of several times, the first of which compiles."""
+    ready = plan(left, right, spec, algorithm=algorithm)
+    return min(ready.analyze().run.seconds for _ in range(_TRIES)) * available_cores() * 1e9

@@ -1,0 +1,89 @@
+"""`juncture calibrate`: measures the constants of the planner's cost formulas on this machine."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from juncture import __version__
+from juncture.cli.console import messages, results
+from juncture.cli.output import check_target, replacing
+from juncture.cli.progress import step
+from juncture.local.threads import available_cores
+from juncture.planner.constants import CONSTANTS_VARIABLE, Constants, constants_text
+from juncture.spec.arguments import check_choice
+
+__all__ = ["calibrate"]
+
+
+def calibrate(
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="What to measure: local (in-process, the default) or spark; may be repeated."
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the constants, as TOML.")
+    ] = Path("juncture-constants.toml"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Measure what a row costs in each step of a join on this machine, for the planner to choose by.
+
+    Takes some seconds in-process, about a minute on Spark. Nothing else should run meanwhile.
+
+    [dim]juncture calibrate --engine local --engine spark -o constants.toml
+    JUNCTURE_CONSTANTS=constants.toml juncture explain asof a.parquet b.parquet --on ts[/dim]
+    """
+    engines = dict.fromkeys(engine or ["local"])
+    for each in engines:
+        check_choice("--engine", each, ("local", "spark"))
+    check_target(output, overwrite=overwrite)
+    measured: dict[str, float] = {}
+    for each in engines:
+        measured |= _local() if each == "local" else _spark()
+    cores = available_cores()
+    heading = (
+        f"What a row costs in each step of a join, in core-nanoseconds (_ns), or a step in seconds (_s).\n"
+        f"Measured by juncture {__version__} calibrate for {' and '.join(engines)} on "
+        f"{datetime.now(UTC):%Y-%m-%d}, {cores} cores, {platform.system()} {platform.machine()}.\n"
+        f"The planner reads this file where the environment variable {CONSTANTS_VARIABLE} names it."
+    )
+    with replacing(output) as fresh:
+        fresh.write_text(constants_text(measured, heading), encoding="utf-8")
+    results().print(_comparison(measured))
+    messages().print(Text(f"Wrote {output}. To use it, set {CONSTANTS_VARIABLE}={output}"), soft_wrap=True)
+
+
+def _local() -> dict[str, float]:
+    from juncture.calibrate.local import measure_local
+
+    with step("Measuring in-process") as measuring:
+        return measure_local(lambda what: measuring.phase(what, 0, 0))
+
+
+def _spark() -> dict[str, float]:
+    from juncture.cli.spark import spark_session
+
+    with spark_session() as session:
+        from juncture.calibrate.spark import measure_spark
+
+        with step("Measuring on Spark") as measuring:
+            return measure_spark(session, lambda what: measuring.phase(what, 0, 0))
+
+
+def _comparison(measured: dict[str, float]) -> Table:
+    """Return what was measured beside what is built in."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("constant")
+    for heading in ("measured", "built in"):
+        table.add_column(heading, justify="right")
+    for name, value in measured.items():
+        table.add_row(name, f"{value:.3g}", f"{getattr(Constants, name):g}")
+    return table

@@ -1,0 +1,149 @@
+"""The constants of the cost formulas: built in, or as `juncture calibrate` measured them on the machine at hand."""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from juncture.errors import SpecError, did_you_mean
+
+__all__ = ["CONSTANTS_VARIABLE", "Constants", "constants_at_hand", "constants_text", "read_constants"]
+
+CONSTANTS_VARIABLE = "JUNCTURE_CONSTANTS"
+"""The environment variable that names a file of constants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Cost of one row in one step, in core-nanoseconds, or of a step in seconds.
+
+    Attributes
+    ----------
+    scan_ns, direct_scan_ns
+        Read by the JVM; read by the task itself through Arrow.
+    to_python_ns, from_python_ns
+        Cross from the JVM to Python, and back.
+    search_ns
+        Code, search and match in a kernel.
+    scatter_ns
+        Place in a partition, pack and shuffle as bytes.
+    shuffle_ns, sort_ns
+        Shuffle row by row, and sort, in the JVM.
+    collect_ns
+        Bring to the driver.
+    stage_s, python_s
+        Start one more stage; start Python in the first task of a kind.
+    key_sort_ns
+        Sort by a key that is a number, in the JVM.
+    table_ns, lookup_ns
+        Put into a hash table of the JVM's; look up there.
+    loop_ns, hashed_ns
+        Compare two rows in Spark's nested loop; the same where it joins by keys, spread over all pairs.
+    bin_pair_ns
+        Compare two rows of a bin, in Spark's own join.
+    made_ns
+        Make a row of the result, where Spark joins itself.
+    folded_ns
+        Take a match into an aggregate.
+    order_ns
+        In-process, bring a left row into order, and give it out again.
+    probe_ns, merge_ns
+        In-process, find the place of a right row; sort it and walk past it.
+    arrange_ns
+        In-process, sort a right row by a limited expression, or find the span of a left one.
+    found_ns, blocked_ns, compared_ns
+        In-process, look at a pair of rows: in a span, in a pair of blocks, among all pairs.
+    source
+        The file that they come from; None for those that are built in.
+    """
+
+    scan_ns: float = 100
+    direct_scan_ns: float = 60
+    to_python_ns: float = 630
+    from_python_ns: float = 300
+    search_ns: float = 150
+    scatter_ns: float = 350
+    shuffle_ns: float = 440
+    sort_ns: float = 2_000
+    collect_ns: float = 650
+    stage_s: float = 0.25
+    python_s: float = 1.0
+    key_sort_ns: float = 360
+    table_ns: float = 500
+    lookup_ns: float = 100
+    loop_ns: float = 6
+    hashed_ns: float = 0.6
+    bin_pair_ns: float = 25
+    made_ns: float = 30
+    folded_ns: float = 2
+    order_ns: float = 360
+    probe_ns: float = 90
+    merge_ns: float = 220
+    arrange_ns: float = 150
+    found_ns: float = 30
+    blocked_ns: float = 50
+    compared_ns: float = 60
+    source: str | None = None
+
+
+def constant_names() -> tuple[str, ...]:
+    """Return the names of all constants."""
+    return tuple(each.name for each in fields(Constants) if each.name != "source")
+
+
+def constants_at_hand() -> Constants:
+    """Return the constants of the file that the environment names, or those that are built in.
+
+    Raises
+    ------
+    SpecError
+        If there is no such file, or it is not one of constants.
+    """
+    path = os.environ.get(CONSTANTS_VARIABLE)
+    return read_constants(path) if path else Constants()
+
+
+def read_constants(path: str) -> Constants:
+    """Read a file of constants: TOML, a number under the name of each. Those that it leaves out are built in.
+
+    Raises
+    ------
+    SpecError
+        If there is no such file, or it is not one of constants.
+    """
+    where = f"the file {path!r}, which {CONSTANTS_VARIABLE} names,"
+    mend = f"Make it again with `juncture calibrate`, or unset {CONSTANTS_VARIABLE}."
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"{where} cannot be read: {error.strerror or error}. {mend}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{where} is not TOML: {error}. {mend}") from error
+    known = constant_names()
+    for name, value in values.items():
+        if name not in known:
+            raise SpecError(f"{where} has {name!r}, which is no constant. {did_you_mean(name, known)} {mend}")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < value < math.inf:
+            unit = "seconds" if name.endswith("_s") else "nanoseconds"
+            raise SpecError(f"{where} has {name} = {value!r}. Expected a number of {unit} above 0. {mend}")
+    return Constants(**{name: float(value) for name, value in values.items()}, source=path)
+
+
+def constants_text(values: Mapping[str, float], heading: str) -> str:
+    """Return the text of a file of constants.
+
+    Examples
+    --------
+    >>> print(constants_text({"order_ns": 361.25}, "of a laptop"), end="")
+    # of a laptop
+    order_ns = 361.2
+    """
+    lines = [f"# {line}" for line in heading.splitlines()]
+    # Two digits more than a measurement is good for; each has a point, so that TOML takes it for a float.
+    lines += [f"{name} = {float(f'{value:.4g}')}" for name, value in values.items()]
+    return "\n".join(lines) + "\n"
