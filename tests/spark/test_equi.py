@@ -70,6 +70,12 @@ def test_refusals_say_why(spark):
         jn.plan(*frames(spark), full, algorithm="broadcast_left")
 
 
+def test_decimals_that_sql_cannot_compare_are_one_sentence(spark):
+    left, right = (spark.range(2).selectExpr(f"CAST(id AS DECIMAL(38, {scale})) AS d") for scale in (0, 18))
+    with pytest.raises(PlanError, match=r"decimal\(38,0\) and decimal\(38,18\), which have no common type in SQL"):
+        jn.join(left, right, on="d")
+
+
 def test_what_is_known_of_the_sides_decides(spark):
     def chosen(left: int, right: int, row_bytes: int = 100) -> str:
         sides = (jn.SideStats(rows=rows, row_bytes=row_bytes) for rows in (left, right))
