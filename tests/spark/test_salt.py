@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
+from juncture.planner.stats import Resources
 from juncture.spark.bucket import key_hash
 from juncture.spark.equi import Hint, equi_pairs
 from juncture.spark.pairs import Pairs
@@ -81,7 +82,7 @@ EVEN, OTHERS = dict.fromkeys(range(10, 1010), 10), dict.fromkeys(range(2010, 301
     ],
 )
 def test_hot_is_what_keeps_one_task_busy(left, right, times, hot):
-    found = choose_hot_keys(sampled(left, times), sampled(right, times), cores=4)
+    found = choose_hot_keys(sampled(left, times), sampled(right, times), Resources(cores=4, memory_bytes=1 << 30))
     assert {key.key: key.divided for key in found} == hot
 
 

@@ -56,15 +56,14 @@ class EquiPlanning:
             self.survey.count("left", "right")
         choice = choose(self._question(), algorithm)
         if choice.algorithm not in _BROADCASTS and not self._lazy and self._may_be_uneven():
-            cores = self._resources.cores
-            self._sampled = self.survey.keys(self._pairs, self._join.how, cores)
-            self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], cores)
+            self._sampled = self.survey.keys(self._pairs, self._join.how, self._resources.cores)
+            self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
             choice = choose(self._question(), algorithm)
         return choice, self._build(choice.algorithm)
 
     def _may_be_uneven(self) -> bool:
         question = self._question()
-        return may_be_uneven(question.left_rows, question.right_rows)
+        return may_be_uneven(question.left_rows, question.right_rows, self._resources.constants)
 
     def _question(self) -> Question:
         return Question(

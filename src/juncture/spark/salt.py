@@ -23,6 +23,7 @@ import numpy.typing as npt
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.constants import Constants
+from juncture.planner.stats import Resources
 from juncture.spark.bucket import key_hash
 from juncture.spark.equi import Hint
 from juncture.spark.pairs import SPARK_HOW, Pairs
@@ -39,9 +40,6 @@ _SAMPLED_LEAST = 50
 """So many rows of a key have to be in a sample to tell that it is hot."""
 _KEYS_MOST = 16
 _PARTS_MOST = 32
-_CONSTANTS = Constants()
-_LEAST_NS = _CONSTANTS.stage_s * 1e9
-"""What takes no longer than a stage's start is not worth another one."""
 
 
 @dataclass(frozen=True)
@@ -98,32 +96,32 @@ def keeps_unmatched(how: How, side: Side) -> bool:
     return how in (("left", "full", "semi", "anti") if side == "left" else ("right", "full"))
 
 
-def _cost_ns(left: Floats, right: Floats) -> Floats:
-    """Return what it takes to join keys with so many rows each."""
-    c = _CONSTANTS
-    return (left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.made_ns
+def _cost_s(left: Floats, right: Floats, c: Constants) -> Floats:
+    """Return what it takes one task to join keys with so many rows each."""
+    return ((left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.made_ns) / 1e9
 
 
-def may_be_uneven(left_rows: int, right_rows: int) -> bool:
-    """Tell whether it would matter if all rows had one key.
+def may_be_uneven(left_rows: int, right_rows: int, constants: Constants) -> bool:
+    """Tell whether it would matter if all rows had one key: what is done sooner than a stage starts needs no other.
 
     Examples
     --------
-    >>> may_be_uneven(100, 1_000), may_be_uneven(100, 1_000_000)
+    >>> may_be_uneven(100, 1_000, Constants()), may_be_uneven(100, 1_000_000, Constants())
     (False, True)
     """
-    return bool(_cost_ns(np.array(float(left_rows)), np.array(float(right_rows))) > _LEAST_NS)
+    cost = _cost_s(np.array(float(left_rows)), np.array(float(right_rows)), constants)
+    return bool(cost > constants.stage_s)
 
 
-def choose_hot_keys(left: SampledKeys, right: SampledKeys, cores: int) -> tuple[HotKey, ...]:
+def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources) -> tuple[HotKey, ...]:
     """Return the keys that would keep one task busy when all others are done.
 
     Parameters
     ----------
     left, right
         Samples of both sides.
-    cores
-        How many tasks run at once.
+    resources
+        How many tasks run at once, and what a row costs them.
 
     Examples
     --------
@@ -131,14 +129,14 @@ def choose_hot_keys(left: SampledKeys, right: SampledKeys, cores: int) -> tuple[
 
     >>> left = SampledKeys(np.repeat(np.arange(1001), [1000] + [1] * 1000), rows=2e6)
     >>> right = SampledKeys(np.arange(1000), rows=1000)
-    >>> choose_hot_keys(left, right, cores=2)
+    >>> choose_hot_keys(left, right, Resources(cores=2, memory_bytes=1 << 30))
     (HotKey(key=0, divided='left', parts=4),)
     """
     keys, counts = np.unique(np.concatenate([left.hashes, right.hashes]), return_counts=True)
     ours, theirs = left.rows_of(keys), right.rows_of(keys)
-    cost = _cost_ns(ours, theirs)
-    fair = cost.sum() / (2 * cores)
-    hot = np.flatnonzero((cost > max(fair, _LEAST_NS)) & (counts >= _SAMPLED_LEAST))
+    cost = _cost_s(ours, theirs, resources.constants)
+    fair = cost.sum() / (2 * resources.cores)
+    hot = np.flatnonzero((cost > max(fair, resources.constants.stage_s)) & (counts >= _SAMPLED_LEAST))
     hot = hot[np.argsort(-cost[hot], kind="stable")][:_KEYS_MOST]
     return tuple(
         HotKey(
