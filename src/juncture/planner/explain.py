@@ -47,9 +47,11 @@ def _lines(plan: Plan, run: Run | None) -> Iterator[str]:
     for heading, text in plan_words(plan):
         yield f"  {heading:<9}  {text}"
     yield "  weighed"
-    for option in ranked_options(plan):
+    options = ranked_options(plan)
+    width = max(len(option.algorithm) for option in options)
+    for option in options:
         mark = "*" if option.algorithm == plan.algorithm else " "
-        yield f"    {mark} {option.algorithm:<15} {verdict(option)}"
+        yield f"    {mark} {option.algorithm:<{width}}  {verdict(option)}"
     if run is not None:
         yield "  what happened"
         for heading, text in happened(plan, run):
