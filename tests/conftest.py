@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ settings.load_profile(PROFILE)
 os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 SPARK_SETTINGS = {
     "spark.python.daemon.module": "support.daemon",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "3",
@@ -43,22 +45,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-algorithm",
         action="store_true",
-        help="run each case on Spark under every algorithm, instead of one on one kind of session in turn",
+        help="run each case on Spark under every algorithm and on both kinds of session, instead of one in turn",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # On Spark an example costs seconds, and is not shrunk: each try would cost as much.
-    several = {"ci": 6, "dev": 4, "thorough": 100}[PROFILE] // (2 if config.getoption("--spark") == "connect" else 1)
+    several = {"ci": 4, "dev": 4, "thorough": 100}[PROFILE] // (2 if config.getoption("--spark") == "connect" else 1)
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
     settings.register_profile("spark", settings.get_profile(PROFILE), max_examples=several, phases=phases)
+    config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of Spark session")
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that takes the fixture is marked)")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    if config.getoption("--every-algorithm"):
+        return
+    on_connect = config.getoption("--spark") == "connect"
+    turns: Counter[object] = Counter()
+    kept, left = [], []
+    for item in items:
+        function = item.get_closest_marker("in_turn") and getattr(item, "function", None)
+        turns[function] += 1
+        (left if function and turns[function] % 2 == on_connect else kept).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 @pytest.fixture(scope="session")
@@ -71,9 +85,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         # Lets Spark take any free port for its server, where another test run may have the usual one.
         os.environ["SPARK_TESTING"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    # One kind of session plans while it runs, as Spark does unless it is told otherwise; the other plans once.
-    chosen = SPARK_SETTINGS | {"spark.sql.adaptive.enabled": str(connect).lower()}
-    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=chosen)
+    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
     yield session
     session.stop()
 

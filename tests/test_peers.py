@@ -186,6 +186,7 @@ def test_duckdb_on_more_rows_than_fit_one_batch_of_work(keys, direction):
         assert ours["row_right"].combine_chunks().equals(answer["row_right"].combine_chunks())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("direction", ["backward", "forward"])
 @pytest.mark.parametrize("keys", [1, 5_000])
 def test_duckdb_on_spark(spark, keys, direction):

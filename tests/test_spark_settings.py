@@ -56,6 +56,7 @@ def session(request: pytest.FixtureRequest, spark) -> Iterator[object]:
         spark.conf.set(name, value)
 
 
+@pytest.mark.in_turn
 def test_the_answer_stays_the_same(session):
     expected = reference.asof_join(SPEC.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)
     frames = [to_spark(session, table) for table in (LEFT, RIGHT)]

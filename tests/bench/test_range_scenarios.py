@@ -50,6 +50,7 @@ def test_every_engine_aggregates_as_expected(tmp_path, name):
     assert expected_answer(given, aggregated=True).difference(Answer(**measured["answer"])) is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", bench_spark.PEERS)
 def test_peers_on_spark_give_the_expected_answer(tmp_path, spark, name):
     given = task(tmp_path, "events")

@@ -32,6 +32,7 @@ def expected(spec: jn.Asof, left: pa.Table = LEFT, right: pa.Table = RIGHT) -> p
     return reference.asof_join(spec.resolve(left.schema, right.schema), left, right)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", SPARK)
 def test_any_names(spark, algorithm):
     names = ["t.s", "Robot`id", "robot`ID"], ["t.s", "robot`ID", "the angle, in °"]
@@ -88,6 +89,7 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
         assert "Traceback" not in str(raised.value)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ["broadcast", "broadcast_left", "hash", "range"])
 def test_a_refused_tie_is_one_sentence(spark, algorithm):
     twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))

@@ -49,6 +49,7 @@ def test_files(spark, files, kind, algorithm):
     assert difference(answer.toArrow(), defined_rows(SPECS[kind], LEFT, RIGHT), ordered=False) is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @pytest.mark.parametrize(
     "bins",
@@ -80,6 +81,7 @@ def test_where_bins_would_hold_everything_others_are_taken(spark):
     assert "rows have no limit on one side, so that all of them would share a bin" in plan.explain()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_interval_that_starts_after_its_end_is_one_sentence(spark, algorithm):
     backward = LEFT.set_column(1, "until", pa.array([1] * LEFT.num_rows))

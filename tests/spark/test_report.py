@@ -23,6 +23,7 @@ def cases():
     return fitting[::9]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_a_report(spark, case):
     join = case.spec.resolve(case.left.schema, case.right.schema)
