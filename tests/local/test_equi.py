@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import PlanError, StateError
-from juncture.local import blockwise, equi, grace, grouped
+from juncture.local import equi
 from juncture.local import spill as spilling
+from juncture.local.equality import blockwise, grace, grouped
 from juncture.local.scan import TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.spec.equi import Equi

@@ -8,11 +8,11 @@ from typing import Literal
 
 import pyarrow as pa
 
-from juncture.local.external_merge import ExternalMergeJoin
+from juncture.local.equality.external_merge import ExternalMergeJoin
+from juncture.local.equality.grace import GraceJoin
+from juncture.local.equality.held import stream_held
+from juncture.local.equality.numbered import NumberedJoin
 from juncture.local.external_sort import ExternalSorter
-from juncture.local.grace import GraceJoin
-from juncture.local.held import stream_held
-from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads

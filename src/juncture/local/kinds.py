@@ -11,7 +11,6 @@ import pyarrow as pa
 from juncture.local import asof, equi, overlap, where
 from juncture.local import range as ranges
 from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
 from juncture.planner.plan import Progress
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
@@ -65,11 +64,10 @@ def _stream_asof(
     *,
     algorithm: Any,
     threads: int | None = None,
-    spill: SpillFolder | None = None,  # noqa: ARG001 - nothing is spilled yet
-    payload_bytes: int | None = None,  # noqa: ARG001
     progress: Progress | None = None,
+    **_unused: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an as-of join, which are all found first."""
+    """Yield the rows of an as-of join, which are all found first, in memory: where to spill does not matter."""
     table, _ = asof.join(join, left, right, algorithm=algorithm, threads=threads, progress=progress)
     yield from table.to_batches()
 

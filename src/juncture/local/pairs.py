@@ -62,26 +62,24 @@ class Asked:
 
 
 class Held(Protocol):
-    """The right side in an order in which matches of a left row lie side by side.
-
-    Attributes
-    ----------
-    total
-        How many rows there are, those that cannot match included.
-    tree
-        Second values in this order; None if there are none.
-    is_in_order
-        Whether positions are row numbers.
-    """
+    """The right side in an order in which matches of a left row lie side by side."""
 
     def __len__(self) -> int: ...
 
     @property
-    def total(self) -> int: ...  # noqa: D102
+    def total(self) -> int:
+        """How many rows there are, those that cannot match included."""
+        ...
+
     @property
-    def tree(self) -> Tree | None: ...  # noqa: D102
+    def tree(self) -> Tree | None:
+        """Second values in this order; None if there are none."""
+        ...
+
     @property
-    def is_in_order(self) -> bool: ...  # noqa: D102
+    def is_in_order(self) -> bool:
+        """Whether positions are row numbers."""
+        ...
 
     def rows_at(self, positions: Codes) -> Codes:
         """Return the right rows at some positions; -1 where the position is negative."""
@@ -93,8 +91,6 @@ class Finder(Protocol):
 
     Attributes
     ----------
-    right
-        The right side.
     columns, coded
         The left columns that it looks at, and which of them may come dictionary-encoded.
     by_row
@@ -107,7 +103,9 @@ class Finder(Protocol):
     by_row: bool
 
     @property
-    def right(self) -> Held: ...  # noqa: D102
+    def right(self) -> Held:
+        """The right side."""
+        ...
 
     def find(self, batch: pa.RecordBatch) -> Asked:
         """Return what the rows of a batch ask for."""

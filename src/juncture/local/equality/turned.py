@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.local.held import stream_held
-from juncture.local.numbered import NumberedJoin
+from juncture.local.equality.held import stream_held
+from juncture.local.equality.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
 from juncture.spec.schema import How, OutputColumn, Side

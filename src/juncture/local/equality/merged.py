@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from juncture.kernels import hash as kernels
 from juncture.local.columns import nulls, worth_coding
+from juncture.local.equality.grouped import Groups
 from juncture.local.forms import Integers, form_of
-from juncture.local.grouped import Groups
 from juncture.local.keys import EMPTY, KeyCodes
 from juncture.local.pairs import Asked, Check
 from juncture.local.payload import Holder
@@ -69,7 +69,7 @@ class MergeFinder:
     codes
         What gives left rows theirs.
     names, coded, columns, check
-        As for `juncture.local.grouped.EquiFinder`.
+        As for `juncture.local.equality.grouped.EquiFinder`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ def read_sorted(
     Parameters
     ----------
     source, names, threads, holder, advance
-        As for `juncture.local.grouped.read_right`.
+        As for `juncture.local.equality.grouped.read_right`.
     codes
         What gives rows their codes.
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from juncture.kernels.hash import hash_integers
 from juncture.local.arrays import array_of, raw_values
-from juncture.local.blockwise import held_bytes, join_blockwise
-from juncture.local.hashing import KeyHashes
-from juncture.local.held import key_types, looks_for_keys_only, stream_held
-from juncture.local.numbered import NumberedJoin
-from juncture.local.partitioned import partition_rows
+from juncture.local.equality.blockwise import held_bytes, join_blockwise
+from juncture.local.equality.hashing import KeyHashes
+from juncture.local.equality.held import key_types, looks_for_keys_only, stream_held
+from juncture.local.equality.numbered import NumberedJoin
+from juncture.local.equality.partitioned import partition_rows
+from juncture.local.equality.turned import can_turn, stream_turned
 from juncture.local.scan import Source
 from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.threads import Threads
-from juncture.local.turned import can_turn, stream_turned
 
 __all__ = ["GraceJoin"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.local.arrays import array_of
 from juncture.local.columns import take
-from juncture.local.hashing import KeyHashes
+from juncture.local.equality.hashing import KeyHashes
 from juncture.local.keys import EMPTY, KeyCodes
 from juncture.local.threads import Threads
 

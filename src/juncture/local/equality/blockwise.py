@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.local.arrays import Mask, raw_values
-from juncture.local.held import stream_held
-from juncture.local.numbered import NumberedJoin
+from juncture.local.equality.held import stream_held
+from juncture.local.equality.numbered import NumberedJoin
 from juncture.local.scan import Source, TableSource
 from juncture.local.selected import SelectedSource
 from juncture.local.threads import Threads

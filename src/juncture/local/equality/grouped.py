@@ -15,9 +15,9 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
 from juncture.local.columns import worth_coding
+from juncture.local.equality.partitioned import PartitionedKeys
 from juncture.local.keys import EMPTY
 from juncture.local.pairs import Asked, Check
-from juncture.local.partitioned import PartitionedKeys
 from juncture.local.payload import Holder
 from juncture.local.scan import Source
 from juncture.local.selected import SelectedSource

@@ -8,11 +8,11 @@ from typing import Literal
 import pyarrow as pa
 
 from juncture.local.columns import worth_coding
-from juncture.local.grouped import EquiFinder, Groups, Keys, read_left_keys, read_right
+from juncture.local.equality.grouped import EquiFinder, Groups, Keys, read_left_keys, read_right
+from juncture.local.equality.merged import MergeFinder, SortCodes, read_sorted
+from juncture.local.equality.partitioned import PartitionedKeys
 from juncture.local.keys import KeyCodes
-from juncture.local.merged import MergeFinder, SortCodes, read_sorted
 from juncture.local.pairs import Check, Finder
-from juncture.local.partitioned import PartitionedKeys
 from juncture.local.payload import Holder, Payload
 from juncture.local.residual import checking, columns_read
 from juncture.local.scan import Source

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local.arrays import array_of, raw_values
-from juncture.local.blockwise import held_bytes, join_blockwise
+from juncture.local.equality.blockwise import held_bytes, join_blockwise
+from juncture.local.equality.hashing import KeyHashes
+from juncture.local.equality.held import key_types, stream_held
+from juncture.local.equality.numbered import NumberedJoin
 from juncture.local.external_sort import ExternalSorter
-from juncture.local.hashing import KeyHashes
-from juncture.local.held import key_types, stream_held
-from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.threads import Threads
