@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from juncture.cli.output import replacing
 from juncture.cli.progress import step
 from juncture.cli.run import Planned, Request, planned
 from juncture.cli.show import print_plan
+from juncture.cli.signatures import with_parameters
 from juncture.joins.planning import Spec
 from juncture.planner.analysis import Analysis
 from juncture.spec.arguments import check_choice
@@ -72,14 +73,11 @@ def _command(name: str, read: Callable[..., join.Asked]) -> None:
     def command(*, form: str | None, analyze: bool, **arguments: Any) -> None:
         _explain(*read(**arguments), form=form, analyze=analyze)
 
-    # Typer makes options of the signature that a function shows.
-    vars(command)["__signature__"] = Signature(list(parameters.values()))
-    command.__annotations__ = {each.name: each.annotation for each in parameters.values()}
-    command.__doc__ = (
+    doc = (
         f"Explain a join: {(read.__doc__ or '').splitlines()[0]}\n\n"
         f"[dim]juncture explain {name} … --analyze -o plan.html[/dim]"
     )
-    app.command(name)(command)
+    app.command(name)(with_parameters(command, parameters.values(), doc))
 
 
 for _name, _read in join.COMMANDS.items():

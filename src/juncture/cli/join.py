@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from functools import wraps
+from inspect import signature
 from typing import Any
 
 import typer
 
 from juncture.cli import options
 from juncture.cli.run import Request, run
+from juncture.cli.signatures import with_parameters
 from juncture.errors import SpecError
 from juncture.joins.planning import Spec
 from juncture.spec.asof import Asof
@@ -28,6 +29,9 @@ Asked = tuple[Spec, Request]
 COMMANDS: dict[str, Callable[..., Asked]] = {}
 """What reads the arguments of each command, by its name."""
 
+_OF_ONE_KIND = ("report", "memory")
+"""What only some kinds of join can be asked for."""
+
 app = typer.Typer(no_args_is_help=True, help="Join two tables that are in files.", rich_markup_mode="rich")
 
 
@@ -36,25 +40,74 @@ def joins() -> None:
     """Join two tables that are in files: Parquet, CSV or JSON with one object per line."""
 
 
-def _command(name: str) -> Callable[[Callable[..., Asked]], Callable[..., Asked]]:
-    """Make a command that runs the join that the arguments come to."""
+def _request(
+    left: options.Left,
+    right: options.Right,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    input_format: options.InputFormat = None,
+    nulls: options.Nulls = None,
+    rows: options.Rows = 10,
+    engine: options.Engine = "local",
+    algorithm: options.Algorithm = "auto",
+    memory: options.Memory = None,
+    explain: options.Explain = False,
+    report: options.Report = False,
+) -> Request:
+    """Return what a user asks for beside the join itself, whatever its kind."""
+    return Request(
+        left=left,
+        right=right,
+        output=output,
+        overwrite=overwrite,
+        input_format=input_format,
+        nulls=tuple(nulls or ()),
+        rows=rows,
+        engine=engine,
+        algorithm=algorithm,
+        memory=memory,
+        explain=explain,
+        report=report,
+    )
 
-    def register(read: Callable[..., Asked]) -> Callable[..., Asked]:
-        @wraps(read)
+
+def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[..., Spec]]:
+    """Make a command that runs a kind of join, of a function that makes the spec of the options of this kind.
+
+    It takes the two tables first, then these options, then those that all kinds share, and what is named besides.
+    """
+
+    def register(make: Callable[..., Spec]) -> Callable[..., Spec]:
+        own, shared = (signature(each, eval_str=True).parameters for each in (make, _request))
+        sides = [shared[side] for side in ("left", "right")]
+        rest = [
+            each
+            for each in shared.values()
+            if each not in sides and (each.name not in _OF_ONE_KIND or each.name in also)
+        ]
+
+        def read(**arguments: Any) -> Asked:
+            request = {each: arguments[each] for each in shared if each in arguments}
+            return make(**{each: arguments[each] for each in own}), _request(**request)
+
         def command(**arguments: Any) -> None:
             run(*read(**arguments))
 
-        app.command(name)(command)
-        COMMANDS[name] = read
-        return read
+        parameters = [*sides, *own.values(), *rest]
+        COMMANDS[name] = with_parameters(read, parameters, make.__doc__)
+        app.command(name)(with_parameters(command, parameters, make.__doc__))
+        return make
 
     return register
 
 
-@_command("asof")
+def _spec(kind: type[Spec], **arguments: Any) -> Spec:
+    """Return a spec of what has been given."""
+    return kind.from_dict({name: value for name, value in arguments.items() if value is not None})
+
+
+@_command("asof", "report")
 def asof(
-    left: options.Left,
-    right: options.Right,
     on: options.On = None,
     left_on: options.LeftOn = None,
     right_on: options.RightOn = None,
@@ -70,61 +123,35 @@ def asof(
     matches: options.Matches = 1,
     order_by: options.OrderBy = None,
     ties: options.Ties = "greatest",
-    output: options.Output = None,
-    overwrite: options.Overwrite = False,
-    input_format: options.InputFormat = None,
-    nulls: options.Nulls = None,
-    rows: options.Rows = 10,
-    engine: options.Engine = "local",
-    algorithm: options.Algorithm = "auto",
-    explain: options.Explain = False,
-    report: options.Report = False,
-) -> Asked:
+) -> Spec:
     """Match each left row with the right row that was in force at its time.
 
     [dim]juncture join asof trades.parquet quotes.parquet --on ts --by symbol
     juncture join asof frames.csv 'telemetry/*.csv' --on ts -o out.parquet --report
     juncture join asof a.json b.json --on ts --direction nearest --tolerance 5s[/dim]
     """
-    arguments: dict[str, Any] = {
-        "on": on,
-        "left_on": left_on,
-        "right_on": right_on,
-        "by": by,
-        "left_by": left_by,
-        "right_by": right_by,
-        "suffix": suffix,
-        "coalesce": coalesce,
-        "direction": direction,
-        "tolerance": _distance("--tolerance", tolerance),
-        "allow_exact_matches": exact_matches,
-        "how": how,
-        "matches": matches,
-        "order_by": order_by or (),
-        "ties": ties,
-    }
-    return (
-        Asof.from_dict({name: value for name, value in arguments.items() if value is not None}),
-        Request(
-            left=left,
-            right=right,
-            output=output,
-            overwrite=overwrite,
-            input_format=input_format,
-            nulls=tuple(nulls or ()),
-            rows=rows,
-            engine=engine,
-            algorithm=algorithm,
-            explain=explain,
-            report=report,
-        ),
+    return _spec(
+        Asof,
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        suffix=suffix,
+        coalesce=coalesce,
+        direction=direction,
+        tolerance=_distance("--tolerance", tolerance),
+        allow_exact_matches=exact_matches,
+        how=how,
+        matches=matches,
+        order_by=order_by or (),
+        ties=ties,
     )
 
 
 @_command("range")
 def range_(
-    left: options.Left,
-    right: options.Right,
     on: options.On = None,
     left_on: options.LeftOn = None,
     right_on: options.RightOn = None,
@@ -137,55 +164,31 @@ def range_(
     closed: options.Closed = "both",
     how: options.HowAll = None,
     agg: options.Agg = None,
-    output: options.Output = None,
-    overwrite: options.Overwrite = False,
-    input_format: options.InputFormat = None,
-    nulls: options.Nulls = None,
-    rows: options.Rows = 10,
-    engine: options.Engine = "local",
-    algorithm: options.Algorithm = "auto",
-    explain: options.Explain = False,
-) -> Asked:
+) -> Spec:
     """Match each left row with all right rows in a window around it.
 
     [dim]juncture join range events.parquet readings.parquet --on ts --lower -1h --upper 0
     juncture join range a.csv b.csv --on x --lower -5 --upper 5 --by k --agg value=mean,max -o out.parquet[/dim]
     """
-    arguments: dict[str, Any] = {
-        "on": on,
-        "left_on": left_on,
-        "right_on": right_on,
-        "by": by,
-        "left_by": left_by,
-        "right_by": right_by,
-        "suffix": suffix,
-        "lower": _distance("--lower", lower),
-        "upper": _distance("--upper", upper),
-        "closed": closed,
-        "how": how,
-        "agg": _aggregates(agg),
-    }
-    return (
-        Range.from_dict({name: value for name, value in arguments.items() if value is not None}),
-        Request(
-            left=left,
-            right=right,
-            output=output,
-            overwrite=overwrite,
-            input_format=input_format,
-            nulls=tuple(nulls or ()),
-            rows=rows,
-            engine=engine,
-            algorithm=algorithm,
-            explain=explain,
-        ),
+    return _spec(
+        Range,
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        suffix=suffix,
+        lower=_distance("--lower", lower),
+        upper=_distance("--upper", upper),
+        closed=closed,
+        how=how,
+        agg=_aggregates(agg),
     )
 
 
 @_command("overlap")
 def overlap(
-    left: options.Left,
-    right: options.Right,
     left_interval: options.LeftInterval,
     right_interval: options.RightInterval,
     by: options.By = None,
@@ -195,51 +198,27 @@ def overlap(
     closed: options.Closed = "left",
     how: options.HowAll = None,
     agg: options.Agg = None,
-    output: options.Output = None,
-    overwrite: options.Overwrite = False,
-    input_format: options.InputFormat = None,
-    nulls: options.Nulls = None,
-    rows: options.Rows = 10,
-    engine: options.Engine = "local",
-    algorithm: options.Algorithm = "auto",
-    explain: options.Explain = False,
-) -> Asked:
+) -> Spec:
     """Match each left interval with all right intervals that overlap it.
 
     [dim]juncture join overlap calls.csv cuts.csv --left-interval start end --right-interval from to --by cell[/dim]
     """
-    arguments: dict[str, Any] = {
-        "left_interval": _interval(left_interval),
-        "right_interval": _interval(right_interval),
-        "by": by,
-        "left_by": left_by,
-        "right_by": right_by,
-        "suffix": suffix,
-        "closed": closed,
-        "how": how,
-        "agg": _aggregates(agg),
-    }
-    return (
-        Overlap.from_dict({name: value for name, value in arguments.items() if value is not None}),
-        Request(
-            left=left,
-            right=right,
-            output=output,
-            overwrite=overwrite,
-            input_format=input_format,
-            nulls=tuple(nulls or ()),
-            rows=rows,
-            engine=engine,
-            algorithm=algorithm,
-            explain=explain,
-        ),
+    return _spec(
+        Overlap,
+        left_interval=_interval(left_interval),
+        right_interval=_interval(right_interval),
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        suffix=suffix,
+        closed=closed,
+        how=how,
+        agg=_aggregates(agg),
     )
 
 
 @_command("where")
 def where(
-    left: options.Left,
-    right: options.Right,
     predicate: options.Predicate,
     by: options.By = None,
     left_by: options.LeftBy = None,
@@ -248,51 +227,27 @@ def where(
     how: options.HowAll = None,
     allow_cross: options.AllowCross = False,
     names: options.Names = ("l", "r"),
-    output: options.Output = None,
-    overwrite: options.Overwrite = False,
-    input_format: options.InputFormat = None,
-    nulls: options.Nulls = None,
-    rows: options.Rows = 10,
-    engine: options.Engine = "local",
-    algorithm: options.Algorithm = "auto",
-    explain: options.Explain = False,
-) -> Asked:
+) -> Spec:
     """Match rows for which a condition holds.
 
     [dim]juncture join where l.parquet r.parquet 'l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10'
     juncture join where sales.csv terms.csv 's.day >= t.start AND s.price < t.cap' --names s t --explain[/dim]
     """
-    arguments: dict[str, Any] = {
-        "predicate": predicate,
-        "by": by,
-        "left_by": left_by,
-        "right_by": right_by,
-        "suffix": suffix,
-        "how": how,
-        "allow_cross": allow_cross,
-        "names": names,
-    }
-    return (
-        Where.from_dict({name: value for name, value in arguments.items() if value is not None}),
-        Request(
-            left=left,
-            right=right,
-            output=output,
-            overwrite=overwrite,
-            input_format=input_format,
-            nulls=tuple(nulls or ()),
-            rows=rows,
-            engine=engine,
-            algorithm=algorithm,
-            explain=explain,
-        ),
+    return _spec(
+        Where,
+        predicate=predicate,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        suffix=suffix,
+        how=how,
+        allow_cross=allow_cross,
+        names=names,
     )
 
 
-@_command("equi")
+@_command("equi", "memory")
 def equi(
-    left: options.Left,
-    right: options.Right,
     on: options.Keys = None,
     left_on: options.LeftKeys = None,
     right_on: options.RightKeys = None,
@@ -301,46 +256,22 @@ def equi(
     how: options.How = "inner",
     condition: options.Condition = None,
     nulls_equal: options.NullsEqual = False,
-    output: options.Output = None,
-    overwrite: options.Overwrite = False,
-    input_format: options.InputFormat = None,
-    nulls: options.Nulls = None,
-    rows: options.Rows = 10,
-    engine: options.Engine = "local",
-    algorithm: options.Algorithm = "auto",
-    memory: options.Memory = None,
-    explain: options.Explain = False,
-) -> Asked:
+) -> Spec:
     """Match rows whose keys are equal.
 
     [dim]juncture join equi customers.parquet sales.parquet --left-on id --right-on buyer_id --how left
     juncture join equi a.csv b.csv --on k --on day --where 'l.price < r.limit' --memory 2GB -o out.parquet[/dim]
     """
-    arguments: dict[str, Any] = {
-        "on": on,
-        "left_on": left_on,
-        "right_on": right_on,
-        "suffix": suffix,
-        "coalesce": coalesce,
-        "how": how,
-        "where": condition,
-        "nulls_equal": nulls_equal,
-    }
-    return (
-        Equi.from_dict({name: value for name, value in arguments.items() if value is not None}),
-        Request(
-            left=left,
-            right=right,
-            output=output,
-            overwrite=overwrite,
-            input_format=input_format,
-            nulls=tuple(nulls or ()),
-            rows=rows,
-            engine=engine,
-            algorithm=algorithm,
-            memory=memory,
-            explain=explain,
-        ),
+    return _spec(
+        Equi,
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        suffix=suffix,
+        coalesce=coalesce,
+        how=how,
+        where=condition,
+        nulls_equal=nulls_equal,
     )
 
 
