@@ -11,8 +11,8 @@ import pyarrow as pa
 from juncture.local.equality.external_merge import ExternalMergeJoin
 from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
-from juncture.local.equality.numbered import NumberedJoin
 from juncture.local.external_sort import ExternalSorter
+from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
@@ -88,7 +88,11 @@ def stream(
 
 
 def _on_disk(
-    numbered: NumberedJoin, algorithm: EquiAlgorithm, spill: SpillFolder, memory_bytes: int, threads: Threads
+    numbered: NumberedJoin[ResolvedEqui],
+    algorithm: EquiAlgorithm,
+    spill: SpillFolder,
+    memory_bytes: int,
+    threads: Threads,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order."""
     work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, memory_bytes // 2, threads)

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local.arrays import array_of, raw_values
-from juncture.local.equality.blockwise import held_bytes, join_blockwise
 from juncture.local.equality.hashing import KeyHashes
-from juncture.local.equality.held import key_types, stream_held
-from juncture.local.equality.numbered import NumberedJoin
+from juncture.local.equality.held import held_bytes, key_types, stream_blockwise, stream_held
 from juncture.local.external_sort import ExternalSorter
+from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.threads import Threads
+from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["ExternalMergeJoin"]
 
@@ -40,7 +40,9 @@ class ExternalMergeJoin:
         Who works.
     """
 
-    def __init__(self, numbered: NumberedJoin, spill: SpillFolder, memory_bytes: int, threads: Threads) -> None:
+    def __init__(
+        self, numbered: NumberedJoin[ResolvedEqui], spill: SpillFolder, memory_bytes: int, threads: Threads
+    ) -> None:
         self._numbered = numbered
         self._spill = spill
         self._room = max(1, memory_bytes // 4)
@@ -61,7 +63,7 @@ class ExternalMergeJoin:
             if held_bytes(right) <= self._room:
                 yield from stream_held(join, left, right, "sort_merge", self._threads)
             else:
-                yield from join_blockwise(self._numbered, left, right, self._room, self._threads)
+                yield from stream_blockwise(self._numbered, left, right, self._room, self._threads)
 
     def _windows(self) -> Iterator[tuple[Source, Source]]:
         """Yield rows of both sides that no other rows have to meet."""

@@ -13,15 +13,21 @@ import pyarrow as pa
 
 from juncture.kernels.hash import hash_integers
 from juncture.local.arrays import array_of, raw_values
-from juncture.local.equality.blockwise import held_bytes, join_blockwise
 from juncture.local.equality.hashing import KeyHashes
-from juncture.local.equality.held import key_types, looks_for_keys_only, stream_held
-from juncture.local.equality.numbered import NumberedJoin
+from juncture.local.equality.held import (
+    held_bytes,
+    key_types,
+    looks_for_keys_only,
+    stream_blockwise,
+    stream_held,
+)
 from juncture.local.equality.partitioned import partition_rows
 from juncture.local.equality.turned import can_turn, stream_turned
+from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.threads import Threads
+from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["GraceJoin"]
 
@@ -47,7 +53,9 @@ class GraceJoin:
         Who works.
     """
 
-    def __init__(self, numbered: NumberedJoin, spill: SpillFolder, memory_bytes: int, threads: Threads) -> None:
+    def __init__(
+        self, numbered: NumberedJoin[ResolvedEqui], spill: SpillFolder, memory_bytes: int, threads: Threads
+    ) -> None:
         self._numbered = numbered
         self._spill = spill
         # A third for the right rows of a piece, a third for what is on its way to the disk; the rest is the caller's.
@@ -87,7 +95,7 @@ class GraceJoin:
         for ours, theirs in zip(*pieces, strict=True):
             # All right rows in one piece are of one key, as far as hashes tell.
             if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs) is None:
-                yield from join_blockwise(self._numbered, ours, theirs, self._room, self._threads)
+                yield from stream_blockwise(self._numbered, ours, theirs, self._room, self._threads)
             else:
                 yield from self._joined(ours, theirs, level + 1)
             done += ours.num_rows

@@ -7,21 +7,24 @@ from typing import Literal
 
 import pyarrow as pa
 
+from juncture.local.blockwise import blocks_of, join_blockwise
 from juncture.local.columns import worth_coding
 from juncture.local.equality.grouped import EquiFinder, Groups, Keys, read_left_keys, read_right
 from juncture.local.equality.merged import MergeFinder, SortCodes, read_sorted
 from juncture.local.equality.partitioned import PartitionedKeys
 from juncture.local.keys import KeyCodes
+from juncture.local.numbered import NumberedJoin
 from juncture.local.pairs import Check, Finder
 from juncture.local.payload import Holder, Payload
 from juncture.local.residual import checking, columns_read
 from juncture.local.scan import Source
 from juncture.local.stream import reporter, stream
 from juncture.local.threads import Threads
+from juncture.planner.equi import HELD_ROW_BYTES
 from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["Method", "key_types", "looks_for_keys_only", "stream_held"]
+__all__ = ["Method", "held_bytes", "key_types", "looks_for_keys_only", "stream_blockwise", "stream_held"]
 
 Method = Literal["hash", "parallel_hash", "sort_merge"]
 
@@ -56,6 +59,36 @@ def stream_held(
     else:
         finder, payload = _by_right_keys(join, left, right, method, threads, progress)
     yield from stream(join, left, finder, payload, threads, reporter(progress, "left"))
+
+
+def held_bytes(source: Source) -> int:
+    """Return about how much memory a join takes that holds the rows of a source."""
+    return source.bytes_of(source.schema.names) + HELD_ROW_BYTES * source.num_rows
+
+
+def stream_blockwise(
+    numbered: NumberedJoin[ResolvedEqui], left: Source, right: Source, block_bytes: int, threads: Threads
+) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of a join, those of each block of right rows in the order of their numbers.
+
+    Parameters
+    ----------
+    numbered
+        The join.
+    left, right
+        Numbered rows of both sides, of which neither fits in memory, nor can be cut by its keys. The left rows are read
+        once for each block.
+    block_bytes
+        How much of the right rows to hold at once.
+    threads
+        Who works.
+    """
+
+    def run(join: ResolvedEqui, left: Source, block: Source) -> Iterator[pa.RecordBatch]:
+        return stream_held(join, left, block, "hash", threads)
+
+    rows_most = max(1, int(block_bytes * right.num_rows / max(held_bytes(right), 1)))
+    return join_blockwise(numbered, left, ((left, block) for block in blocks_of(right, rows_most)), run)
 
 
 def key_types(join: ResolvedEqui) -> tuple[list[pa.DataType], list[pa.DataType]]:

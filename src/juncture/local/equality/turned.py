@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.local.equality.held import stream_held
-from juncture.local.equality.numbered import NumberedJoin
+from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
+from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 
 __all__ = ["can_turn", "stream_turned"]
@@ -20,12 +21,14 @@ _TURNED: dict[How, How] = {"inner": "inner", "left": "right", "right": "left", "
 _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 
-def can_turn(numbered: NumberedJoin) -> bool:
+def can_turn(numbered: NumberedJoin[ResolvedEqui]) -> bool:
     """Tell whether a join can be turned round: a predicate says which side is which, and semi-joins need no turning."""
     return numbered.join.how in _TURNED and numbered.join.predicate is None
 
 
-def stream_turned(numbered: NumberedJoin, left: Source, right: Source, threads: Threads) -> Iterator[pa.RecordBatch]:
+def stream_turned(
+    numbered: NumberedJoin[ResolvedEqui], left: Source, right: Source, threads: Threads
+) -> Iterator[pa.RecordBatch]:
     """Yield the numbered rows of a join, those of a left row in right order, though others come between them.
 
     Parameters

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, plain
+from juncture.local.arrays import array_of, plain, raw_values
 from juncture.local.columns import encoded, nulls
 from juncture.local.scan import Source
-from juncture.spec.equi import ResolvedEqui
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
 __all__ = ["NumberedJoin", "NumberedSource"]
+
+Join = TypeVar("Join", bound=Resolved)
 
 
 class NumberedSource(Source):
@@ -55,11 +59,11 @@ class NumberedSource(Source):
 
 
 @dataclass(frozen=True)
-class NumberedJoin:
+class NumberedJoin(Generic[Join]):
     """A join of numbered rows: right numbers go on where left ones end.
 
-    Its output has the number in its last column: that of the left row or, of a right row without a match, its own. So
-    an answer that is sorted by it, stably, is in the order that a join has to have.
+    Its output has the number in a column of its own: that of the left row or, of a right row without a match, its own.
+    So an answer that is sorted by it, stably, is in the order that a join has to have.
 
     Attributes
     ----------
@@ -71,13 +75,13 @@ class NumberedJoin:
         The numbered sides.
     """
 
-    join: ResolvedEqui
+    join: Join
     output: pa.Schema
     left: NumberedSource
     right: NumberedSource
 
     @classmethod
-    def of(cls, join: ResolvedEqui, left: Source, right: Source) -> NumberedJoin:
+    def of(cls, join: Join, left: Source, right: Source) -> NumberedJoin[Join]:
         """Return the join with its rows numbered."""
         number = "number"
         while number in (*join.left_schema.names, *join.right_schema.names, *join.output_schema.names):
@@ -99,11 +103,16 @@ class NumberedJoin:
 
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the output without their number, in the types that they have to have."""
-        arrays = [encoded(array, field.type) for array, field in zip(batch.columns[:-1], self.output, strict=True)]
+        arrays = [encoded(batch.column(field.name), field.type) for field in self.output]
         return pa.RecordBatch.from_arrays(arrays, schema=self.output)
 
+    def numbers_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Return the numbers of rows of a numbered side, or of the output."""
+        numbers: npt.NDArray[np.int64] = raw_values(batch.column(self.number), np.int64)
+        return numbers
 
-def _plain_schema(join: ResolvedEqui, side: Side, number: str) -> pa.Schema:
+
+def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
     """Return the columns of a side that are needed, with their plain types, and the number."""
     schema = join.left_schema if side == "left" else join.right_schema
     needed = join.needed(side)
