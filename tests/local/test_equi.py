@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from juncture.errors import PlanError, StateError
 from juncture.local import equi
 from juncture.local import spill as spilling
-from juncture.local.equality import blockwise, grace, grouped
+from juncture.local.equality import grace, grouped, held
 from juncture.local.scan import TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.spec.equi import Equi
@@ -69,13 +69,13 @@ def test_the_answer_on_disk_is_the_one_in_memory(algorithm, how, where):
 @pytest.mark.parametrize("algorithm", ON_DISK)
 def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
     blocks = []
-    stream_held = blockwise.stream_held
+    stream_held = held.stream_held
 
     def counted(join, left, right, *rest):
         blocks.append(right.num_rows)
         return stream_held(join, left, right, *rest)
 
-    monkeypatch.setattr(blockwise, "stream_held", counted)
+    monkeypatch.setattr(held, "stream_held", counted)
     chance = np.random.default_rng(5)
     # Half of all rows have one key, whose right rows take a multiple of the budget.
     sides = [
