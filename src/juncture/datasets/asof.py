@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from juncture.datasets.folders import check_counts, write_folder
+from juncture.datasets.folders import TablePair, check_counts, write_folder
 from juncture.errors import SpecError
 
 Keys = Literal["zipf", "uniform", "single", "none"]
@@ -36,41 +36,23 @@ _BURSTS = 1_000
 _BURST_WIDTHS_MS = (10e3, 1_000e3)
 
 
-@dataclass(frozen=True, slots=True)
-class AsofTables:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AsofTables(TablePair):
     """Where a generated pair of tables lies, and how it was made.
 
     Attributes
     ----------
-    folder
-        Holds ``left/`` and ``right/``, each with ``part-00000.parquet`` and so on.
-    left_rows, right_rows
-        Rows of each table.
-    entities, zipf, keys, seed
+    entities, zipf, keys
         As given to `write_asof`.
     rows_per_file, row_group_rows
         How the rows are cut into files and row groups.
     """
 
-    folder: Path
-    left_rows: int
-    right_rows: int
     entities: int
     zipf: float
     keys: Keys
-    seed: int
     rows_per_file: int
     row_group_rows: int
-
-    @property
-    def left(self) -> Path:
-        """The folder of the left table."""
-        return self.folder / "left"
-
-    @property
-    def right(self) -> Path:
-        """The folder of the right table."""
-        return self.folder / "right"
 
     @property
     def by(self) -> str | None:

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from juncture.datasets.folders import SIDES, check_counts, write_folder
-from juncture.errors import SpecError
+from juncture.datasets.folders import TablePair, check_counts
+from juncture.datasets.numbered import Ints, Layout, Random, check_share, write_numbered
 
 __all__ = ["KEY_DIGITS", "EquiTables", "write_keyed"]
 
@@ -22,43 +20,22 @@ KEY_DIGITS = 9
 
 _FORMAT = 1
 _HOT_KEY = 0
-_ROWS_PER_FILE = 10_000_000
-_ROW_GROUP_ROWS = 1_000_000
 _SCHEMA = pa.schema({"key": pa.string(), "id": pa.int64(), "val": pa.float64()})
-
-Ints = npt.NDArray[np.int64]
+_LAYOUT = Layout(schemas=(_SCHEMA, _SCHEMA), rows_per_file=10_000_000, row_group_rows=1_000_000)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EquiTables:
+class EquiTables(TablePair):
     """Where a generated pair of tables lies, and how it was made.
 
     Attributes
     ----------
-    folder
-        Holds ``left/`` and ``right/``, each with ``part-00000.parquet`` and so on.
-    left_rows, right_rows, keys, seed
+    keys, hot_share
         As given to `write_keyed`.
-    hot_share
-        The same.
     """
 
-    folder: Path
-    left_rows: int
-    right_rows: int
     keys: int
-    seed: int
     hot_share: float = 0.0
-
-    @property
-    def left(self) -> Path:
-        """The folder of the left table."""
-        return self.folder / SIDES[0]
-
-    @property
-    def right(self) -> Path:
-        """The folder of the right table."""
-        return self.folder / SIDES[1]
 
     def manifest(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the files, as plain data."""
@@ -112,45 +89,29 @@ def write_keyed(
     Examples
     --------
     >>> import tempfile
+    >>> import pyarrow.parquet as pq
     >>> from juncture.datasets import write_keyed
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     tables = write_keyed(f"{parent}/tiny", left_rows=10, right_rows=1_000, keys=20)
     ...     pq.read_table(tables.left).num_rows
     10
     """
-    check_counts({"left_rows": left_rows, "right_rows": right_rows, "seed": seed}, least=0)
     check_counts({"keys": keys}, least=max(1, min(left_rows, right_rows)))
-    if not 0 <= hot_share <= 1:
-        raise SpecError(f"hot_share={hot_share!r} is not a share. Expected a number from 0 to 1.")
+    check_share("hot_share", hot_share)
     tables = EquiTables(
         folder=Path(folder), left_rows=left_rows, right_rows=right_rows, keys=keys, seed=seed, hot_share=hot_share
     )
-    write_folder(
-        tables.folder,
-        tables.manifest(),
-        maker="write_keyed",
-        rows=(left_rows, right_rows),
-        rows_per_file=_ROWS_PER_FILE,
-        threads=threads,
-        write_file=partial(_write_file, tables),
-    )
+    write_numbered(tables, tables.manifest(), _LAYOUT, partial(_columns, tables), maker="write_keyed", threads=threads)
     return tables
 
 
-def _write_file(tables: EquiTables, path: Path, side: int, index: int, rows: int) -> None:
-    """Write one file, one row group at a time; its random stream depends on the seed and its place only."""
-    random = np.random.Generator(np.random.SFC64(np.random.SeedSequence((tables.seed, side, index))))
+def _columns(tables: EquiTables, side: int, random: Random, numbers: Ints) -> list[Any]:
     is_small = (tables.left_rows <= tables.right_rows) == (side == 0)
-    with pq.ParquetWriter(path, _SCHEMA, compression="snappy", use_dictionary=False) as writer:
-        for start in range(0, rows, _ROW_GROUP_ROWS):
-            first = index * _ROWS_PER_FILE + start
-            numbers = np.arange(first, first + min(_ROW_GROUP_ROWS, rows - start), dtype=np.int64)
-            keys = _scattered(numbers, tables.keys) if is_small else _random_keys(random, len(numbers), tables)
-            arrays = [_texts(keys), pa.array(numbers), pa.array(random.random(len(numbers)))]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA), row_group_size=_ROW_GROUP_ROWS)
+    keys = _scattered(numbers, tables.keys) if is_small else _random_keys(random, len(numbers), tables)
+    return [_texts(keys), numbers, random.random(len(numbers))]
 
 
-def _random_keys(random: np.random.Generator, count: int, tables: EquiTables) -> Ints:
+def _random_keys(random: Random, count: int, tables: EquiTables) -> Ints:
     """Return keys at random, some of them the one that is hot: the first of the smaller table."""
     keys = random.integers(0, tables.keys, count)
     return np.where(random.random(count) < tables.hot_share, _HOT_KEY, keys) if tables.hot_share else keys

@@ -8,20 +8,48 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from juncture.errors import DataError, SpecError
 
-__all__ = ["SIDES", "WriteFile", "check_counts", "write_folder"]
+__all__ = ["TablePair", "WriteFile", "check_counts", "write_folder"]
 
-SIDES = ("left", "right")
-"""The folders of the two tables of a pair."""
+_SIDES = ("left", "right")
 
 _MANIFEST = "manifest.json"
 
 WriteFile = Callable[[Path, int, int, int], None]
 """Writes one file, given its path, the number of its side, its own number and how many rows it has."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TablePair:
+    """Where a generated pair of tables lies, and how it was made.
+
+    Attributes
+    ----------
+    folder
+        Holds ``left/`` and ``right/``, each with ``part-00000.parquet`` and so on.
+    left_rows, right_rows, seed
+        As given to the function that wrote them.
+    """
+
+    folder: Path
+    left_rows: int
+    right_rows: int
+    seed: int
+
+    @property
+    def left(self) -> Path:
+        """The folder of the left table."""
+        return self.folder / _SIDES[0]
+
+    @property
+    def right(self) -> Path:
+        """The folder of the right table."""
+        return self.folder / _SIDES[1]
 
 
 def write_folder(
@@ -114,7 +142,7 @@ def _write_files(folder: Path, rows: tuple[int, int], rows_per_file: int, thread
     """Write every file of both tables, several at once; the first failure stops the rest."""
     with ThreadPoolExecutor(threads) as pool:
         written = []
-        for side, (name, side_rows) in enumerate(zip(SIDES, rows, strict=True)):
+        for side, (name, side_rows) in enumerate(zip(_SIDES, rows, strict=True)):
             (folder / name).mkdir()
             # An empty table still has one file, which says what its columns are.
             for index in range(max(1, -(-side_rows // rows_per_file))):

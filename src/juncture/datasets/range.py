@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from juncture.datasets.folders import SIDES, check_counts, write_folder
+from juncture.datasets.folders import TablePair, check_counts
+from juncture.datasets.numbered import Ints, Layout, Random, check_share, write_numbered
 from juncture.errors import SpecError
 
 __all__ = ["VALUE_BITS", "RangeTables", "write_events", "write_intervals", "write_points"]
@@ -31,7 +31,7 @@ _LATENESS_US = 5_000_000
 _EVENT_TYPES = ("LoginEvent", "PurchaseEvent", "DetailsUpdateEvent")
 _TIME = pa.timestamp("us", tz="UTC")
 
-_SCHEMAS = {
+_SCHEMAS: dict[str, tuple[pa.Schema, pa.Schema]] = {
     "events": (
         pa.schema({"eid": pa.int64(), "eventTime": _TIME, "eventType": pa.string()}),
         pa.schema({"mid": pa.int64(), "measurementTime": _TIME, "value": pa.float64()}),
@@ -40,43 +40,23 @@ _SCHEMAS = {
     "intervals": (pa.schema({"start": pa.int64(), "stop": pa.int64(), "id": pa.int64(), "val": pa.float64()}),) * 2,
 }
 
-Ints = npt.NDArray[np.int64]
-Columns = list[Any]
-Random = np.random.Generator
+Shape = Literal["events", "points", "intervals"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RangeTables:
+class RangeTables(TablePair):
     """Where a generated pair of tables lies, and how it was made.
 
     Attributes
     ----------
-    folder
-        Holds ``left/`` and ``right/``, each with ``part-00000.parquet`` and so on.
     shape
         ``"events"``, ``"points"`` or ``"intervals"``: which function made them.
-    left_rows, right_rows, seed
-        As given to that function.
     settings
         What else was given to it.
     """
 
-    folder: Path
-    shape: Literal["events", "points", "intervals"]
-    left_rows: int
-    right_rows: int
-    seed: int
+    shape: Shape
     settings: Mapping[str, int | float]
-
-    @property
-    def left(self) -> Path:
-        """The folder of the left table."""
-        return self.folder / SIDES[0]
-
-    @property
-    def right(self) -> Path:
-        """The folder of the right table."""
-        return self.folder / SIDES[1]
 
     def manifest(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the files, as plain data."""
@@ -130,6 +110,7 @@ def write_events(
     Examples
     --------
     >>> import tempfile
+    >>> import pyarrow.parquet as pq
     >>> from juncture.datasets import write_events
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     tables = write_events(f"{parent}/tiny", left_rows=1_000, right_rows=1_000)
@@ -189,6 +170,7 @@ def write_points(
     Examples
     --------
     >>> import tempfile
+    >>> import pyarrow.parquet as pq
     >>> from juncture.datasets import write_points
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     tables = write_points(f"{parent}/tiny", left_rows=10, right_rows=1_000, span=100_000)
@@ -198,7 +180,7 @@ def write_points(
     check_counts({"stretch": stretch}, least=0)
     if span <= 3 * stretch or span < 1:
         raise SpecError(f"span must be at least 1 and more than three times the stretch, but is {span}")
-    _check_share("hot_share", hot_share)
+    check_share("hot_share", hot_share)
     if hot_share and stretch < 2:
         raise SpecError(f"hot_share={hot_share} needs a stretch of at least 2, but stretch is {stretch}")
     tables = RangeTables(
@@ -255,6 +237,7 @@ def write_intervals(
     Examples
     --------
     >>> import tempfile
+    >>> import pyarrow.parquet as pq
     >>> from juncture.datasets import write_intervals
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     tables = write_intervals(f"{parent}/tiny", left_rows=10, right_rows=1_000, span=100_000, length=50)
@@ -262,7 +245,7 @@ def write_intervals(
     ['start', 'stop', 'id', 'val']
     """
     check_counts({"span": span, "length": length}, least=1)
-    _check_share("long_share", long_share)
+    check_share("long_share", long_share)
     tables = RangeTables(
         folder=Path(folder),
         shape="intervals",
@@ -274,54 +257,24 @@ def write_intervals(
     return _write(tables, "write_intervals", _intervals, threads)
 
 
-def _check_share(name: str, share: float) -> None:
-    if not 0.0 <= share <= 1.0:
-        raise SpecError(f"{name} must be from 0 to 1, but is {share}")
-
-
 def _write(
     tables: RangeTables,
     maker: str,
-    columns: Callable[[RangeTables, int, Random, Ints], Columns],
+    columns: Callable[[RangeTables, int, Random, Ints], list[Any]],
     threads: int | None,
 ) -> RangeTables:
     """Write both tables, whose columns a function makes from the numbers of rows."""
-    check_counts({name: getattr(tables, name) for name in ("left_rows", "right_rows", "seed")}, least=0)
-    write_folder(
-        tables.folder,
-        tables.manifest(),
-        maker=maker,
-        rows=(tables.left_rows, tables.right_rows),
+    layout = Layout(
+        schemas=_SCHEMAS[tables.shape],
         rows_per_file=_ROWS_PER_FILE,
-        threads=threads,
-        write_file=partial(_write_file, tables, columns),
+        row_group_rows=_ROW_GROUP_ROWS,
+        coded=("eventType",),
     )
+    write_numbered(tables, tables.manifest(), layout, partial(columns, tables), maker=maker, threads=threads)
     return tables
 
 
-def _write_file(
-    tables: RangeTables,
-    columns: Callable[[RangeTables, int, Random, Ints], Columns],
-    path: Path,
-    side: int,
-    index: int,
-    rows: int,
-) -> None:
-    """Write one file, one row group at a time; its random stream depends on the seed and its place only."""
-    random = np.random.Generator(np.random.SFC64(np.random.SeedSequence((tables.seed, side, index))))
-    schema = _SCHEMAS[tables.shape][side]
-    with pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=["eventType"]) as writer:
-        for start in range(0, rows, _ROW_GROUP_ROWS):
-            first = index * _ROWS_PER_FILE + start
-            numbers = np.arange(first, first + min(_ROW_GROUP_ROWS, rows - start), dtype=np.int64)
-            arrays = [
-                pa.array(values, field.type)
-                for values, field in zip(columns(tables, side, random, numbers), schema, strict=True)
-            ]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), row_group_size=_ROW_GROUP_ROWS)
-
-
-def _events(_: RangeTables, side: int, random: Random, numbers: Ints) -> Columns:
+def _events(_: RangeTables, side: int, random: Random, numbers: Ints) -> list[Any]:
     times = _LATEST_US - _STEP_US * numbers
     if side == 0:
         kinds = pa.DictionaryArray.from_arrays(random.integers(0, 3, len(numbers), dtype=np.int8), list(_EVENT_TYPES))
@@ -329,7 +282,7 @@ def _events(_: RangeTables, side: int, random: Random, numbers: Ints) -> Columns
     return [numbers, times + random.integers(0, _LATENESS_US, len(numbers)), _values(random, len(numbers))]
 
 
-def _points(tables: RangeTables, side: int, random: Random, numbers: Ints) -> Columns:
+def _points(tables: RangeTables, side: int, random: Random, numbers: Ints) -> list[Any]:
     span, stretch = int(tables.settings["span"]), int(tables.settings["stretch"])
     share, rows = tables.settings["hot_share"], len(numbers)
     if not share:
@@ -347,7 +300,7 @@ def _points(tables: RangeTables, side: int, random: Random, numbers: Ints) -> Co
     return [np.where(random.random(rows) < share, hot, elsewhere), numbers, _values(random, rows)]
 
 
-def _intervals(tables: RangeTables, _: int, random: Random, numbers: Ints) -> Columns:
+def _intervals(tables: RangeTables, _: int, random: Random, numbers: Ints) -> list[Any]:
     span, length = int(tables.settings["span"]), int(tables.settings["length"])
     share, rows = tables.settings["long_share"], len(numbers)
     starts = random.integers(0, span, rows)
