@@ -4,77 +4,10 @@ Results go to ``benchmarks/results/range-<scale>.json``; ``--render`` makes the 
 ``docs/benchmarks`` from those of the full scale, and measures nothing.
 """
 
-from __future__ import annotations
-
-import argparse
-import sys
 from pathlib import Path
-from typing import Any
 
-from juncture.bench.harness import Limits, data_folder, save_results
-from juncture.bench.range.page import write_range_page
-from juncture.bench.range.scenarios import bench_range, scenario_names
-from juncture.bench.report import markdown_table
-from juncture.errors import JunctureError
-
-ROOT = Path(__file__).resolve().parent
-RESULTS = ROOT / "results"
-PAGE = ROOT.parent / "docs" / "benchmarks" / "range.md"
-
-
-def names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def arguments() -> argparse.Namespace:
-    scenarios = f"all, or some: {', '.join(scenario_names())}; a beginning such as spark-skew stands for several"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--scale", choices=["full", "tiny"], default="full", help="tiny: few rows, to see that it works"
-    )
-    parser.add_argument("--engines", type=names, default=["local", "spark"], help="local,spark")
-    parser.add_argument("--repeat", type=int, default=3, help="times round; medians are reported")
-    parser.add_argument("--data", type=Path, default=data_folder(), help="where generated tables are kept")
-    parser.add_argument("--only", type=names, default=[], help="contestants, such as duckdb,juncture; saves nothing")
-    parser.add_argument("--scenarios", type=names, default=[], help=scenarios)
-    parser.add_argument("--timeout-s", type=float, default=600.0, help="seconds for one run, warm-up included")
-    parser.add_argument("--note", default="", help="what a reader should know of the circumstances")
-    parser.add_argument("--render", action="store_true", help="make the page from the results there are, and stop")
-    return parser.parse_args()
-
-
-def measure(chosen: argparse.Namespace) -> None:
-    def finished(scenario: dict[str, Any]) -> None:
-        print(f"\n{scenario['title']}\n\n{markdown_table(scenario)}\n", flush=True)
-        # Contestants are compared within one run only, so a part of them is no result.
-        if not chosen.only:
-            save_results(RESULTS / f"range-{chosen.scale}.json", [scenario])
-
-    bench_range(
-        scale=chosen.scale,
-        engines=chosen.engines,
-        repeat=chosen.repeat,
-        only=chosen.only,
-        scenarios=chosen.scenarios,
-        data=chosen.data,
-        limits=Limits.of_this_machine(chosen.timeout_s),
-        announce=lambda line: print(line, file=sys.stderr, flush=True),
-        finished=finished,
-        note=chosen.note,
-    )
-
-
-def main() -> None:
-    chosen = arguments()
-    try:
-        if not chosen.render:
-            measure(chosen)
-        if chosen.render or (chosen.scale == "full" and not chosen.only):
-            for path in write_range_page(PAGE, RESULTS):
-                print(f"Wrote {path}")
-    except JunctureError as error:
-        sys.exit(f"error: {error}")
-
+from juncture.bench.command import main
+from juncture.bench.range.benchmark import RANGE
 
 if __name__ == "__main__":
-    main()
+    main(RANGE, __doc__, Path(__file__).resolve().parent)

@@ -7,8 +7,9 @@ import pytest
 from juncture.bench.asof import scenarios
 from juncture.bench.asof import spark as bench_spark
 from juncture.bench.asof.answer import Answer, expected_answer, found_answer
+from juncture.bench.asof.benchmark import ASOF
 from juncture.bench.asof.local import ENGINES, LocalTrial, Task, contestant
-from juncture.bench.asof.scenarios import bench_asof
+from juncture.bench.benchmark import run_benchmark
 from juncture.bench.harness import Limits, run_once
 from juncture.bench.trial import measure
 from juncture.datasets import AsofTables, write_asof
@@ -56,7 +57,8 @@ def test_a_scenario_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(scenarios, "SCALES", {"small": (1_000, 5_000)})
     said = []
     measured = []
-    results = bench_asof(
+    results = run_benchmark(
+        ASOF,
         scale="small",
         engines=["local"],
         repeat=1,
@@ -87,11 +89,11 @@ def test_a_scenario_from_end_to_end(tmp_path, monkeypatch):
 )
 def test_wrong_arguments(tmp_path, arguments, message):
     with pytest.raises(SpecError, match=message):
-        bench_asof(**arguments, data=tmp_path)
+        run_benchmark(ASOF, **arguments, data=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_contestants_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(scenarios, "SCALES", {"small": (100, 500)})
     with pytest.raises(SpecError, match="no contestant of local-small is called 'polar'"):
-        bench_asof(scale="small", engines=["local"], scenarios=["local-small"], only=["polar"], data=tmp_path)
+        run_benchmark(ASOF, scale="small", engines=["local"], scenarios=["local-small"], only=["polar"], data=tmp_path)

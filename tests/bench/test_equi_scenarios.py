@@ -5,11 +5,12 @@ from importlib.util import find_spec
 import pyarrow.parquet as pq
 import pytest
 
+from juncture.bench.benchmark import run_benchmark
 from juncture.bench.equi import scenarios
 from juncture.bench.equi import spark as spark_bench
+from juncture.bench.equi.benchmark import EQUI
 from juncture.bench.equi.local import JOINING, LIMITED, LocalTrial, contestant
 from juncture.bench.equi.page import write_equi_page
-from juncture.bench.equi.scenarios import bench_equi, scenario_names
 from juncture.bench.equi.task import IDS, Task, expected_answer
 from juncture.bench.harness import save_results
 from juncture.bench.pairs import Answer
@@ -54,7 +55,7 @@ def test_every_query_on_spark_gives_the_expected_answer(spark, tmp_path, name):
 
 def test_a_run_from_tables_to_page(tmp_path, monkeypatch):
     monkeypatch.setitem(scenarios._ROWS, "tiny", (1_000, 100_000))
-    measured = bench_equi(scale="tiny", repeat=1, only=["juncture-limited"], data=tmp_path)
+    measured = run_benchmark(EQUI, scale="tiny", repeat=1, only=["juncture-limited"], data=tmp_path)
     assert [each["name"] for each in measured] == ["local-limited"]
     [entry] = measured[0]["entries"]
     assert entry["status"] == "ok", entry["reason"]
@@ -73,9 +74,15 @@ def test_a_run_from_tables_to_page(tmp_path, monkeypatch):
 )
 def test_wrong_arguments(tmp_path, wrong, said):
     with pytest.raises(SpecError) as error:
-        bench_equi(data=tmp_path, **wrong)
+        run_benchmark(EQUI, data=tmp_path, **wrong)
     assert said in str(error.value)
 
 
 def test_names():
-    assert scenario_names() == ["local-small-large", "local-large-small", "local-limited", "spark-even", "spark-hot"]
+    assert EQUI.scenarios("full") == [
+        "local-small-large",
+        "local-large-small",
+        "local-limited",
+        "spark-even",
+        "spark-hot",
+    ]

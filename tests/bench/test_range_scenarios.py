@@ -4,13 +4,14 @@ from importlib.util import find_spec
 
 import pytest
 
+from juncture.bench.benchmark import run_benchmark, scenarios_of
 from juncture.bench.harness import Limits, run_once, save_results
 from juncture.bench.pairs import Answer
 from juncture.bench.range import spark as bench_spark
 from juncture.bench.range.answer import expected_answer
+from juncture.bench.range.benchmark import RANGE
 from juncture.bench.range.local import AGGREGATING, JOINING, LocalTrial, contestant
 from juncture.bench.range.page import write_range_page
-from juncture.bench.range.scenarios import bench_range, scenario_names
 from juncture.bench.range.task import Task
 from juncture.bench.session import observed_answer
 from juncture.bench.trial import measure
@@ -70,7 +71,8 @@ def test_a_run_on_spark(tmp_path):
 
 def test_a_scenario_from_end_to_end(tmp_path):
     said, measured = [], []
-    results = bench_range(
+    results = run_benchmark(
+        RANGE,
         scale="tiny",
         repeat=1,
         scenarios=["local-overlap"],
@@ -89,18 +91,18 @@ def test_a_scenario_from_end_to_end(tmp_path):
 
 
 def test_all_scenarios_have_names():
-    names = scenario_names()
+    names = RANGE.scenarios("full")
     assert names[:3] == ["local-band", "local-overlap", "local-agg"]
     assert [name for name in names if name.startswith("spark-seed-")][-1] == "spark-seed-10000000"
     assert sum("-skew-" in name for name in names) == 8
-    assert scenario_names("tiny", ["local"]) == [name for name in names if name.startswith("local")]
+    assert scenarios_of(RANGE, "tiny", ["local"]) == [name for name in names if name.startswith("local")]
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
 @pytest.mark.parametrize("shape", ["points", "intervals"])
 def test_skewed_tables_have_about_as_many_matches(tmp_path, monkeypatch, engine, shape):
-    monkeypatch.setattr("juncture.bench.range.scenarios.run_scenario", lambda scenario, **_: scenario.facts)
-    even, skewed = bench_range(scale="tiny", data=tmp_path, scenarios=[f"{engine}-skew-{shape}"])
+    monkeypatch.setattr("juncture.bench.benchmark.run_scenario", lambda scenario, **_: scenario.facts)
+    even, skewed = run_benchmark(RANGE, scale="tiny", data=tmp_path, scenarios=[f"{engine}-skew-{shape}"])
     assert skewed["expected_rows"] == pytest.approx(even["expected_rows"], rel=0.15)
 
 
@@ -116,13 +118,13 @@ def test_skewed_tables_have_about_as_many_matches(tmp_path, monkeypatch, engine,
 )
 def test_wrong_arguments(tmp_path, arguments, message):
     with pytest.raises(SpecError, match=message):
-        bench_range(**arguments, data=tmp_path)
+        run_benchmark(RANGE, **arguments, data=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_contestants_are_refused(tmp_path):
     with pytest.raises(SpecError, match="no contestant of local-overlap is called 'duckdbb'"):
-        bench_range(scale="tiny", scenarios=["local-overlap"], only=["duckdbb"], data=tmp_path)
+        run_benchmark(RANGE, scale="tiny", scenarios=["local-overlap"], only=["duckdbb"], data=tmp_path)
 
 
 def entry(contestant, seconds):

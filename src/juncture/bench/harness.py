@@ -205,19 +205,15 @@ def run_scenario(
     dict
         The scenario's name, title and facts, the date, the machine, the versions and an entry for each contestant.
     """
-    packages = sorted({"juncture", "numpy", "numba", "pyarrow", *(each.package for each in scenario.contestants)})
-    result: dict[str, Any] = {
-        "name": scenario.name,
-        "title": scenario.title,
-        "facts": scenario.facts,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "load_average": load_average(),
-        "note": note,
-        "repeat": repeat,
-        "limits": asdict(limits),
-        "versions": describe_versions(packages),
-    }
+    result = circumstances(
+        scenario.name,
+        scenario.title,
+        scenario.facts,
+        packages=[each.package for each in scenario.contestants],
+        repeat=repeat,
+        limits=limits,
+        note=note,
+    )
     runs: dict[str, list[Run]] = {each.name: [] for each in scenario.contestants}
     for turn in range(repeat):
         for contestant in scenario.contestants:
@@ -227,6 +223,24 @@ def run_scenario(
             so_far.append(_checked(scenario, contestant, run_once(contestant, limits)))
             announce(f"{scenario.name} {turn + 1}/{repeat}  {contestant.title}: {_one_line(so_far[-1])}")
     return {**result, "entries": [_entry(each, runs[each.name]) for each in scenario.contestants]}
+
+
+def circumstances(
+    name: str, title: str, facts: dict[str, Any], *, packages: Iterable[str], repeat: int, limits: Limits, note: str
+) -> dict[str, Any]:
+    """Return what a result says besides the figures: what was measured, when, on what and with which versions."""
+    return {
+        "name": name,
+        "title": title,
+        "facts": facts,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(),
+        "load_average": load_average(),
+        "note": note,
+        "repeat": repeat,
+        "limits": asdict(limits),
+        "versions": describe_versions(sorted({"juncture", "numpy", "numba", "pyarrow", *packages})),
+    }
 
 
 def _checked(scenario: Scenario, contestant: Contestant, run: Run) -> Run:

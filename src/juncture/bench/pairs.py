@@ -6,14 +6,17 @@ these products no order of rows changes, but a single wrong, missing or repeated
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Answer", "found_pairs", "ints", "weights", "weights_sql"]
+__all__ = ["Answer", "check_against", "found_pairs", "ints", "kept_answer", "weights", "weights_sql"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -43,6 +46,25 @@ class Answer:
         if not wrong:
             return None
         return "; ".join(f"{name}: expected {getattr(self, name)}, found {getattr(found, name)}" for name in wrong)
+
+
+def kept_answer(path: Path, find: Callable[[], Answer]) -> Answer:
+    """Read an answer where an earlier call has left it, or find it and write it there."""
+    if path.exists():
+        kept = json.loads(path.read_text())
+        return Answer(rows=kept["rows"], sums=tuple(kept["sums"]))
+    answer = find()
+    path.write_text(json.dumps(asdict(answer)) + "\n")
+    return answer
+
+
+def check_against(expected: Answer) -> Callable[[object, dict[str, Any]], str | None]:
+    """Return what says how a contestant's answer differs from the expected one, or None."""
+
+    def check(_: object, answer: dict[str, Any]) -> str | None:
+        return expected.difference(Answer(rows=answer["rows"], sums=tuple(answer["sums"])))
+
+    return check
 
 
 def found_pairs(ids: tuple[str, str], result: pa.Table | Iterable[pa.RecordBatch]) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 
 from juncture.planner.charts import charting
 
-_OURS, _PEER = "#d1495b", "#8d99ae"
+OURS, PEER = "#d1495b", "#8d99ae"
 
 
 def write_page(path: Path, title: str, preface: str, scenarios: Sequence[dict[str, Any]]) -> list[Path]:
@@ -36,7 +36,7 @@ def write_page(path: Path, title: str, preface: str, scenarios: Sequence[dict[st
     plot = path.with_suffix(".svg")
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_plot(plot, scenarios)
-    sections = (f"## {each['title']}\n\n{markdown_table(each)}\n\n{_circumstances(each)}" for each in scenarios)
+    sections = (f"## {each['title']}\n\n{markdown_table(each)}\n\n{circumstances_line(each)}" for each in scenarios)
     head = f"# {title}\n\n{preface.strip()}\n\n![Time and memory of every contestant]({plot.name})"
     path.write_text("\n\n".join([head, *sections]) + "\n")
     return [path, plot]
@@ -90,7 +90,7 @@ def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")[:200]
 
 
-def _circumstances(scenario: dict[str, Any]) -> str:
+def circumstances_line(scenario: dict[str, Any]) -> str:
     """Say on what, when and with which versions a scenario was measured."""
     machine = scenario["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in scenario["versions"].items())
@@ -112,7 +112,7 @@ def _write_plot(path: Path, scenarios: Iterable[dict[str, Any]]) -> None:
         order = [row["title"] for row in sorted(rows, key=lambda row: row["seconds"])]
         axis = alt.Axis(labelLimit=220, title=None) if labels else None
         base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("title:N", sort=order, axis=axis))
-        colour = alt.Color("ours:N", scale=alt.Scale(domain=[True, False], range=[_OURS, _PEER]), legend=None)
+        colour = alt.Color("ours:N", scale=alt.Scale(domain=[True, False], range=[OURS, PEER]), legend=None)
         drawn = base.mark_bar(height={"band": 0.75}).encode(x=alt.X(f"{value}:Q", title=title), color=colour)
         text = base.mark_text(align="left", dx=3).encode(
             x=f"{value}:Q", text=alt.Text(f"{value}:Q", format=".3~g"), color=alt.value("#444")

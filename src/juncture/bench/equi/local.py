@@ -6,12 +6,13 @@ form: the left columns, then the right ones with ``_right``. Under a limit it re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
+from juncture.bench.engines import Engines, engine_contestant
 from juncture.bench.equi.task import IDS, Task
 from juncture.bench.harness import Contestant
 from juncture.bench.pairs import Answer, found_pairs
@@ -64,8 +65,6 @@ def duckdb_limited(task: Task) -> Iterator[pa.RecordBatch]:
         yield from connection.sql(_QUERY.format(left=task.left, right=task.right)).to_arrow_reader(1_000_000)
 
 
-Engines = dict[str, tuple[str, str, Callable[[Task], Any]]]
-
 JOINING: Engines = {
     "juncture": ("Juncture", "juncture", juncture),
     "duckdb": ("DuckDB", "duckdb", duckdb),
@@ -82,15 +81,7 @@ LIMITED: Engines = {
 
 def contestant(name: str, task: Task, tiny: Task) -> Contestant:
     """Describe an engine that does a join, having warmed up on a tiny one."""
-    title, package, _ = {**JOINING, **LIMITED}[name]
-    return Contestant(
-        name=name,
-        title=title,
-        package=package,
-        ours=name.startswith("juncture"),
-        trial=f"{__name__}:LocalTrial",
-        arguments={"engine": name, "task": asdict(task), "tiny": asdict(tiny)},
-    )
+    return engine_contestant({**JOINING, **LIMITED}, name, f"{__name__}:LocalTrial", task, tiny)
 
 
 class LocalTrial:

@@ -1,21 +1,17 @@
-"""The scenarios of the benchmark of equality joins, and the function that runs them."""
+"""The scenarios of the benchmark of equality joins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
 
 from juncture.bench.equi import local, spark
 from juncture.bench.equi.task import Task, expected_answer
-from juncture.bench.harness import Contestant, Limits, Scenario, data_folder, is_named, only_named, run_scenario
-from juncture.bench.pairs import Answer
+from juncture.bench.harness import Scenario
+from juncture.bench.pairs import check_against
 from juncture.datasets import write_keyed
-from juncture.errors import SpecError, did_you_mean
 
-__all__ = ["Scale", "bench_equi", "scenario_names"]
-
-Scale = Literal["full", "tiny"]
+__all__ = ["make_scenario", "scenario_names"]
 
 _ROWS: dict[str, tuple[int, int]] = {"full": (1_000_000, 100_000_000), "tiny": (10_000, 1_000_000)}
 """Rows of the smaller and of the larger table."""
@@ -41,82 +37,14 @@ _SCENARIOS = {
 }
 
 
-def scenario_names() -> list[str]:
-    """Return the names of all scenarios, in the order in which they run."""
+def scenario_names(_: str = "full") -> list[str]:
+    """Return the names of all scenarios, which each scale has, in the order in which they run."""
     return list(_SCENARIOS)
 
 
-def bench_equi(
-    *,
-    scale: Scale = "full",
-    repeat: int = 3,
-    only: Collection[str] = (),
-    scenarios: Collection[str] = (),
-    data: Path | None = None,
-    limits: Limits | None = None,
-    announce: Callable[[str], None] = lambda _: None,
-    finished: Callable[[dict[str, Any]], None] = lambda _: None,
-    note: str = "",
-) -> list[dict[str, Any]]:
-    """Run the benchmark of equality joins, ours and the peers, scenario by scenario.
-
-    Parameters
-    ----------
-    scale
-        ``"full"``, or ``"tiny"`` for the same with few rows, to see that all works.
-    repeat
-        How many times round.
-    only
-        Names of contestants, if not all of them are to run.
-    scenarios
-        Names of scenarios, or what they begin with up to a dash, if not all of them are to run.
-    data
-        Where the generated tables are kept and found again; by default in the user's cache folder.
-    limits
-        When a run is stopped; by default after ten minutes or at 90 percent of the memory that is free.
-    announce
-        Called with a line of text whenever something has been done.
-    finished
-        Called with what was measured in a scenario as soon as it is there.
-    note
-        What a reader of the results should know of the circumstances.
-
-    Returns
-    -------
-    list of dict
-        What was measured in each scenario, as `juncture.bench.harness.run_scenario` returns it.
-
-    Raises
-    ------
-    SpecError
-        If an argument is wrong or nothing is left to run.
-    DataError
-        If the data folder holds something else.
-    """
-    if scale not in get_args(Scale):
-        raise SpecError(f"scale={scale!r} is not a scale. {did_you_mean(scale, get_args(Scale))}")
-    if repeat < 1:
-        raise SpecError(f"repeat must be at least 1, but is {repeat}")
-    for name in scenarios:
-        if not any(is_named(each, [name]) for each in _SCENARIOS):
-            raise SpecError(f"There is no scenario {name!r}. {did_you_mean(name, _SCENARIOS)}")
-    folder = (data or data_folder()) / f"equi-{scale}"
-    limits = limits or Limits.of_this_machine()
-    results = []
-    for name in _SCENARIOS:
-        if scenarios and not is_named(name, scenarios):
-            continue
-        scenario = only_named(_scenario(name, scale, folder, announce), only)
-        if scenario.contestants:
-            results.append(run_scenario(scenario, repeat=repeat, limits=limits, announce=announce, note=note))
-            finished(results[-1])
-    if not results:
-        raise SpecError(f"no contestant is called {' or '.join(map(repr, sorted(only)))}.")
-    return results
-
-
-def _scenario(name: str, scale: Scale, folder: Path, announce: Callable[[str], None]) -> Scenario:
-    """Make a scenario: its tables and its right answer first, so that nothing is ever timed against a guess."""
+def make_scenario(name: str, scale: str, data: Path, announce: Callable[[str], None]) -> Scenario:
+    """Make a scenario, its tables and its right answer first."""
+    folder = data / f"equi-{scale}"
     on_spark = name.startswith("spark-")
     small, large = (_SPARK_ROWS if on_spark else _ROWS)[scale]
     rows = (large, small) if name == "local-large-small" else (small, large)
@@ -139,7 +67,7 @@ def _scenario(name: str, scale: Scale, folder: Path, announce: Callable[[str], N
         title=f"{'On Spark' if on_spark else 'In-process'}: {title}",
         facts=facts if limit is None else facts | {"memory_bytes": limit},
         contestants=tuple(contestants),
-        check=_check_against(expected),
+        check=check_against(expected),
     )
 
 
@@ -149,10 +77,3 @@ def _task(folder: Path, left: int, right: int, hot_share: float, limit: int | No
     keys = 2 * min(left, right)
     tables = write_keyed(folder / name, left_rows=left, right_rows=right, keys=keys, hot_share=hot_share)
     return Task.of(tables, limit)
-
-
-def _check_against(expected: Answer) -> Callable[[Contestant, dict[str, Any]], str | None]:
-    def check(_: Contestant, answer: dict[str, Any]) -> str | None:
-        return expected.difference(Answer(rows=answer["rows"], sums=tuple(answer["sums"])))
-
-    return check

@@ -7,8 +7,6 @@ the rows.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from juncture.bench.pairs import Answer, ints, weights
+from juncture.bench.pairs import Answer, ints, kept_answer, weights
 from juncture.bench.range.task import Task
 from juncture.datasets.range import VALUE_BITS
 
@@ -45,15 +43,10 @@ def expected_answer(task: Task, *, aggregated: bool = False) -> Answer:
     """
     kind = "aggregates" if aggregated else "pairs"
     path = Path(task.left).parent / f"answer-{kind}{task.lower:+d}{task.upper:+d}-{task.closed}.json"
-    if path.exists():
-        kept = json.loads(path.read_text())
-        return Answer(rows=kept["rows"], sums=tuple(kept["sums"]))
     if task.shape == "intervals":
-        answer = _overlapping(task)
-    else:
-        answer = _aggregates_in_window(task) if aggregated else _pairs_in_window(task)
-    path.write_text(json.dumps(asdict(answer)) + "\n")
-    return answer
+        return kept_answer(path, lambda: _overlapping(task))
+    find = _aggregates_in_window if aggregated else _pairs_in_window
+    return kept_answer(path, lambda: find(task))
 
 
 def found_aggregates(ids: Ints, count: Ints, mean: npt.NDArray[np.float64], most: npt.NDArray[np.float64]) -> Answer:

@@ -6,7 +6,6 @@ form: the left columns, then the right ones with ``_right``; or ``id``, ``count`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from juncture.bench.engines import Engines, engine_contestant
 from juncture.bench.harness import Contestant
 from juncture.bench.pairs import Answer, found_pairs
 from juncture.bench.range.answer import AGGREGATES, found_aggregates
@@ -86,8 +86,6 @@ def duckdb_group(task: Task) -> pa.Table:
     return _duckdb(f"SELECT l.id, {functions} FROM {_from(task)} GROUP BY l.id")
 
 
-Engines = dict[str, tuple[str, str, Callable[[Task], Any]]]
-
 JOINING: Engines = {
     "juncture": ("Juncture", "juncture", juncture),
     "duckdb": ("DuckDB", "duckdb", duckdb),
@@ -106,15 +104,7 @@ AGGREGATING: Engines = {
 
 def contestant(name: str, task: Task, tiny: Task) -> Contestant:
     """Describe an engine that does a join, having warmed up on a tiny one."""
-    title, package, _ = {**JOINING, **AGGREGATING}[name]
-    return Contestant(
-        name=name,
-        title=title,
-        package=package,
-        ours=name.startswith("juncture"),
-        trial=f"{__name__}:LocalTrial",
-        arguments={"engine": name, "task": asdict(task), "tiny": asdict(tiny)},
-    )
+    return engine_contestant({**JOINING, **AGGREGATING}, name, f"{__name__}:LocalTrial", task, tiny)
 
 
 class LocalTrial:

@@ -1,25 +1,21 @@
-"""The scenarios of the range and overlap benchmark, and the function that runs them."""
+"""The scenarios of the range and overlap benchmark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from juncture.bench.harness import Contestant, Limits, Scenario, data_folder, is_named, only_named, run_scenario
-from juncture.bench.pairs import Answer
+from juncture.bench.harness import Contestant, Scenario
+from juncture.bench.pairs import check_against
 from juncture.bench.range import local, spark
 from juncture.bench.range.answer import expected_answer
 from juncture.bench.range.task import Task
 from juncture.datasets import RangeTables, write_events, write_intervals, write_points
-from juncture.errors import SpecError, did_you_mean
 
-__all__ = ["SEED_SCENARIO", "Engine", "Scale", "bench_range", "scenario_names"]
-
-Scale = Literal["full", "tiny"]
-Engine = Literal["local", "spark"]
+__all__ = ["SEED_SCENARIO", "make_scenario", "scenario_names"]
 
 SEED_SCENARIO = "spark-seed"
 """What the names of the scenarios with the events of every ten seconds begin with."""
@@ -70,101 +66,12 @@ class _Workload:
         return any(name in local.AGGREGATING for name in self.contestants)
 
 
-def bench_range(
-    *,
-    scale: Scale = "full",
-    engines: Sequence[Engine] = ("local", "spark"),
-    repeat: int = 3,
-    only: Collection[str] = (),
-    scenarios: Collection[str] = (),
-    data: Path | None = None,
-    limits: Limits | None = None,
-    announce: Callable[[str], None] = lambda _: None,
-    finished: Callable[[dict[str, Any]], None] = lambda _: None,
-    note: str = "",
-) -> list[dict[str, Any]]:
-    """Run the benchmark of range and overlap joins, ours and the peers, scenario by scenario.
-
-    Parameters
-    ----------
-    scale
-        ``"full"``, or ``"tiny"`` for the same with few rows, to see that all works.
-    engines
-        ``"local"``, ``"spark"`` or both.
-    repeat
-        How many times round.
-    only
-        Names of contestants, if not all of them are to run.
-    scenarios
-        Names of scenarios, or what they begin with up to a dash, if not all of them are to run.
-    data
-        Where the generated tables are kept and found again; by default in the user's cache folder.
-    limits
-        When a run is stopped; by default after ten minutes or at 90 percent of the memory that is free.
-    announce
-        Called with a line of text whenever something has been done.
-    finished
-        Called with what was measured in a scenario as soon as it is there.
-    note
-        What a reader of the results should know of the circumstances.
-
-    Returns
-    -------
-    list of dict
-        What was measured in each scenario, as `juncture.bench.harness.run_scenario` returns it.
-
-    Raises
-    ------
-    SpecError
-        If an argument is wrong or nothing is left to run.
-    DataError
-        If the data folder holds something else.
-    """
-    _check(scale, engines, repeat)
-    folder = (data or data_folder()) / f"range-{scale}"
-    limits = limits or Limits.of_this_machine()
-    wanted = _chosen(scale, engines, scenarios)
-    results = []
-    for workload in wanted:
-        scenario = only_named(_scenario(workload, folder, announce), only)
-        if scenario.contestants:
-            results.append(run_scenario(scenario, repeat=repeat, limits=limits, announce=announce, note=note))
-            finished(results[-1])
-    if not results:
-        names = ", ".join(each.name for each in wanted)
-        raise SpecError(f"no contestant of {names} is called {' or '.join(map(repr, sorted(only)))}.")
-    return results
-
-
-def scenario_names(scale: Scale = "full", engines: Sequence[Engine] = ("local", "spark")) -> list[str]:
+def scenario_names(scale: str = "full") -> list[str]:
     """Return the names of all scenarios, in the order in which they run."""
-    return [each.name for each in _workloads(scale) if ("local" if each.is_local else "spark") in engines]
+    return [each.name for each in _workloads(scale)]
 
 
-def _check(scale: str, engines: Sequence[str], repeat: int) -> None:
-    """Refuse unknown names."""
-    if scale not in get_args(Scale):
-        raise SpecError(f"scale={scale!r} is not a scale. {did_you_mean(scale, get_args(Scale))}")
-    for engine in engines:
-        if engine not in get_args(Engine):
-            raise SpecError(f"engines={engine!r} is not an engine. {did_you_mean(engine, get_args(Engine))}")
-    if repeat < 1:
-        raise SpecError(f"repeat must be at least 1, but is {repeat}")
-
-
-def _chosen(scale: Scale, engines: Sequence[Engine], scenarios: Collection[str]) -> list[_Workload]:
-    known = scenario_names(scale, engines)
-    for name in scenarios:
-        if not any(is_named(each, [name]) for each in known):
-            raise SpecError(
-                f"scale={scale!r} with engines={', '.join(engines)} has no scenario {name!r}. "
-                f"{did_you_mean(name, known)}"
-            )
-    wanted = {name for name in known if not scenarios or is_named(name, scenarios)}
-    return [each for each in _workloads(scale) if each.name in wanted]
-
-
-def _workloads(scale: Scale) -> list[_Workload]:
+def _workloads(scale: str) -> list[_Workload]:
     small = 1 if scale == "full" else 100
     joining = ("juncture", "duckdb", "polars")
     return [
@@ -211,7 +118,7 @@ def _seed(rows: int) -> _Workload:
     )
 
 
-def _skewed(engine: Engine, points: int, matches: int, intervals: int, contestants: tuple[str, ...]) -> list[_Workload]:
+def _skewed(engine: str, points: int, matches: int, intervals: int, contestants: tuple[str, ...]) -> list[_Workload]:
     """Return an even and a skewed case of points and of intervals, which have about as many matches.
 
     Half of the right points are out of reach of all left ones, so the window is twice as long where points are hot.
@@ -276,9 +183,10 @@ def _intervals(folder: Path, rows: int, matches: int, long_share: float = 0.0) -
     )
 
 
-def _scenario(workload: _Workload, folder: Path, announce: Callable[[str], None]) -> Scenario:
-    """Make a scenario: its tables and its right answer first, so that nothing is ever timed against a guess."""
-    rows = workload.rows
+def make_scenario(name: str, scale: str, data: Path, announce: Callable[[str], None]) -> Scenario:
+    """Make a scenario, its tables and its right answer first."""
+    workload = next(each for each in _workloads(scale) if each.name == name)
+    folder, rows = data / f"range-{scale}", workload.rows
     title = f"{workload.title}, {rows:,} by {rows:,} rows"
     announce(f"{workload.name}: preparing {title}")
     tables = workload.write(folder / workload.name, rows)
@@ -292,7 +200,7 @@ def _scenario(workload: _Workload, folder: Path, announce: Callable[[str], None]
         title=f"{'In-process' if workload.is_local else 'Spark'}: {title}",
         facts={"left_rows": rows, "right_rows": rows, "expected_rows": expected.rows},
         contestants=contestants,
-        check=_check_against(expected),
+        check=check_against(expected),
     )
 
 
@@ -307,10 +215,3 @@ def _spark(workload: _Workload, task: Task, tiny: Task) -> tuple[Contestant, ...
 def _spark_contestant(name: str, task: Task, tiny: Task) -> Contestant:
     peer = next((each for each in spark.PEERS if each == name), None)
     return spark.ours(task, tiny, name) if peer is None else spark.peer(peer, task, tiny)
-
-
-def _check_against(expected: Answer) -> Callable[[Contestant, dict[str, Any]], str | None]:
-    def check(_: Contestant, answer: dict[str, Any]) -> str | None:
-        return expected.difference(Answer(rows=answer["rows"], sums=tuple(answer["sums"])))
-
-    return check
