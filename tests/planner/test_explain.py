@@ -53,7 +53,7 @@ def plan(request: pytest.FixtureRequest) -> Any:
 def test_json_says_what_the_text_says(plan: Any) -> None:
     facts, text = json.loads(plan.explain(format="json")), plan.explain()
     assert set(facts) == {
-        *("version", "title", "engine", "meaning", "spec", "algorithm", "does", "reason"),
+        *("version", "title", "engine", "meaning", "conditions", "spec", "algorithm", "does", "reason"),
         *("sides", "resources", "details", "jobs", "weighed"),
     }
     for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['does']}", facts["reason"]):
@@ -63,6 +63,34 @@ def test_json_says_what_the_text_says(plan: Any) -> None:
     assert [each["algorithm"] for each in facts["weighed"] if each["chosen"]] == [plan.algorithm]
     assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["weighed"]]
     assert facts["spec"] == plan.join.spec.to_dict()
+    for part, condition in facts["conditions"]:
+        assert re.search(rf"^  {part} +{re.escape(condition)}$", text, re.M)
+
+
+CONDITIONS = [
+    (jn.Asof(left_on="ts", right_on="end", by="k<&>"), [("key", "left k<&> = right k<&>")]),
+    (jn.Range(on="ts", lower=-1, upper=0, closed="right"), [("band", "left ts - 1 < right ts <= left ts")]),
+    (jn.Range(on="ts", lower=None, upper="end"), [("inequality", "right ts <= left ts + end")]),
+    (
+        jn.Overlap(left_interval=("ts", "end"), right_interval=("ts", None), by="k<&>"),
+        [("key", "left k<&> = right k<&>"), ("overlap", "right ts < left end")],
+    ),
+    (
+        jn.Overlap(left_interval=("ts", "end"), right_interval=("ts", "end"), closed="both"),
+        [("overlap", "left ts <= right end AND right ts <= left end")],
+    ),
+    (
+        jn.Where("l.ts = r.ts AND l.end > r.end - 3 AND l.end < r.end + 10 AND l.ts * r.ts > 5"),
+        [("key", "l.ts = r.ts"), ("band", "l.end - 10 < r.end < l.end + 3"), ("residual", "l.ts * r.ts > 5")],
+    ),
+    (jn.Equi(on="ts", where="l.end < r.end"), [("key", "left ts = right ts"), ("residual", "l.end < r.end")]),
+]
+
+
+@pytest.mark.parametrize(("spec", "expected"), CONDITIONS)
+def test_a_plan_says_what_a_pair_of_rows_has_to_satisfy(spec: Any, expected: list[tuple[str, str]]) -> None:
+    plan = jn.plan(TABLE, TABLE, spec)
+    assert json.loads(plan.explain(format="json"))["conditions"] == [list(each) for each in expected]
 
 
 def test_json_says_why_an_algorithm_is_ruled_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.asof_cost import COSTS
+from juncture.planner.conditions import equal_names, key_conditions
 from juncture.planner.cost import Work
 from juncture.planner.question import Kind, Question
 from juncture.planner.rules import fits_in_a_task, looks_first
@@ -89,11 +90,7 @@ def _meaning(join: ResolvedAsof) -> str:
         )
     if spec.matches > 1:
         side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
-    names = [
-        ours if ours == theirs else f"{ours} = {theirs}"
-        for ours, theirs in zip(join.left_by, join.right_by, strict=True)
-    ]
-    by = f", of equal {', '.join(names)}" if names else ""
+    by = f", of equal {equal_names(join)}" if join.left_by else ""
     on = join.left_on if join.left_on == join.right_on else f"{join.left_on} against {join.right_on}"
     return f"each left row gets {side}{by}, by {on}{_within(join)} ({spec.how} join)"
 
@@ -137,5 +134,6 @@ ASOF = Kind(
     ),
     cost_s=_cost_s,
     meaning=_meaning,
+    conditions=key_conditions,
 )
 """As-of joins."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from juncture.planner.conditions import Condition, equal_names, key_conditions
 from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
 from juncture.planner.question import Kind, Question
 from juncture.predicate.sql import to_sql
@@ -157,11 +158,14 @@ def _cost_s(question: Question, algorithm: str) -> float | None:
 
 
 def _meaning(join: ResolvedEqui) -> str:
-    pairs = zip(join.left_by, join.right_by, strict=True)
-    names = [ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs]
     nulls = ", nulls included" if join.nulls_equal else ""
     condition = "" if join.predicate is None else f" for which {to_sql(join.predicate)}"
-    return f"each left row gets the right rows of equal {', '.join(names)}{nulls}{condition} ({join.how} join)"
+    return f"each left row gets the right rows of equal {equal_names(join)}{nulls}{condition} ({join.how} join)"
+
+
+def _conditions(join: ResolvedEqui) -> tuple[Condition, ...]:
+    residual = () if join.predicate is None else (("residual", to_sql(join.predicate)),)
+    return (*key_conditions(join), *residual)
 
 
 EQUI = Kind(
@@ -179,5 +183,6 @@ EQUI = Kind(
     rules=(_fits_in_memory, *RULES),
     cost_s=_cost_s,
     meaning=_meaning,
+    conditions=_conditions,
 )
 """Equality joins."""

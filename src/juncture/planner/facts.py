@@ -25,6 +25,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "title": kind.title,
         "engine": plan.engine,
         "meaning": kind.meaning(plan.join),
+        "conditions": list(kind.conditions(plan.join)),
         "spec": plan.join.spec.to_dict(),
         "algorithm": plan.algorithm,
         "does": does[plan.algorithm],

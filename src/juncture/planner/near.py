@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from juncture.planner.conditions import equal_names
 from juncture.planner.question import Question
 from juncture.planner.rules import aggregates, fits_in_a_task, keeps_right_rows, knows_left_rows, looks_first
 from juncture.spec.resolved import Resolved
@@ -80,6 +81,5 @@ def gets(join: Resolved) -> str:
 
 def whole(join: Resolved, sentence: str) -> str:
     """Return a sentence about matches with the keys and rows that are kept."""
-    pairs = zip(join.left_by, join.right_by, strict=True)
-    names = [ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs]
-    return f"{sentence}{', of equal ' + ', '.join(names) if names else ''} ({join.how} join)"
+    names = equal_names(join)
+    return f"{sentence}{', of equal ' + names if names else ''} ({join.how} join)"

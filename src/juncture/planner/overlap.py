@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from juncture.planner.conditions import Condition, key_conditions
 from juncture.planner.near import NESTED, RULES, SPARK, gets, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind
@@ -15,6 +16,14 @@ def _meaning(join: ResolvedOverlap) -> str:
     return whole(join, f"{gets(join)} whose {theirs} overlaps its {ours}")
 
 
+def _conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
+    sign = "<=" if join.closed == "both" else "<"
+    (ours, our_end), (theirs, their_end) = join.left_interval, join.right_interval
+    limits = [("left", ours, "right", their_end), ("right", theirs, "left", our_end)]
+    shared = [f"{a} {start} {sign} {b} {end}" for a, start, b, end in limits if start is not None and end is not None]
+    return (*key_conditions(join), *((("overlap", " AND ".join(shared)),) if shared else ()))
+
+
 OVERLAP = Kind(
     title="Overlap join",
     algorithms={
@@ -25,5 +34,6 @@ OVERLAP = Kind(
     rules=RULES,
     cost_s=near_cost_s,
     meaning=_meaning,
+    conditions=_conditions,
 )
 """Overlap joins."""

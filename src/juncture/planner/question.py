@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from juncture.planner.conditions import Condition
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.resolved import Resolved
 
@@ -148,6 +149,8 @@ class Kind:
         What an algorithm should take; None where that is not estimated, so that it runs only when it is named.
     meaning
         Says in a sentence what a resolved join of this kind means.
+    conditions
+        Says what a pair of rows has to satisfy, part by part.
     """
 
     title: str
@@ -155,3 +158,4 @@ class Kind:
     rules: tuple[Rule, ...]
     cost_s: Callable[[Question, str], float | None]
     meaning: Callable[[Any], str]
+    conditions: Callable[[Any], tuple[Condition, ...]]

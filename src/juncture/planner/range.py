@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from juncture.planner.conditions import Condition, key_conditions
 from juncture.planner.near import NESTED, RULES, SPARK, gets, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind
@@ -22,6 +23,15 @@ def _meaning(join: ResolvedRange) -> str:
         words = _word(join.lower, "from", "after"), _word(join.upper, "to", "to before")
         window = f"{on} is {words[0]} {ends[0]} {words[1]} {ends[1]}"
     return whole(join, f"{gets(join)} whose {window}")
+
+
+def _conditions(join: ResolvedRange) -> tuple[Condition, ...]:
+    ends = [_end(join, bound, f"left {join.left_on}") for bound in (join.lower, join.upper)]
+    signs = [_word(bound, " <= ", " < ") for bound in (join.lower, join.upper)]
+    below = ends[0] + signs[0] if join.lower is not None else ""
+    above = signs[1] + ends[1] if join.upper is not None else ""
+    is_band = join.lower is not None and join.upper is not None
+    return (*key_conditions(join), ("band" if is_band else "inequality", f"{below}right {join.right_on}{above}"))
 
 
 def _word(bound: Bound | None, closed: str, strict: str) -> str:
@@ -52,5 +62,6 @@ RANGE = Kind(
     rules=RULES,
     cost_s=near_cost_s,
     meaning=_meaning,
+    conditions=_conditions,
 )
 """Range joins."""

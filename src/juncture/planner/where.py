@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from juncture.planner.conditions import Condition, key_conditions
 from juncture.planner.near import NESTED, RULES, SPARK, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind, Question
@@ -29,6 +30,10 @@ def _meaning(join: ResolvedWhere) -> str:
     return whole(join, f"each left row gets the right rows for which {to_sql(join.predicate)}")
 
 
+def _conditions(join: ResolvedWhere) -> tuple[Condition, ...]:
+    return (*key_conditions(join), *join.shape.parts())
+
+
 WHERE = Kind(
     title="Predicate join",
     algorithms={
@@ -43,5 +48,6 @@ WHERE = Kind(
     rules=(*RULES, _tree_needs_two, _blocks_have_no_keys),
     cost_s=near_cost_s,
     meaning=_meaning,
+    conditions=_conditions,
 )
 """Predicate joins."""

@@ -16,8 +16,10 @@ __all__ = ["happened", "plan_words", "verdict"]
 
 def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
     """Say what will run and on what knowledge, as pairs of a heading and a text."""
-    does = kind_of(plan.join.spec).algorithms[plan.engine][plan.algorithm]
+    kind = kind_of(plan.join.spec)
+    does = kind.algorithms[plan.engine][plan.algorithm]
     share = {"local": "in all", "spark": "per task"}[plan.engine]
+    yield from kind.conditions(plan.join)
     yield "algorithm", f"{plan.algorithm}: {does}"
     yield "because", plan.choice.reason
     yield "left", _side(plan.stats.left)

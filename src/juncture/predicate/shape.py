@@ -180,15 +180,21 @@ class Shape:
         tied = self.keys or self.bands or self.containments or self.overlaps or self.inequalities
         return bool(tied) or (self.residual is not None and len(sides(self.residual)) == 2)
 
-    def __str__(self) -> str:
-        lines = [f"key: {to_sql(key.left)} {'<=>' if key.null_safe else '='} {to_sql(key.right)}" for key in self.keys]
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Return what is there, each part with what it is: a key, a band, the residual."""
+        parts = [
+            ("key", f"{to_sql(key.left)} {'<=>' if key.null_safe else '='} {to_sql(key.right)}") for key in self.keys
+        ]
         for name in ("bands", "containments", "overlaps", "inequalities"):
             label = {"inequalities": "inequality"}.get(name, name.removesuffix("s"))
-            lines += [f"{label}: {part}" for part in getattr(self, name)]
+            parts += [(label, str(part)) for part in getattr(self, name)]
         for name in ("left_filter", "right_filter", "residual"):
             node = getattr(self, name)
-            lines += [f"{name.replace('_', ' ')}: {to_sql(node)}"] if node is not None else []
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+            parts += [(name.replace("_", " "), to_sql(node))] if node is not None else []
+        return (*parts, *(("note", note) for note in self.notes))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label}: {text}" for label, text in self.parts())
 
 
 def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:

@@ -14,17 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.planner.constants import Constants
+from juncture.planner.stats import Resources
 
 __all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "estimated_pairs"]
 
 Words = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-COPY_NS = 1_500.0
-"""What a row costs in a bin: it is copied, shuffled and sorted."""
-PAIR_NS = Constants().bin_pair_ns
-"""What it costs to compare two rows of a bin."""
 
 _REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
@@ -174,7 +170,9 @@ def estimated_pairs(left: SampledSide, right: SampledSide) -> float:
     return float(np.sum(inside) * left.weight + np.sum(back) * right.weight)
 
 
-def choose_bins(left: SampledSide, right: SampledSide, *, is_real: bool, are_points: bool, cores: int) -> Bins:
+def choose_bins(
+    left: SampledSide, right: SampledSide, *, is_real: bool, are_points: bool, resources: Resources
+) -> Bins:
     """Return the bins that should cost the least.
 
     Parameters
@@ -185,8 +183,8 @@ def choose_bins(left: SampledSide, right: SampledSide, *, is_real: bool, are_poi
         Whether places are numbers with fractions, so that bins may be narrower than one.
     are_points
         Whether right rows have no length, and so no levels.
-    cores
-        How many tasks run at once.
+    resources
+        How many tasks run at once, and what a row costs.
     """
     tried = _subsample(left)
     neighbours = _Neighbours(tried, right) if len(tried.keys) and len(right.keys) else None
@@ -197,14 +195,21 @@ def choose_bins(left: SampledSide, right: SampledSide, *, is_real: bool, are_poi
         right_needs = np.zeros(0, np.int64) if are_points else _needs(right.lengths, reach, lowest)
         tops = [_needs(np.array([side.widest]), reach, lowest)[0] for side in (left, right)]
         top = int(tops[0] if are_points else max(tops))
-        cost, levels = _cheapest(tried, left_needs, right, right_needs, neighbours, reach, lowest, top)
+        cost, levels = _cheapest(
+            tried, left_needs, right, right_needs, neighbours, reach, lowest, top, resources.constants
+        )
         used_left = _used(levels, np.append(left_needs, tops[0]))
         used_right = () if are_points else _used(levels, np.append(right_needs, tops[1]))
         bins = _near(Bins(used_left, used_right, reach, unit=lowest))
         if best is None or cost < best[0]:
             best = cost, bins
     assert best is not None
-    return _described(best[1], left, tried, right, neighbours, cores)
+    return _described(best[1], left, tried, right, neighbours, resources)
+
+
+def _copy_ns(constants: Constants) -> float:
+    """Return what a row costs in a bin: it is copied, shuffled and sorted."""
+    return constants.shuffle_ns + constants.sort_ns
 
 
 def _subsample(side: SampledSide) -> SampledSide:
@@ -243,11 +248,12 @@ def _cheapest(
     reach: int,
     lowest: int,
     top: int,
+    constants: Constants,
 ) -> tuple[float, list[int]]:
     """Return the levels for which copies and comparisons cost the least, the highest of them being ``top``."""
     levels = np.unique(np.concatenate([[top], left_needs, right_needs, [max(lowest, top - 3)]]))
     levels = levels[levels <= top]
-    copy = (right.rows * (reach + 1) + (left.rows if len(right_needs) else 0)) * COPY_NS
+    copy = (right.rows * (reach + 1) + (left.rows if len(right_needs) else 0)) * _copy_ns(constants)
     share = right_needs if len(right_needs) else np.zeros(0, np.int64)
     cost = np.full(len(levels), np.inf)
     came = np.full(len(levels), -1)
@@ -265,7 +271,7 @@ def _cheapest(
                 / max(right.rows, 1)
                 * (np.count_nonzero((share > below) & (share <= level)) * right.weight)
             )
-            total = (cost[j] if j >= 0 else 0.0) + copy + pairs * PAIR_NS
+            total = (cost[j] if j >= 0 else 0.0) + copy + pairs * constants.bin_pair_ns
             if total < cost[i]:
                 cost[i], came[i] = total, j
     chosen, at = [], len(levels) - 1
@@ -294,7 +300,12 @@ def _near(bins: Bins) -> Bins:
 
 
 def _described(
-    bins: Bins, left: SampledSide, tried: SampledSide, right: SampledSide, neighbours: _Neighbours | None, cores: int
+    bins: Bins,
+    left: SampledSide,
+    tried: SampledSide,
+    right: SampledSide,
+    neighbours: _Neighbours | None,
+    resources: Resources,
 ) -> Bins:
     """Return bins with what they come to, and with the hot ones."""
     needs = _needs(tried.lengths, bins.reach, min(bins.left))
@@ -309,14 +320,14 @@ def _described(
         right=bins.right,
         reach=bins.reach,
         unit=bins.unit,
-        hot=_hot(bins, left, right, cores),
+        hot=_hot(bins, left, right, resources),
         left_copies=1.0 + above * (bins.reach + 1),
         right_copies=len(bins.left) * (bins.reach + 1 + beyond),
         candidates=float(seen.mean()) if len(seen) else 0.0,
     )
 
 
-def _hot(bins: Bins, left: SampledSide, right: SampledSide, cores: int) -> tuple[HotBin, ...]:
+def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources) -> tuple[HotBin, ...]:
     """Return the bins that would keep one task busy when all others are done."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return ()
@@ -332,8 +343,9 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, cores: int) -> tuple
         end = start + (bins.reach + 1) * width
     seen = _Neighbours(left, right).count(groups[0], start, end)
     rows = counts * left.weight
-    cost = rows * seen * PAIR_NS + (rows + seen) * COPY_NS
-    fair = (cost.sum() + (left.rows + right.rows) * COPY_NS) / (2 * cores)
+    copy_ns = _copy_ns(resources.constants)
+    cost = rows * seen * resources.constants.bin_pair_ns + (rows + seen) * copy_ns
+    fair = (cost.sum() + (left.rows + right.rows) * copy_ns) / (2 * resources.cores)
     hot = np.flatnonzero((cost > fair) & (counts >= _HOT_ROWS_MIN))
     hot = hot[np.argsort(-cost[hot], kind="stable")][:_HOT_BINS_MAX]
     return tuple(

@@ -121,9 +121,7 @@ class NearPlanning:
         sides = self.survey.spans(self._pairs)
         spans = self._pairs.spans
         self._matches = estimated_pairs(*sides)
-        self._bins = choose_bins(
-            *sides, is_real=spans.is_real, are_points=spans.are_points, cores=self._resources.cores
-        )
+        self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
 
     def _question(self) -> Question:
         return Question(
@@ -238,10 +236,12 @@ def _bin_details(pairs: Pairs, bins: Bins, matches: float | None) -> tuple[tuple
     else:
         text += (
             f"; about {bins.candidates:,.0f} right rows are compared with a left one, and {matches:,.0f} pairs match"
+            "; by a sample that costs the least: narrower bins copy more rows, wider ones compare more pairs"
         )
     if not bins.hot:
         return (("bins", text),)
-    return ("bins", text), ("hot bins", ", ".join(f"one is divided by {hot.parts}" for hot in bins.hot))
+    parts = ", ".join(f"one is divided by {hot.parts}" for hot in bins.hot)
+    return ("bins", text), ("hot bins", f"{parts}, so that no task is busy alone")
 
 
 def _time(length_ns: float) -> str:
