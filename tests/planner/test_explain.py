@@ -89,8 +89,9 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("spec", "expected"), CONDITIONS)
 def test_a_plan_says_what_a_pair_of_rows_has_to_satisfy(spec: Any, expected: list[tuple[str, str]]) -> None:
-    plan = jn.plan(TABLE, TABLE, spec)
-    assert json.loads(plan.explain(format="json"))["conditions"] == [list(each) for each in expected]
+    conditions = json.loads(jn.plan(TABLE, TABLE, spec).explain(format="json"))["conditions"]
+    # Predicates also say what each side has to satisfy alone, and why there is a residual.
+    assert [tuple(each) for each in conditions if "filter" not in each[0] and each[0] != "note"] == expected
 
 
 def test_json_says_why_an_algorithm_is_ruled_out() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 
 import juncture as jn
 from support.cluster import standalone_cluster, wait_for
@@ -42,13 +43,20 @@ def in_order(table: pa.Table) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in table.column_names])
 
 
-def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spec", "algorithm"),
+    [
+        (jn.Asof(on="ts", by="key", how="left"), "range"),
+        (jn.Equi(on=["ts", "key"], how="full", where="l.value > r.value / 2"), "sort_merge"),
+    ],
+    ids=["asof", "equi"],
+)
+def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, spec: Any, algorithm: str) -> None:
     for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
         write_side(tmp_path / name, rows, keys=3, seed=seed)
-    spec = jn.Asof(on="ts", by="key", how="left")
     with standalone_cluster(tmp_path / "cluster", memory="1g") as cluster:
         settings = {"spark.executor.memory": "600m", "spark.cores.max": "2"}
-        running = start_join(cluster.url, tmp_path, spec=spec.to_dict(), algorithm="range", settings=settings)
+        running = start_join(cluster.url, tmp_path, spec=spec.to_dict(), algorithm=algorithm, settings=settings)
         try:
             victim = cluster.workers[0]
             wait_for(lambda: victim.has_shuffled() or running.poll() is not None, "shuffle data of the first worker")

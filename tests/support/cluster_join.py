@@ -24,7 +24,8 @@ def main(url: str, left: str, right: str, output: str, text: str) -> None:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     frames = [session.read.parquet(path) for path in (left, right)]
-    spec = jn.Asof.from_dict(options["spec"])
+    kind = {"asof": jn.Asof, "equi": jn.Equi}[options["spec"]["kind"]]
+    spec = kind.from_dict(options["spec"])
     jn.plan(*frames, spec, algorithm=options["algorithm"]).execute().write.parquet(output)
     session.stop()
 

@@ -77,7 +77,7 @@ def refuses(algorithm: str, join: ResolvedAsof) -> bool:
 
 def refuses_near(algorithm: str, join: Resolved) -> bool:
     """Tell whether an algorithm has to refuse a join of another kind. No other refusal passes."""
-    aggregates = isinstance(join, ResolvedRange | ResolvedOverlap) and bool(join.aggregates)
+    aggregates = bool(join.aggregates)
     if algorithm == "broadcast":
         return join.how in ("right", "full")
     if algorithm == "broadcast_left":

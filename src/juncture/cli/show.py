@@ -85,9 +85,7 @@ def leading_columns(join: Resolved) -> list[str]:
     elif isinstance(join, ResolvedOverlap):
         leading += [name for name in join.left_interval if name is not None]
     matched = [column.name for column in join.output if column.side == "right"]
-    if isinstance(join, ResolvedRange | ResolvedOverlap):
-        matched += [each.name for each in join.aggregates]
-    return [*leading, *join.left_by, *matched]
+    return [*leading, *join.left_by, *matched, *(each.name for each in join.aggregates)]
 
 
 def print_plan(text: str, console: Console) -> None:

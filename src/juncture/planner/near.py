@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from juncture.planner.conditions import equal_names
 from juncture.planner.question import Question
-from juncture.planner.rules import aggregates, fits_in_a_task, keeps_right_rows, knows_left_rows, looks_first
+from juncture.planner.rules import fits_in_a_task, keeps_right_rows, knows_left_rows, looks_first
 from juncture.spec.resolved import Resolved
 
 __all__ = ["NESTED", "RULES", "SPARK", "gets", "whole"]
@@ -31,7 +31,7 @@ def _has_places(question: Question, algorithm: str) -> str | None:
 
 def _folds_without_matches(question: Question, algorithm: str) -> str | None:
     """Refuse ``agg=`` where Spark would make the matches first."""
-    if question.engine == "spark" and algorithm in ("bucket", "nested", "sql") and aggregates(question.join):
+    if question.engine == "spark" and algorithm in ("bucket", "nested", "sql") and question.join.aggregates:
         return "it would have to make all matches to aggregate them: broadcast and range aggregate without."
     return None
 
@@ -75,8 +75,7 @@ RULES = (
 
 def gets(join: Resolved) -> str:
     """Say what a left row gets."""
-    aggregated = aggregates(join)
-    return "each left row gets aggregates of the right rows" if aggregated else "each left row gets the right rows"
+    return f"each left row gets {'aggregates of ' if join.aggregates else ''}the right rows"
 
 
 def whole(join: Resolved, sentence: str) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from juncture.planner.cost import Work
 from juncture.planner.question import Engine, Offer, Question
-from juncture.planner.rules import aggregates
 from juncture.spec.schema import How
 
 __all__ = ["near_cost_s"]
@@ -149,6 +148,6 @@ def near_cost_s(question: Question, algorithm: str) -> float:
         direct=question.direct,
         offer=question.offer,
         how=question.join.how,
-        folds=aggregates(question.join),
+        folds=bool(question.join.aggregates),
     )
     return COSTS[question.engine][algorithm](work)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from juncture.planner.question import Question
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
-from juncture.spec.resolved import Resolved
 
-__all__ = ["aggregates", "fits_in_a_task", "keeps_right_rows", "knows_left_rows", "looks_first", "too_large_to_send"]
+__all__ = ["fits_in_a_task", "keeps_right_rows", "knows_left_rows", "looks_first", "too_large_to_send"]
 
 BROADCAST_BYTES_MAX = 64 * 1024 * 1024
 """The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
@@ -44,11 +41,6 @@ def too_large_to_send(question: Question, algorithm: str, limit_bytes: int) -> s
     return None
 
 
-def aggregates(join: Resolved) -> bool:
-    """Tell whether a join gives aggregates in place of matches."""
-    return isinstance(join, ResolvedRange | ResolvedOverlap) and bool(join.aggregates)
-
-
 def keeps_right_rows(question: Question, algorithm: str) -> str | None:
     """Refuse ``how="full"`` where the left rows are in several tasks, of which none sees all of them."""
     how = question.join.how
@@ -59,7 +51,7 @@ def keeps_right_rows(question: Question, algorithm: str) -> str | None:
 
 def knows_left_rows(question: Question, algorithm: str) -> str | None:
     """Refuse ``how="left"`` or ``agg=`` where the right rows are in several tasks."""
-    folds, how = aggregates(question.join), question.join.how
+    folds, how = bool(question.join.aggregates), question.join.how
     if algorithm != "broadcast_left" or (not folds and how in ("inner", "right")):
         return None
     asked = "agg=" if folds else f"how={how!r}"

@@ -87,7 +87,7 @@ def stages_of(join: Resolved, places: tuple[Places, Places], cuts: Cuts, output:
     right = encoded(pa.schema([join.right_schema.field(name) for name in needed_right(join)]), join.right_by)
     meeting = Meeting(replace(join, left_schema=left, right_schema=right), *places, cuts, memory_bytes // 2)
     is_split = len(cuts.split_hashes) > 0
-    if is_split and isinstance(join, ResolvedRange | ResolvedOverlap) and join.aggregates:
+    if is_split and join.aggregates:
         return Stages(meeting, None, Recall(meeting), Aggregate(meeting, output))
     sides = _judged_sides(join) if is_split else ()
     met = None if join.how in ("semi", "anti") and sides else Meet(meeting, output)
@@ -176,9 +176,8 @@ def needed_right(join: Resolved) -> list[str]:
     """Return the right columns that a join has to see."""
     wanted = set(join.right_by) | _matching(join)
     if join.how not in ("semi", "anti"):
-        aggregates = join.aggregates if isinstance(join, ResolvedRange | ResolvedOverlap) else ()
-        wanted |= {each.column for each in aggregates if each.column is not None}
-        if not aggregates or any(each.function in ("first", "last") for each in aggregates):
+        wanted |= {each.column for each in join.aggregates if each.column is not None}
+        if not join.aggregates or any(each.function in ("first", "last") for each in join.aggregates):
             wanted |= set(join.right_schema.names)
     return [name for name in join.right_schema.names if name in wanted]
 

@@ -26,7 +26,6 @@ from juncture.spark.schema import spark_schema
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.worker.places import Places
 from juncture.spec.duration import NANOSECONDS
-from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import ResolvedWhere
@@ -183,12 +182,11 @@ class NearPlanning:
     def _schema(self) -> st.StructType:
         """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""
         fields = list(result_schema(self._join, self._left, self._right).fields)
-        if isinstance(self._join, ResolvedRange | ResolvedOverlap):
-            theirs = {field.name: field.dataType for field in self._right.spark_schema.fields}
-            made = spark_schema(pa.schema([(each.name, each.type) for each in self._join.aggregates])).fields
-            for each, field in zip(self._join.aggregates, made, strict=True):
-                is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
-                fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
+        theirs = {field.name: field.dataType for field in self._right.spark_schema.fields}
+        made = spark_schema(pa.schema([(each.name, each.type) for each in self._join.aggregates])).fields
+        for each, field in zip(self._join.aggregates, made, strict=True):
+            is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
+            fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
         return st.StructType(fields)
 
     def _cuts(self) -> tuple[Cuts, tuple[tuple[str, str], ...]]:

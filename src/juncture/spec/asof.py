@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names, pair_names
+from juncture.spec.base import KeyedSpec
 from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
 from juncture.spec.duration import duration_ns, is_duration
-from juncture.spec.plain import from_plain, to_plain
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Domain, How, Side, check_columns, check_keys, common_domain, output_columns
+from juncture.spec.schema import (
+    Domain,
+    How,
+    Side,
+    check_columns,
+    check_keys,
+    check_pairs,
+    common_domain,
+    output_columns,
+)
 
 __all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
 
@@ -89,7 +98,7 @@ class ResolvedAsof(Resolved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asof:
+class Asof(KeyedSpec):
     """What an as-of join means, without a word about where or how it runs.
 
     Each left row is matched with the right row of equal ``by`` whose ``on`` is closest on the wanted side.
@@ -139,6 +148,9 @@ class Asof:
     True
     """
 
+    kind: ClassVar[str] = "asof"
+    title: ClassVar[str] = "an as-of join"
+
     on: str | None = None
     left_on: str | None = None
     right_on: str | None = None
@@ -182,28 +194,9 @@ class Asof:
             )
         return pairs[0]
 
-    def by_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of left and right ``by`` columns."""
-        return pair_names("by", self.by, self.left_by, self.right_by)
-
     def order_columns(self) -> tuple[str, ...]:
         """Return the right columns that decide ties first."""
         return (self.order_by,) if isinstance(self.order_by, str) else tuple(self.order_by)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
-        return to_plain(self, "asof")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Asof:
-        """Return the spec that `to_dict` described.
-
-        Raises
-        ------
-        SpecError
-            If the kind is another, or an argument is unknown.
-        """
-        return from_plain(cls, "asof", values)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Check the spec against two schemas, and work out all that follows from them.
@@ -219,18 +212,15 @@ class Asof:
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
         left_on, right_on = self.on_pair()
-        left_by = tuple(pair[0] for pair in self.by_pairs())
-        right_by = tuple(pair[1] for pair in self.by_pairs())
+        equal = self.by_pairs()
+        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         order_by = self.order_columns()
         shared = self.on is not None
-        check_columns(left, [left_on], argument="on" if shared else "left_on", side="left")
-        check_columns(right, [right_on], argument="on" if shared else "right_on", side="right")
-        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
-        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        check_pairs(left, right, [(left_on, right_on)], argument="on", shared=shared)
+        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_columns(right, order_by, argument="order_by", side="right")
         domain = common_domain(left.field(left_on), right.field(right_on))
         check_keys(left, right, left_by, right_by)
-        equal = list(zip(left_by, right_by, strict=True))
         if shared and self.coalesce:
             equal.append((left_on, right_on))
         fixed = {right_on, *right_by}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
-from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, Side, check_columns, check_keys, output_columns
+from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
 if TYPE_CHECKING:
     from juncture.predicate.nodes import Node
@@ -51,7 +51,7 @@ class ResolvedEqui(Resolved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Equi:
+class Equi(Spec):
     """What an equality join means, without a word about where or how it runs.
 
     A left and a right row match if their keys are equal, and ``where`` is true of them. NaN equals NaN as in Spark, and
@@ -86,6 +86,9 @@ class Equi:
     True
     """
 
+    kind: ClassVar[str] = "equi"
+    title: ClassVar[str] = "an equality join"
+
     on: str | Sequence[str] | None = None
     left_on: str | Sequence[str] | None = None
     right_on: str | Sequence[str] | None = None
@@ -118,21 +121,6 @@ class Equi:
         """Return the pairs of left and right key columns."""
         return pair_names("on", self.on, self.left_on, self.right_on)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
-        return to_plain(self, "equi")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Equi:
-        """Return the spec that `to_dict` described.
-
-        Raises
-        ------
-        SpecError
-            If the kind is another, or an argument is unknown.
-        """
-        return from_plain(cls, "equi", values)
-
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui:
         """Check the spec against two schemas, and work out all that follows from them.
 
@@ -149,10 +137,8 @@ class Equi:
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
         pairs = self.on_pairs()
-        left_on = tuple(pair[0] for pair in pairs)
-        right_on = tuple(pair[1] for pair in pairs)
-        check_columns(left, left_on, argument="on" if self.on is not None else "left_on", side="left")
-        check_columns(right, right_on, argument="on" if self.on is not None else "right_on", side="right")
+        left_on, right_on = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+        check_pairs(left, right, pairs, argument="on", shared=self.on is not None)
         check_keys(left, right, left_on, right_on, role="on")
         return ResolvedEqui(
             spec=self,

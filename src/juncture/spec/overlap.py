@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_args
+from typing import Any, ClassVar, Self, TypeAlias, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.aggregate import Agg, Aggregate, aggregate_how, freeze_aggregates, resolve_aggregates
-from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names, pair_names
-from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates, resolve_aggregates
+from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names
+from juncture.spec.base import KeyedSpec
 from juncture.spec.range import Closed
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
@@ -20,6 +20,7 @@ from juncture.spec.schema import (
     Side,
     check_columns,
     check_keys,
+    check_pairs,
     left_columns,
     output_columns,
     shared_domain,
@@ -45,8 +46,6 @@ class ResolvedOverlap(Resolved):
         The values in which starts and ends are compared.
     closed
         Which ends belong to the intervals.
-    aggregates
-        What follows the left columns, in place of right columns; empty for a plain join.
     tie_columns
         The right columns that order right rows of the same start for ``first`` and ``last``.
     """
@@ -56,13 +55,7 @@ class ResolvedOverlap(Resolved):
     right_interval: Interval
     domain: Domain
     closed: Closed
-    aggregates: tuple[Aggregate, ...]
     tie_columns: tuple[str, ...]
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The schema of the output: columns of the inputs with their types, then the aggregates."""
-        return pa.schema([*super().output_schema, *(pa.field(each.name, each.type) for each in self.aggregates)])
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
@@ -71,7 +64,7 @@ class ResolvedOverlap(Resolved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overlap:
+class Overlap(KeyedSpec):
     """What an overlap join means, without a word about where or how it runs.
 
     A left and a right row match if their ``by`` are equal and their intervals share a point.
@@ -109,6 +102,9 @@ class Overlap:
     True
     """
 
+    kind: ClassVar[str] = "overlap"
+    title: ClassVar[str] = "an overlap join"
+
     left_interval: Interval
     right_interval: Interval
     by: str | Sequence[str] | None = None
@@ -131,16 +127,12 @@ class Overlap:
         aggregate_how(self.how, self.agg)
         freeze_names(self, "by", "left_by", "right_by")
 
-    def by_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of left and right ``by`` columns."""
-        return pair_names("by", self.by, self.left_by, self.right_by)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: the arguments that differ from their defaults, and its kind.
 
         An interval that is unbounded on a side is a mapping with the other one's name, since TOML has no null.
         """
-        values = to_plain(self, "overlap")
+        values = super().to_dict()
         for argument in ("left_interval", "right_interval"):
             if None in values[argument]:
                 named = zip(("start", "end"), values[argument], strict=True)
@@ -148,7 +140,7 @@ class Overlap:
         return values
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Overlap:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the spec that `to_dict` described.
 
         Raises
@@ -163,7 +155,7 @@ class Overlap:
                 if not interval.keys() <= {"start", "end"}:
                     raise SpecError(f"{argument}={interval!r} may name a start and an end only.")
                 arguments[argument] = (interval.get("start"), interval.get("end"))
-        return from_plain(cls, "overlap", arguments)
+        return super().from_dict(arguments)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
         """Check the spec against two schemas, and work out all that follows from them.
@@ -178,21 +170,19 @@ class Overlap:
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
-        left_by = tuple(pair[0] for pair in self.by_pairs())
-        right_by = tuple(pair[1] for pair in self.by_pairs())
+        equal = self.by_pairs()
+        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         lefts = [name for name in self.left_interval if name is not None]
         rights = [name for name in self.right_interval if name is not None]
         check_columns(left, lefts, argument="left_interval", side="left")
         check_columns(right, rights, argument="right_interval", side="right")
-        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
-        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         domain = shared_domain(
             [*(("left", left.field(name)) for name in lefts), *(("right", right.field(name)) for name in rights)],
             role="interval",
         )
         check_keys(left, right, left_by, right_by)
         how = aggregate_how(self.how, self.agg)
-        equal = list(zip(left_by, right_by, strict=True))
         return ResolvedOverlap(
             spec=self,
             how=how,

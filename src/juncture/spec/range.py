@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.aggregate import Agg, Aggregate, aggregate_how, freeze_aggregates, resolve_aggregates
+from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates, resolve_aggregates
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
+from juncture.spec.base import KeyedSpec
 from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
-from juncture.spec.plain import from_plain, to_plain
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import (
-    Domain,
-    How,
-    Side,
-    check_columns,
-    check_keys,
-    common_domain,
-    left_columns,
-    output_columns,
-)
+from juncture.spec.schema import Domain, How, Side, check_keys, check_pairs, common_domain, left_columns, output_columns
 
 __all__ = ["Bound", "Closed", "Range", "ResolvedRange"]
 
@@ -68,8 +59,6 @@ class ResolvedRange(Resolved):
         The values in which they are compared.
     lower, upper
         The ends of the window in that domain; None where it is unbounded, which is on one side at most.
-    aggregates
-        What follows the left columns, in place of right columns; empty for a plain join.
     tie_columns
         The right columns that order right rows at the same ``on`` for ``first`` and ``last``.
     """
@@ -80,7 +69,6 @@ class ResolvedRange(Resolved):
     domain: Domain
     lower: Bound | None
     upper: Bound | None
-    aggregates: tuple[Aggregate, ...]
     tie_columns: tuple[str, ...]
 
     def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
@@ -98,11 +86,6 @@ class ResolvedRange(Resolved):
         # The difference of two infinities is no limit.
         return (None if low is None or low != low else low), (None if high is None or high != high else high)
 
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The schema of the output: columns of the inputs with their types, then the aggregates."""
-        return pa.schema([*super().output_schema, *(pa.field(each.name, each.type) for each in self.aggregates)])
-
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
         bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
@@ -111,7 +94,7 @@ class ResolvedRange(Resolved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
+class Range(KeyedSpec):
     """What a range join means, without a word about where or how it runs.
 
     A left and a right row match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``.
@@ -151,6 +134,9 @@ class Range:
     True
     """
 
+    kind: ClassVar[str] = "range"
+    title: ClassVar[str] = "a range join"
+
     on: str | None = None
     left_on: str | None = None
     right_on: str | None = None
@@ -186,25 +172,6 @@ class Range:
             )
         return pairs[0]
 
-    def by_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of left and right ``by`` columns."""
-        return pair_names("by", self.by, self.left_by, self.right_by)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
-        return to_plain(self, "range")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Range:
-        """Return the spec that `to_dict` described.
-
-        Raises
-        ------
-        SpecError
-            If the kind is another, or an argument is unknown.
-        """
-        return from_plain(cls, "range", values)
-
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
         """Check the spec against two schemas, and work out all that follows from them.
 
@@ -221,17 +188,14 @@ class Range:
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
         left_on, right_on = self.on_pair()
-        left_by = tuple(pair[0] for pair in self.by_pairs())
-        right_by = tuple(pair[1] for pair in self.by_pairs())
-        check_columns(left, [left_on], argument="on" if self.on is not None else "left_on", side="left")
-        check_columns(right, [right_on], argument="on" if self.on is not None else "right_on", side="right")
-        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
-        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        equal = self.by_pairs()
+        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
+        check_pairs(left, right, [(left_on, right_on)], argument="on", shared=self.on is not None)
+        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         domain = common_domain(left.field(left_on), right.field(right_on))
         check_keys(left, right, left_by, right_by)
         lower, upper = self._bounds(domain, left)
         how = aggregate_how(self.how, self.agg)
-        equal = list(zip(left_by, right_by, strict=True))
         return ResolvedRange(
             spec=self,
             how=how,

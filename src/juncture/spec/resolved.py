@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import How, OutputColumn, Side
 
 __all__ = ["Resolved"]
@@ -28,6 +29,8 @@ class Resolved:
         The columns that have to be equal, pair by pair.
     output
         The output columns that are columns of the inputs, in order.
+    aggregates
+        What follows the left columns, in place of right columns; empty for a join that gives matches.
     """
 
     spec: Any
@@ -37,12 +40,14 @@ class Resolved:
     left_by: tuple[str, ...]
     right_by: tuple[str, ...]
     output: tuple[OutputColumn, ...]
+    aggregates: tuple[Aggregate, ...] = ()
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The schema of the output, with the types of the inputs."""
+        """The schema of the output: columns of the inputs with their types, then the aggregates."""
         schemas = {"left": self.left_schema, "right": self.right_schema}
-        return pa.schema([(c.name, schemas[c.side].field(c.source).type) for c in self.output])
+        shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
+        return pa.schema([*shown, *((each.name, each.type) for each in self.aggregates)])
 
     @property
     def right_payload(self) -> tuple[str, ...]:

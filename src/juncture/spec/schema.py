@@ -23,6 +23,7 @@ __all__ = [
     "Side",
     "check_columns",
     "check_keys",
+    "check_pairs",
     "common_domain",
     "left_columns",
     "output_columns",
@@ -126,6 +127,32 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
                 f"{argument} names the column {name!r}, which the {side} table does not have. "
                 f"{did_you_mean(name, schema.names)}"
             )
+
+
+def check_pairs(
+    left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]], *, argument: str, shared: bool
+) -> None:
+    """Refuse pairs of a left and a right column that the tables do not have.
+
+    Parameters
+    ----------
+    left, right
+        The schemas of the tables.
+    pairs
+        The pairs of columns.
+    argument
+        What they were passed as: ``on`` or ``by``.
+    shared
+        Whether that names the columns of both tables, rather than ``left_on`` and ``right_on``.
+
+    Raises
+    ------
+    SchemaError
+        If a column occurs twice in a schema, or a named one is missing.
+    """
+    prefixes = ("", "") if shared else ("left_", "right_")
+    check_columns(left, [pair[0] for pair in pairs], argument=prefixes[0] + argument, side="left")
+    check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
 
 
 def common_domain(left: pa.Field, right: pa.Field) -> Domain:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
-from juncture.spec.plain import from_plain, to_plain
+from juncture.spec.arguments import check_choice, check_suffix, freeze_names
+from juncture.spec.base import KeyedSpec
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, Side, check_columns, check_keys, output_columns
+from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
 if TYPE_CHECKING:
     from juncture.predicate.nodes import Node
@@ -48,7 +48,7 @@ class ResolvedWhere(Resolved):
 
 
 @dataclass(frozen=True)
-class Where:
+class Where(KeyedSpec):
     """What a predicate join means, without a word about where or how it runs.
 
     A left and a right row match if their ``by`` are equal and the predicate is true: neither false nor null.
@@ -82,6 +82,9 @@ class Where:
     True
     """
 
+    kind: ClassVar[str] = "where"
+    title: ClassVar[str] = "a predicate join"
+
     predicate: str
     _: KW_ONLY
     by: str | Sequence[str] | None = None
@@ -108,25 +111,6 @@ class Where:
             raise SpecError(f'names={self.names!r} is not a pair of names for the two tables, such as ("l", "r").')
         freeze_names(self, "by", "left_by", "right_by", "names")
 
-    def by_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of left and right ``by`` columns."""
-        return pair_names("by", self.by, self.left_by, self.right_by)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
-        return to_plain(self, "where")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Where:
-        """Return the spec that `to_dict` described.
-
-        Raises
-        ------
-        SpecError
-            If the kind is another, or an argument is unknown.
-        """
-        return from_plain(cls, "where", values)
-
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
         """Check the spec against two schemas, and work out all that follows from them.
 
@@ -148,10 +132,9 @@ class Where:
         from juncture.predicate.parse import parse
         from juncture.predicate.shape import shape
 
-        left_by = tuple(pair[0] for pair in self.by_pairs())
-        right_by = tuple(pair[1] for pair in self.by_pairs())
-        check_columns(left, left_by, argument="by" if self.by is not None else "left_by", side="left")
-        check_columns(right, right_by, argument="by" if self.by is not None else "right_by", side="right")
+        equal = self.by_pairs()
+        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
+        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_keys(left, right, left_by, right_by)
         predicate = parse(self.predicate, left, right, names=self.names)
         parts = shape(predicate)
@@ -162,7 +145,6 @@ class Where:
                 "with every other. Add a condition over both or by=, or pass allow_cross=True if that is what you want."
             )
         how = self.how or "inner"
-        equal = list(zip(left_by, right_by, strict=True))
         return ResolvedWhere(
             spec=self,
             how=how,

@@ -22,7 +22,8 @@ Python workers included; Java keeps what it has once taken.
 
 *Events*: an event and a measurement every ten seconds, and for each event the measurements of the hour before it,
 about 360 (the tables of "Efficient Range-Joins With Spark 2.0"). The naive query is the condition in a join, and
-nothing else; bins and a double join are that article's own method. *Points*: unsorted integers. *Intervals*: unsorted
+nothing else, and is left out where it would take more than ten minutes; bins and a double join are that article's
+own method. *Points*: unsorted integers. *Intervals*: unsorted
 starts, and lengths around a mean.
 
 The skewed cases give about as many rows as the even ones beside them. *Half of all rows in one bin*: half of the left

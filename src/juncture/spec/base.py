@@ -1,0 +1,84 @@
+"""What all specs can: become plain data and back, for TOML and for state that outlives a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, Self
+
+from juncture.errors import SpecError, did_you_mean
+from juncture.spec.arguments import pair_names
+from juncture.spec.duration import duration_ns, format_duration
+
+__all__ = ["KeyedSpec", "Spec"]
+
+_DISTANCES = ("tolerance", "lower", "upper")
+
+
+class Spec:
+    """What a join means; a frozen dataclass of the arguments of its kind.
+
+    Attributes
+    ----------
+    kind
+        What plain data call it.
+    title
+        What a sentence calls it.
+    """
+
+    kind: ClassVar[str]
+    title: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        spec: Any = self
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(spec)}
+        changed = {name: _plain(name, value) for name, (value, default) in values.items() if value != default}
+        return {"kind": self.kind} | changed
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the spec that `to_dict` described.
+
+        Raises
+        ------
+        SpecError
+            If the kind is another, or an argument is unknown.
+        """
+        if values.get("kind", cls.kind) != cls.kind:
+            raise SpecError(f"kind={values['kind']!r} is not {cls.title}. Expected {cls.kind!r}.")
+        arguments = {name: value for name, value in values.items() if name != "kind"}
+        spec: Any = cls
+        known = {each.name for each in fields(spec)}
+        for name, value in arguments.items():
+            if name not in known:
+                raise SpecError(f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}")
+            if name in _DISTANCES and isinstance(value, Mapping):
+                arguments[name] = Decimal(value["decimal"])
+        return cls(**arguments)
+
+
+class KeyedSpec(Spec):
+    """What a join means in which some columns have to be equal besides."""
+
+    by: str | Sequence[str] | None
+    left_by: str | Sequence[str] | None
+    right_by: str | Sequence[str] | None
+
+    def by_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of left and right ``by`` columns."""
+        return pair_names("by", self.by, self.left_by, self.right_by)
+
+
+def _plain(argument: str, value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return format_duration(duration_ns(value, argument=argument))
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(argument, item) for key, item in value.items()}
+    return value
