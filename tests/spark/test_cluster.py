@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 
 import juncture as jn
-from support.cluster import standalone_cluster, wait_for
+from support.cluster import Worker, standalone_cluster, wait_for
 
 SCRIPT = Path(__file__).parents[1] / "support" / "cluster_join.py"
 
@@ -43,31 +42,48 @@ def in_order(table: pa.Table) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in table.column_names])
 
 
-@pytest.mark.parametrize(
-    ("spec", "algorithm"),
-    [
-        (jn.Asof(on="ts", by="key", how="left"), "range"),
-        (jn.Equi(on=["ts", "key"], how="full", where="l.value > r.value / 2"), "sort_merge"),
-    ],
-    ids=["asof", "equi"],
-)
-def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, spec: Any, algorithm: str) -> None:
+def kill_in_mid_join(victim: Worker, running: subprocess.Popen[bytes], before: Path) -> None:
+    """Kill a worker as soon as it has written shuffle data, once the join before has left its mark."""
+    wait_for(lambda: before.exists() or running.poll() is not None, "the join before")
+    earlier = victim.shuffles()
+    wait_for(lambda: bool(victim.shuffles() - earlier) or running.poll() is not None, "shuffle data of this join")
+    assert running.poll() is None
+    victim.kill()
+    assert victim.process.wait() != 0
+
+
+JOINS = {
+    "range": jn.Asof(on="ts", by="key", how="left"),
+    "sort_merge": jn.Equi(on=["ts", "key"], how="full", where="l.value > r.value / 2"),
+}
+"""What is joined, by the algorithm to take."""
+
+
+def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
     for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
         write_side(tmp_path / name, rows, keys=3, seed=seed)
-    with standalone_cluster(tmp_path / "cluster", memory="1g") as cluster:
-        settings = {"spark.executor.memory": "600m", "spark.cores.max": "2"}
-        running = start_join(cluster.url, tmp_path, spec=spec.to_dict(), algorithm=algorithm, settings=settings)
+    joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in JOINS.items()]
+    with standalone_cluster(tmp_path / "cluster", workers=3, memory="700m") as cluster:
+        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        settings = {
+            "spark.executor.memory": "600m",
+            "spark.cores.max": "3",
+            "spark.executor.extraJavaOptions": quick,
+            "spark.sql.shuffle.partitions": "6",
+        }
+        running = start_join(cluster.url, tmp_path, joins=joins, settings=settings)
         try:
-            victim = cluster.workers[0]
-            wait_for(lambda: victim.has_shuffled() or running.poll() is not None, "shuffle data of the first worker")
-            assert running.poll() is None
-            victim.kill()
+            done = tmp_path
+            # The last worker is left to finish.
+            for victim, spec in zip(cluster.workers, JOINS.values(), strict=False):
+                kill_in_mid_join(victim, running, done)
+                done = tmp_path / "joined" / spec.kind / "_SUCCESS"
             assert running.wait(timeout=300) == 0
         finally:
             running.kill()
             running.wait()
-        assert victim.process.wait() != 0
-    joined = pq.read_table(tmp_path / "joined")
-    expected = jn.plan(str(tmp_path / "left"), str(tmp_path / "right"), spec).execute()
-    assert pc.count(joined["value_right"]).as_py() > 0
-    assert in_order(joined).equals(in_order(expected))
+    for spec in JOINS.values():
+        joined = pq.read_table(tmp_path / "joined" / spec.kind)
+        expected = jn.plan(str(tmp_path / "left"), str(tmp_path / "right"), spec).execute()
+        assert pc.count(joined["value_right"]).as_py() > 0
+        assert in_order(joined).equals(in_order(expected))

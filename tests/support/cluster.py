@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine: a master and two workers, each a process that a test may kill."""
+"""A standalone Spark cluster on this machine: a master and workers, each a process that a test may kill."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Worker:
         """End the worker and its executors at once, as a crash of the machine would."""
         os.killpg(self.process.pid, signal.SIGKILL)
 
-    def has_shuffled(self) -> bool:
-        """Tell whether one of its tasks has written shuffle data."""
-        return any(self.scratch.rglob("shuffle_*.data"))
+    def shuffles(self) -> set[str]:
+        """Return the numbers of the shuffles that its tasks have written data of."""
+        return {path.name.split("_")[1] for path in self.scratch.rglob("shuffle_*.data")}
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,22 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, memory: str) -> Iterator[Cluster]:
-    """Run a master and two workers of one core each."""
+def standalone_cluster(folder: Path, *, workers: int, memory: str) -> Iterator[Cluster]:
+    """Run a master and workers of one core each."""
     port = _free_port()
     url = f"spark://{HOST}:{port}"
     with ExitStack() as stack:
         master = _start("master.Master", ["--host", HOST, "--port", str(port)], folder / "master")
         stack.callback(_end, master)
         wait_for(lambda: _listens(port), "the master")
-        workers = []
-        for number in (1, 2):
+        running = []
+        for number in range(workers):
             scratch = folder / f"worker-{number}"
             options = ["--host", HOST, "--cores", "1", "--memory", memory, "--work-dir", str(scratch / "work"), url]
             worker = Worker(_start("worker.Worker", options, scratch), scratch)
             stack.callback(_end, worker.process)
-            workers.append(worker)
-        yield Cluster(url, tuple(workers))
+            running.append(worker)
+        yield Cluster(url, tuple(running))
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:

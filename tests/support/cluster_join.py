@@ -1,4 +1,4 @@
-"""Joins Parquet files on a cluster, in a process of its own: ``cluster_join.py URL LEFT RIGHT OUTPUT JSON``."""
+"""Joins Parquet files on a cluster, one join after the other: ``cluster_join.py URL LEFT RIGHT OUTPUT JSON``."""
 
 import json
 import os
@@ -24,9 +24,11 @@ def main(url: str, left: str, right: str, output: str, text: str) -> None:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     frames = [session.read.parquet(path) for path in (left, right)]
-    kind = {"asof": jn.Asof, "equi": jn.Equi}[options["spec"]["kind"]]
-    spec = kind.from_dict(options["spec"])
-    jn.plan(*frames, spec, algorithm=options["algorithm"]).execute().write.parquet(output)
+    kinds = {kind.kind: kind for kind in (jn.Asof, jn.Equi)}
+    for join in options["joins"]:
+        spec = kinds[join["spec"]["kind"]].from_dict(join["spec"])
+        joined = jn.plan(*frames, spec, algorithm=join["algorithm"]).execute()
+        joined.write.parquet(f"{output}/{spec.kind}")
     session.stop()
 
 
