@@ -56,12 +56,12 @@ def test_a_plan_says_what_it_weighed():
 
 def test_what_does_not_fit_is_joined_on_disk():
     stats = jn.Stats(left=jn.SideStats(rows=10**9, row_bytes=20), right=jn.SideStats(rows=10**9, row_bytes=20))
-    plan = jn.plan(LEFT, RIGHT, jn.Equi(on="id"), memory="2GB", stats=stats)
+    plan = jn.plan(LEFT, RIGHT.to_reader(), jn.Equi(on="id"), memory="2GB", stats=stats)
     assert plan.algorithm in ("grace", "external_sort_merge")
     assert "it holds right rows of about 68.0 GB, and 1.2 GB may be held." in plan.explain()
     assert plan.execute().to_pydict() == JOINED
     with pytest.raises(jn.PlanError, match=r"algorithm='hash' cannot run this join: it holds right rows of about 68"):
-        jn.plan(LEFT, RIGHT, jn.Equi(on="id"), memory="2GB", stats=stats, algorithm="hash")
+        jn.plan(LEFT, RIGHT.to_reader(), jn.Equi(on="id"), memory="2GB", stats=stats, algorithm="hash")
 
 
 def test_a_stream_that_nobody_has_counted_is_not_held():

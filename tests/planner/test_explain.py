@@ -98,7 +98,8 @@ def test_json_says_why_an_algorithm_is_ruled_out() -> None:
     stats = jn.Stats(
         right=jn.SideStats(rows=10**9, row_bytes=20, extent=(Decimal("0.5"), 9), sources={"rows": "given"})
     )
-    facts = json.loads(jn.plan(TABLE, TABLE, SPECS["equi"], stats=stats).explain(format="json"))
+    plan = jn.plan(TABLE.to_reader(), TABLE.to_reader(), SPECS["equi"], stats=stats)
+    facts = json.loads(plan.explain(format="json"))
     [refusal] = {each["refusal"] for each in facts["weighed"]} - {None}
     assert "may be held" in refusal
     assert facts["sides"]["left"]["rows"] is None

@@ -64,6 +64,11 @@ def plan(
     if type(spec) not in KINDS:
         known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in KINDS)
         raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.")
+    if stats is not None and not isinstance(stats, Stats):
+        raise SpecError(
+            f"stats={stats!r} is a {type(stats).__name__}. Expected what is known of both sides, as "
+            "juncture.Stats(left=juncture.SideStats(rows=…), right=…)."
+        )
     engine = choose_engine(left, right, spark)
     _check_limits(spec, engine, memory)
     check_algorithm(spec, algorithm, engine)

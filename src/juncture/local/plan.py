@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -15,13 +15,15 @@ from juncture.local.measure import measure
 from juncture.local.memory import default_budget_bytes, memory_limit_bytes
 from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.local.survey import look
 from juncture.local.threads import available_cores
 from juncture.planner.choose import choose
 from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.stats import Resources, SideStats, Stats, settled
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 from juncture.spec.size import format_size
 
 __all__ = ["plan"]
@@ -44,17 +46,9 @@ class _Input:
                 self._stream = arrow
         self.schema: pa.Schema = self._source.schema if self._source is not None else arrow.schema
 
-    def stats(self, columns: Sequence[str]) -> SideStats:
-        """Return what is known without reading a row."""
-        if self._source is None:
-            return SideStats()
-        source = "Parquet footers" if isinstance(self._source, ParquetSource) else "Arrow table"
-        row_bytes = self._source.bytes_of(columns) // max(self._source.num_rows, 1)
-        return SideStats(
-            rows=self._source.num_rows,
-            row_bytes=row_bytes,
-            sources={"rows": source, "row_bytes": f"{source}, columns needed"},
-        )
+    def stats(self, join: Resolved, side: Side, given: SideStats) -> SideStats:
+        """Return what is known before the join runs: of a stream, what the caller says."""
+        return settled(given, SideStats()) if self._source is None else look(join, side, self._source, given)
 
     def source(self, spill: SpillFolder) -> Source:
         """Return the input as something that can be read again.
@@ -100,7 +94,8 @@ def plan(
     """
     ours, theirs, finish = _Input(left, "left"), _Input(right, "right"), give_back(left)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
-    stats = stats or Stats(left=ours.stats(join.needed("left")), right=theirs.stats(join.needed("right")))
+    given = stats or Stats()
+    stats = Stats(left=ours.stats(join, "left", given.left), right=theirs.stats(join, "right", given.right))
     limits = _limits(KINDS[type(spec)], memory_bytes)
     resources = Resources(
         cores=available_cores(),

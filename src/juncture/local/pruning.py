@@ -17,7 +17,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Domain
 
-__all__ = ["Extent", "extent_of", "parts_within", "useful_parts", "within_reach"]
+__all__ = ["Extent", "ends_of", "extent_of", "parts_within", "useful_parts", "within_reach"]
 
 Extent = tuple[Any, Any]
 """The least and the greatest value of a column, in steps of a join's domain."""
@@ -93,7 +93,7 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
         if found is not None:
             return [found]
         batches = left.read(part, [join.left_on])
-        return [extent_of(_ends(plain(batch.column(0))), join.domain) for batch in batches]
+        return [extent_of(ends_of(plain(batch.column(0))), join.domain) for batch in batches]
 
     with Threads(threads) as pool:
         found = [each for extents in pool.map(extent, range(len(left.part_rows))) for each in extents]
@@ -104,7 +104,7 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
     return right.only(parts_within(right, join.right_on, join.domain, low, high))
 
 
-def _ends(array: pa.Array) -> pa.Array:
+def ends_of(array: pa.Array) -> pa.Array:
     """Return the least and the greatest value of an array."""
     ends = pc.min_max(array)
     return pa.array([ends["min"], ends["max"]], array.type)

@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 import pyarrow.types as pat
@@ -77,6 +78,23 @@ class Source(ABC):
         """Return the least and the greatest value of a column in a part, if that is known without reading it."""
         return None
 
+    def ends(self, column: str) -> pa.Array | None:
+        """Return the least and the greatest value of a column, if that is known without reading it."""
+        extents = [self.extent(part, column) for part in range(len(self.part_rows))]
+        known = [extent for extent in extents if extent is not None]
+        if not known or len(known) < len(extents):
+            return None
+        ends = pc.min_max(pa.chunked_array(known))
+        return pa.array([ends["min"], ends["max"]], known[0].type)
+
+    def nulls(self, column: str) -> int | None:  # noqa: ARG002 - what a source without statistics knows
+        """Return how many values of a column are null, if that is known without reading it."""
+        return None
+
+    def is_declared_sorted(self, column: str) -> bool:  # noqa: ARG002 - what a source without statistics knows
+        """Tell whether whoever wrote the rows says that they ascend by a column."""
+        return False
+
     @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
         """The number of each part's first row, and the number of all rows at the end."""
@@ -111,6 +129,10 @@ class TableSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes that the columns take."""
         return int(self.table.select(columns).nbytes)
+
+    def nulls(self, column: str) -> int | None:
+        """Return how many values of a column are null."""
+        return int(self.table.column(column).null_count)
 
 
 @dataclass(frozen=True)
@@ -159,14 +181,7 @@ class ParquetSource(Source):
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
-        group = self._groups[part]
-        path, filesystem = self._files[group.file]
-        with _reading(path), filesystem.open_input_file(path) as content:
-            footer = self._footers[group.file]
-            strings = [name for name in coded if _is_coded(self.schema.field(name).type)]
-            file = pq.ParquetFile(content, metadata=footer, read_dictionary=strings, pre_buffer=False)
-            for batch in file.iter_batches(BATCH_ROWS, [group.number], list(columns), use_threads=False):
-                yield batch.select(columns)
+        return self._batches(part, columns, coded, BATCH_ROWS)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns' encoded, uncompressed pages."""
@@ -194,17 +209,72 @@ class ParquetSource(Source):
 
     def extent(self, part: int, column: str) -> pa.Array | None:
         """Return the least and the greatest value by the row group's statistics."""
+        found = self._chunk(part, column)
+        if found is None or found[0].statistics is None or not found[0].statistics.has_min_max:
+            return None
+        return _extent(found[0].statistics, found[1], self.schema.field(column).type)
+
+    def nulls(self, column: str) -> int | None:
+        """Return how many values of a column are null by the row groups' statistics."""
+        total = 0
+        for part in range(len(self.part_rows)):
+            found = self._chunk(part, column)
+            if found is None or found[0].statistics is None or not found[0].statistics.has_null_count:
+                return None
+            total += found[0].statistics.null_count
+        return total
+
+    def is_declared_sorted(self, column: str) -> bool:
+        """Tell whether each row group is declared to ascend by a column first of all, and follows the one before."""
+        last: pa.Scalar | None = None
+        for part, group in enumerate(self._groups):
+            footer = self._footers[group.file]
+            declared = footer.row_group(group.number).sorting_columns
+            if not declared or declared[0].descending or _path(footer, declared[0].column_index) != column:
+                return False
+            extent = self.extent(part, column)
+            if len(self._groups) > 1 and (extent is None or (last is not None and pc.less(extent[0], last).as_py())):
+                return False
+            last = None if extent is None else extent[1]
+        return bool(self._groups)
+
+    def first_rows(self, part: int, columns: Sequence[str], rows: int) -> pa.RecordBatch:
+        """Return the first rows of a row group. Others could not be had without decoding these.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        return next(self._batches(part, columns, (), rows))
+
+    def _batches(
+        self, part: int, columns: Sequence[str], coded: Collection[str], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group, so many at a time."""
+        group = self._groups[part]
+        path, filesystem = self._files[group.file]
+        with _reading(path), filesystem.open_input_file(path) as content:
+            footer = self._footers[group.file]
+            strings = [name for name in coded if _is_coded(self.schema.field(name).type)]
+            file = pq.ParquetFile(content, metadata=footer, read_dictionary=strings, pre_buffer=False)
+            for batch in file.iter_batches(rows, [group.number], list(columns), use_threads=False):
+                yield batch.select(columns)
+
+    def _chunk(self, part: int, column: str) -> tuple[pq.ColumnChunkMetaData, pq.ParquetColumnSchema] | None:
+        """Return what a row group's footer says of a column, if that is not nested."""
         group = self._groups[part]
         footer = self._footers[group.file]
         metadata = footer.row_group(group.number)
         for number in range(metadata.num_columns):
             # The path of a column within a struct may read like the name of a column.
-            if metadata.column(number).path_in_schema == footer.schema.column(number).name == column:
-                statistics = metadata.column(number).statistics
-                if statistics is None or not statistics.has_min_max:
-                    return None
-                return _extent(statistics, footer.schema.column(number), self.schema.field(column).type)
+            if _path(footer, number) == footer.schema.column(number).name == column:
+                return metadata.column(number), footer.schema.column(number)
         return None
+
+
+def _path(footer: pq.FileMetaData, number: int) -> str:
+    return str(footer.schema.column(number).path)
 
 
 def _is_coded(data_type: pa.DataType) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any
 
+from juncture.errors import SpecError
 from juncture.planner.constants import Constants
 
-__all__ = ["Resources", "SideStats", "Stats"]
+__all__ = ["GIVEN", "Resources", "SideStats", "Stats", "settled"]
+
+GIVEN = "given"
+"""The source of a figure that is nothing but the caller's word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,26 +26,53 @@ class SideStats:
     row_bytes
         Bytes of one row, of the columns that take part.
     keys
-        Distinct values of the ``by`` columns.
+        Distinct values of the ``by`` columns, or of the key of an equality join.
     hottest_share
         Share of the rows that have the most frequent key, from 0 to 1.
+    nulls
+        Rows that match nothing because one of the columns that decide is null. Of several such columns, the rows of
+        the one that has the most.
     extent
-        The least and the greatest value of the ``on`` column: a number, or whole days, or whole units of a timestamp
-        (of the finer of both sides' units) since 1970.
+        The least and the greatest value of the ``on`` column (of intervals, the first start and the last end): a
+        number, or whole days, or whole units of a timestamp (of the finer of both sides' units) since 1970.
     is_sorted
-        Whether the rows are known to come sorted by the ``on`` column.
+        Whether the rows come sorted by the ``on`` column.
     sources
-        Where each figure comes from, by its name: ``"Parquet footers"``, ``"count"``, ``"sample of 20,000 rows"``,
-        ``"given"``, ``"assumed"``.
+        Where each figure comes from, by its name: ``"Parquet footers"``, ``"count"``, ``"sample of 20,000 rows"``
+        with its error, ``"given"``, ``"assumed"``.
+
+    Raises
+    ------
+    SpecError
+        If a figure makes no sense.
+
+    Examples
+    --------
+    >>> SideStats(rows=1_000_000, row_bytes=40).bytes
+    40000000
     """
 
     rows: int | None = None
     row_bytes: int | None = None
     keys: int | None = None
     hottest_share: float | None = None
+    nulls: int | None = None
     extent: tuple[Any, Any] | None = None
-    is_sorted: bool = False
+    is_sorted: bool | None = None
     sources: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "row_bytes", "keys", "nulls"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 0):
+                raise _senseless(name, value, "a whole number, 0 or more")
+        share = self.hottest_share
+        if share is not None and (not isinstance(share, Real) or not 0 <= share <= 1):
+            raise _senseless("hottest_share", share, "a share of the rows, from 0 to 1")
+        if self.extent is not None and not _is_extent(self.extent):
+            raise _senseless("extent", self.extent, "a pair of numbers, the least value and the greatest")
+        if self.is_sorted is not None and not isinstance(self.is_sorted, bool):
+            raise _senseless("is_sorted", self.is_sorted, "True or False")
 
     @property
     def bytes(self) -> int | None:
@@ -49,13 +81,92 @@ class SideStats:
             return None
         return self.rows * self.row_bytes
 
+    def is_given(self, name: str) -> bool:
+        """Tell whether a figure is nothing but the caller's word."""
+        return getattr(self, name) is not None and self.sources.get(name, GIVEN) == GIVEN
+
+
+def _senseless(name: str, value: object, expected: str) -> SpecError:
+    return SpecError(f"SideStats({name}={value!r}) makes no sense. Expected {expected}, or None where it is not known.")
+
+
+def _is_extent(extent: object) -> bool:
+    """Tell a pair of values in order. They may be of any type that has one."""
+    if not isinstance(extent, tuple | list) or len(extent) != 2:
+        return False
+    try:
+        return bool(extent[0] <= extent[1])
+    except TypeError:
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stats:
-    """What is known of both inputs."""
+    """What is known of both inputs.
+
+    What a caller gives is not gathered again. It may be wrong: a join is then slower, not wrong, since what is held in
+    memory on a caller's word is counted before.
+
+    Raises
+    ------
+    SpecError
+        If a side is not a `SideStats`.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> stats = jn.Stats(right=jn.SideStats(keys=2))
+    >>> table = pa.table({"k": [1, 2, 2]})
+    >>> jn.plan(table, table, jn.Equi(on="k"), stats=stats).stats.right.sources["keys"]
+    'given'
+    """
 
     left: SideStats = SideStats()
     right: SideStats = SideStats()
+
+    def __post_init__(self) -> None:
+        for name in ("left", "right"):
+            side = getattr(self, name)
+            if not isinstance(side, SideStats):
+                raise SpecError(
+                    f"Stats({name}={side!r}) is a {type(side).__name__}. Expected what is known of that side, as "
+                    "juncture.SideStats(rows=…, row_bytes=…)."
+                )
+
+
+_FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "sources")
+
+
+def settled(given: SideStats, found: SideStats) -> SideStats:
+    """Return what was found, and what the caller gives where nothing was: a word does not stand against the data.
+
+    Examples
+    --------
+    >>> found = SideStats(rows=1_000_000, sources={"rows": "Parquet footers"})
+    >>> side = settled(SideStats(rows=1_000, keys=10), found)
+    >>> side.rows, side.sources["rows"]
+    (1000000, 'Parquet footers, given: 1,000')
+    >>> side.keys, side.sources["keys"]
+    (10, 'given')
+    """
+    figures: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name in _FIGURES:
+        seen, said = getattr(found, name), getattr(given, name)
+        if seen is None and said is None:
+            continue
+        figures[name] = said if seen is None else seen
+        sources[name] = GIVEN if seen is None else _source(found.sources.get(name, ""), seen, said)
+    return SideStats(**figures, sources=sources)
+
+
+def _source(source: str, seen: Any, said: Any) -> str:
+    """Return where a figure comes from, and what the caller had said if that was something else."""
+    if said is None or said == seen:
+        return source
+    shown = f"{said:,}" if isinstance(said, int | float) and not isinstance(said, bool) else str(said)
+    return f"{source}, given: {shown}"
 
 
 @dataclass(frozen=True, kw_only=True)

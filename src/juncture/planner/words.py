@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
 
 from juncture.planner.choose import kind_of
 from juncture.planner.plan import Plan
@@ -22,8 +26,8 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from kind.conditions(plan.join)
     yield "algorithm", f"{plan.algorithm}: {does}"
     yield "because", plan.choice.reason
-    yield "left", _side(plan.stats.left)
-    yield "right", _side(plan.stats.right)
+    yield "left", _side(plan, plan.stats.left)
+    yield "right", _side(plan, plan.stats.right)
     yield "resources", f"{plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}"
     if plan.resources.constants.source is not None:
         yield "constants", f"measured, from {plan.resources.constants.source} (JUNCTURE_CONSTANTS)"
@@ -32,7 +36,7 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "ran first", "; ".join(plan.jobs) or "nothing: no job ran to make this plan"
 
 
-def _side(side: SideStats) -> str:
+def _side(plan: Plan, side: SideStats) -> str:
     """Say what is known of a side, and where from."""
     facts = []
     if side.rows is not None:
@@ -43,9 +47,22 @@ def _side(side: SideStats) -> str:
         facts.append(f"{side.keys:,} keys{_source(side, 'keys')}")
     if side.hottest_share is not None:
         facts.append(f"{side.hottest_share:.1%} of them in the hottest key{_source(side, 'hottest_share')}")
-    if side.is_sorted:
-        facts.append("sorted")
+    if side.nulls:
+        facts.append(f"{side.nulls:,} of them with a null that matches nothing{_source(side, 'nulls')}")
+    if side.extent is not None:
+        first, last = (_place(plan, value) for value in side.extent)
+        facts.append(f"from {first} to {last}{_source(side, 'extent')}")
+    if side.is_sorted is not None:
+        facts.append(f"{'sorted' if side.is_sorted else 'not sorted'}{_source(side, 'is_sorted')}")
     return ", ".join(facts) or "not looked at"
+
+
+def _place(plan: Plan, value: Any) -> str:
+    """Return an end of an extent as its column would show it."""
+    domain = getattr(plan.join, "domain", None)
+    if domain is None or not domain.is_time or not isinstance(value, Integral):
+        return str(value)
+    return str(np.datetime64(int(value), "D" if domain.kind == "date" else domain.unit))
 
 
 def _source(side: SideStats, name: str) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs
 
 from juncture.local.scan import ParquetSource
@@ -114,12 +113,7 @@ class FileSide:
 
     def ends(self, column: str) -> pa.Array | None:
         """Return the least and the greatest value of a column, if the footers tell."""
-        extents = [self.footers.extent(part, column) for part in range(len(self.footers.part_rows))]
-        known = [extent for extent in extents if extent is not None]
-        if not known or len(known) < len(extents):
-            return None
-        ends = pc.min_max(pa.chunked_array(known))
-        return pa.array([ends["min"], ends["max"]], known[0].type)
+        return self.footers.ends(column)
 
     def only(self, parts: Sequence[int]) -> FileSide:
         """Return the same with some of the row groups."""

@@ -14,7 +14,7 @@ from juncture.planner.stats import Stats
 from juncture.spark.files import FileSide
 from juncture.spark.partition import Sample
 from juncture.spark.sides import FrameSide, Side
-from juncture.spark.survey import Survey
+from juncture.spark.survey import FOOTERS, Survey
 from juncture.spark.worker.keys import Coding, place
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side as Name
@@ -43,7 +43,7 @@ class AsofSurvey(Survey):
         if isinstance(left, FileSide) and self.stats.left.extent is None:
             ends = left.ends(join.left_on)
             if ends is not None:
-                self.learn("left", "Parquet footers", extent=extent_of(ends, join.domain))
+                self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
 
     def measure(self, name: Name) -> None:
         """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
@@ -55,7 +55,7 @@ class AsofSurvey(Survey):
         """Take note that some rows of a side have been left out."""
         self.sides[name] = side
         if isinstance(side, FileSide):
-            self.learn(name, "Parquet footers", rows=side.footers.num_rows)
+            self.learn(name, FOOTERS, rows=side.footers.num_rows)
 
     def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
         """Return what a count asks of a side: if closely, the ends of ``on`` too."""

@@ -15,7 +15,7 @@ import pyarrow.types as pat
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.stats import SideStats, Stats, settled
 from juncture.spark.files import FileSide
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.transport import packets
@@ -23,10 +23,13 @@ from juncture.spark.worker.packets import Content, raise_error, read_packets
 from juncture.spark.worker.pick import Pick
 from juncture.spec.schema import Side as Name
 
-__all__ = ["SAMPLE_ROWS", "Survey"]
+__all__ = ["FOOTERS", "SAMPLE_ROWS", "Survey"]
 
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, unless many partitions ask for more."""
+
+FOOTERS = "Parquet footers"
+"""The source of what files say about themselves."""
 
 _SAMPLE_ROWS_PER_PARTITION = 100
 _VARIABLE_BYTES = 20
@@ -148,19 +151,16 @@ class Survey:
 
 def _known(side: Side, given: SideStats) -> SideStats:
     """Return what is known of an input without a job."""
-    figures: dict[str, Any] = {}
-    sources = {**dict.fromkeys(("rows", "row_bytes", "hottest_share", "keys"), "given"), **given.sources}
-    if given.row_bytes is None:
-        variable = any(_is_variable(field.type) for field in side.schema)
-        figures["row_bytes"] = sum(_width(field.type) for field in side.schema)
-        sources["row_bytes"] = "assumed" if variable else "by its types"
-    if isinstance(side, FileSide):
-        rows = side.footers.num_rows
-        if given.row_bytes is None:
-            figures["row_bytes"] = max(figures["row_bytes"], side.footers.bytes_of(side.schema.names) // max(rows, 1))
-        figures["rows"] = rows
-        sources["rows"] = "Parquet footers"
-    return replace(given, **figures, sources=sources)
+    variable = any(_is_variable(field.type) for field in side.schema)
+    row_bytes = sum(_width(field.type) for field in side.schema)
+    if not isinstance(side, FileSide):
+        source = "assumed" if variable else "by its types"
+        found = SideStats(row_bytes=row_bytes, sources={"row_bytes": source})
+        return settled(given, found if given.row_bytes is None else SideStats())
+    rows = side.footers.num_rows
+    row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), given.row_bytes or 0)
+    sources = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
+    return settled(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
 
 
 def _width(data_type: pa.DataType) -> int:
