@@ -1,7 +1,11 @@
 """Hash tables that give each distinct key a dense code: of integers, and of byte strings.
 
-Both are open addressing with linear probing over a power of two of slots. A table never holds more than half of its
-slots; the kernels that add keys stop when it is full, and the caller goes on with a larger one.
+Both are open addressing with linear probing over a power of two of slots. A slot is one word: in its upper half that of
+the key's hash, in its lower half the code and one, and 0 where it is free. So a look-up of a key that is not there
+touches a single cache line nearly always, and keys themselves are looked at only where half of the hash agrees.
+
+A table never holds more than half of its slots; the kernels that add keys stop when it is full, and the caller goes on
+with a larger one.
 """
 
 from __future__ import annotations
@@ -36,17 +40,22 @@ __all__ = [
     "hash_bytes",
     "map_codes",
     "mix",
-    "rehash",
+    "refill_bytes",
+    "refill_integers",
 ]
 
 EMPTY = -1
-"""The code in a slot without a key, and of a row without one."""
+"""The code of a row without a key, or whose key is not there."""
 
 BLOCK = 64
 """How many rows are looked up together."""
 
 AHEAD = 16
 """How many rows ahead the slot of a key is asked for."""
+
+_FREE = np.uint64(0)
+_ONE = np.uint64(1)
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -81,8 +90,53 @@ def _hash(data: Bytes, first: int, end: int) -> Any:
     return mix(state ^ tail)
 
 
-@compiled(int64(int64s_in, int64, uint64s, int32s, int64, int32s))
-def add_integers(values: Ints, first: int, slot_hashes: Words, slot_codes: Codes, count: int, codes: Codes) -> int:
+@inlined
+def _entry(hashed: Any, code: Any) -> Any:
+    """Return what a slot holds for a key."""
+    return (hashed & ~_LOWER_HALF) | (np.uint64(code) + _ONE)
+
+
+@inlined
+def _code(entry: Any) -> Any:
+    """Return the code in a slot; that of a free one is no code."""
+    return (entry & _LOWER_HALF) - _ONE
+
+
+@inlined
+def _candidate(slots: Words, hashed: Any) -> Any:
+    """Return the first slot from a key's own on that may hold it, or is free."""
+    mask = np.uint64(len(slots) - 1)
+    slot = hashed & mask
+    # One condition of two, because a branch for each would be mispredicted every other time.
+    while (slots[slot] != _FREE) & ((slots[slot] ^ hashed) > _LOWER_HALF):
+        slot = (slot + _ONE) & mask
+    return slot
+
+
+@inlined
+def _free_slot(slots: Words, hashed: Any) -> Any:
+    """Return the slot where a key goes that is not there yet."""
+    mask = np.uint64(len(slots) - 1)
+    slot = hashed & mask
+    while slots[slot] != _FREE:
+        slot = (slot + _ONE) & mask
+    return slot
+
+
+@inlined
+def _slot_of_integer(value: Any, hashed: Any, slots: Words, known: Ints) -> Any:
+    """Return the slot that holds an integer, or the free one where it would go."""
+    mask = np.uint64(len(slots) - 1)
+    slot = hashed & mask
+    while slots[slot] != _FREE:
+        if (slots[slot] ^ hashed) <= _LOWER_HALF and known[_code(slots[slot])] == value:
+            break
+        slot = (slot + _ONE) & mask
+    return slot
+
+
+@compiled(int64(int64s_in, int64, uint64s, int64s, int64, int32s))
+def add_integers(values: Ints, first: int, slots: Words, known: Ints, count: int, codes: Codes) -> int:
     """Give each integer its code, a new one if it is new.
 
     Parameters
@@ -91,10 +145,12 @@ def add_integers(values: Ints, first: int, slot_hashes: Words, slot_codes: Codes
         The keys.
     first
         Where to start.
-    slot_hashes, slot_codes
-        The table. It holds hashes instead of keys, because no two integers have the same.
+    slots
+        The table.
+    known
+        The keys that it has, by code; at least half as many places as slots.
     count
-        How many keys it has.
+        How many.
     codes
         In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes.
 
@@ -104,54 +160,83 @@ def add_integers(values: Ints, first: int, slot_hashes: Words, slot_codes: Codes
         Where it stopped because the table is half full, or the number of values. The keys that it has by then are
         one more than the greatest code.
     """
-    mask = len(slot_codes) - 1
+    mask = np.uint64(len(slots) - 1)
     for i in range(first, len(values)):
         if i + AHEAD < len(values):
-            prefetch(slot_hashes, mix(values[i + AHEAD]) & np.uint64(mask))
-            prefetch(slot_codes, mix(values[i + AHEAD]) & np.uint64(mask))
+            prefetch(slots, mix(values[i + AHEAD]) & mask)
         if codes[i] == EMPTY:
             continue
         hashed = mix(values[i])
-        slot = np.int64(hashed & np.uint64(mask))
-        while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashed:
-            slot = (slot + 1) & mask
-        if slot_codes[slot] == EMPTY:
-            if 2 * count >= len(slot_codes):
+        slot = _slot_of_integer(values[i], hashed, slots, known)
+        if slots[slot] == _FREE:
+            if 2 * count >= len(slots):
                 return i
-            slot_hashes[slot] = hashed
-            slot_codes[slot] = count
+            known[count] = values[i]
+            slots[slot] = _entry(hashed, count)
             count += 1
-        codes[i] = slot_codes[slot]
+        codes[i] = _code(slots[slot])
     return len(values)
 
 
-@compiled(void(int64s_in, uint64s_in, int32s_in, int32s))
-def find_integers(values: Ints, slot_hashes: Words, slot_codes: Codes, codes: Codes) -> None:
+@compiled(void(int64s_in, uint64s_in, int64s_in, int32s))
+def find_integers(values: Ints, slots: Words, known: Ints, codes: Codes) -> None:
     """Look up the code of each integer.
 
     Parameters
     ----------
-    values, slot_hashes, slot_codes
-        The keys and the table.
+    values, slots, known
+        The keys, the table, and the keys that it has.
     codes
         In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes, `EMPTY` if unknown.
+
+    Notes
+    -----
+    What the rows of a block look at is asked for together, so that cache misses overlap. Whether a row may have a code
+    at all decides where the next such row is noted, not where the code goes on: half of the branches would be
+    mispredicted.
     """
-    mask = np.uint64(len(slot_codes) - 1)
+    mask = np.uint64(len(slots) - 1)
     hashes = np.empty(BLOCK, np.uint64)
+    found = np.empty(BLOCK, np.uint64)
+    rows = np.empty(BLOCK, np.int64)
     for block in range(0, len(values), BLOCK):
         size = min(BLOCK, len(values) - block)
-        # Asked for together, so that cache misses overlap.
         for i in range(size):
             hashes[i] = mix(values[block + i])
-            prefetch(slot_hashes, hashes[i] & mask)
-            prefetch(slot_codes, hashes[i] & mask)
+            prefetch(slots, hashes[i] & mask)
+        likely = 0
         for i in range(size):
-            if codes[block + i] == EMPTY:
-                continue
-            slot = np.uint64(hashes[i] & mask)
-            while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashes[i]:
-                slot = (slot + np.uint64(1)) & mask
-            codes[block + i] = slot_codes[slot]
+            row = block + i
+            entry = slots[_candidate(slots, hashes[i])]
+            found[likely] = _code(entry)
+            rows[likely] = row
+            likely += np.int64((entry != _FREE) & (codes[row] != EMPTY))
+            codes[row] = EMPTY
+            prefetch(known, entry & _LOWER_HALF)
+        for i in range(likely):
+            code, value = found[i], values[rows[i]]
+            if known[code] != value:
+                # Another key with the same half of the hash.
+                entry = slots[_slot_of_integer(value, mix(value), slots, known)]
+                codes[rows[i]] = EMPTY if entry == _FREE else np.int32(_code(entry))
+            else:
+                codes[rows[i]] = code
+
+
+@compiled(void(int64s_in, int64, uint64s))
+def refill_integers(known: Ints, count: int, slots: Words) -> None:
+    """Put the keys of a table into an empty, larger one.
+
+    Parameters
+    ----------
+    known, count
+        The keys, by code, and how many there are.
+    slots
+        Out: the new table, whose slots are all 0.
+    """
+    for code in range(count):
+        hashed = mix(known[code])
+        slots[_free_slot(slots, hashed)] = _entry(hashed, code)
 
 
 @compiled(void(int64s_in, uint8s_in, uint64s))
@@ -179,36 +264,28 @@ def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int, oth
 
 
 @inlined
-def _slot_of(
-    hashed: Any,
-    data: Bytes,
-    first: int,
-    end: int,
-    slot_hashes: Words,
-    slot_codes: Codes,
-    known_offsets: Ints,
-    known: Bytes,
+def _slot_of_bytes(
+    hashed: Any, data: Bytes, first: int, end: int, slots: Words, known_offsets: Ints, known: Bytes
 ) -> Any:
-    """Return the slot that holds a byte string, or the empty one where it would go."""
-    mask = len(slot_codes) - 1
-    slot = np.int64(hashed & np.uint64(mask))
-    while slot_codes[slot] != EMPTY:
-        if slot_hashes[slot] == hashed:
-            code = slot_codes[slot]
-            if _equal(data, first, end, known, known_offsets[code], known_offsets[code + 1]):
+    """Return the slot that holds a byte string, or the free one where it would go."""
+    mask = np.uint64(len(slots) - 1)
+    slot = hashed & mask
+    while slots[slot] != _FREE:
+        if (slots[slot] ^ hashed) <= _LOWER_HALF:
+            code = _code(slots[slot])
+            if _equal(data, first, end, known, known_offsets[code], known_offsets[code + _ONE]):
                 break
-        slot = (slot + 1) & mask
+        slot = (slot + _ONE) & mask
     return slot
 
 
-@compiled(int64(int64s_in, uint8s_in, uint64s_in, int64, uint64s, int32s, int64s, uint8s, int64, int32s))
+@compiled(int64(int64s_in, uint8s_in, uint64s_in, int64, uint64s, int64s, uint8s, int64, int32s))
 def add_bytes(
     offsets: Ints,
     data: Bytes,
     hashes: Words,
     first: int,
-    slot_hashes: Words,
-    slot_codes: Codes,
+    slots: Words,
     known_offsets: Ints,
     known: Bytes,
     count: int,
@@ -222,7 +299,7 @@ def add_bytes(
         The keys and their hashes.
     first
         Where to start.
-    slot_hashes, slot_codes
+    slots
         The table.
     known_offsets, known
         The keys that it has, by code.
@@ -236,35 +313,32 @@ def add_bytes(
     int
         Where it stopped because the table is half full or ``known`` has no room, or the number of values.
     """
-    mask = np.uint64(len(slot_codes) - 1)
+    mask = np.uint64(len(slots) - 1)
     for i in range(first, len(hashes)):
         if i + AHEAD < len(hashes):
-            prefetch(slot_hashes, hashes[i + AHEAD] & mask)
-            prefetch(slot_codes, hashes[i + AHEAD] & mask)
+            prefetch(slots, hashes[i + AHEAD] & mask)
         if codes[i] == EMPTY:
             continue
-        slot = _slot_of(hashes[i], data, offsets[i], offsets[i + 1], slot_hashes, slot_codes, known_offsets, known)
-        if slot_codes[slot] == EMPTY:
+        slot = _slot_of_bytes(hashes[i], data, offsets[i], offsets[i + 1], slots, known_offsets, known)
+        if slots[slot] == _FREE:
             length = offsets[i + 1] - offsets[i]
             place = known_offsets[count]
-            if 2 * count >= len(slot_codes) or place + length > len(known):
+            if 2 * count >= len(slots) or place + length > len(known):
                 return i
             known[place : place + length] = data[offsets[i] : offsets[i + 1]]
             known_offsets[count + 1] = place + length
-            slot_hashes[slot] = hashes[i]
-            slot_codes[slot] = count
+            slots[slot] = _entry(hashes[i], count)
             count += 1
-        codes[i] = slot_codes[slot]
+        codes[i] = _code(slots[slot])
     return len(hashes)
 
 
-@compiled(void(int64s_in, uint8s_in, uint64s_in, uint64s_in, int32s_in, int64s_in, uint8s_in, int32s))
+@compiled(void(int64s_in, uint8s_in, uint64s_in, uint64s_in, int64s_in, uint8s_in, int32s))
 def find_bytes(
     offsets: Ints,
     data: Bytes,
     hashes: Words,
-    slot_hashes: Words,
-    slot_codes: Codes,
+    slots: Words,
     known_offsets: Ints,
     known: Bytes,
     codes: Codes,
@@ -273,63 +347,43 @@ def find_bytes(
 
     Notes
     -----
-    What the rows of a block look at is asked for together: slots first, then offsets, then bytes, so that cache misses
-    overlap.
+    As `find_integers`: slots first, then offsets, then bytes.
     """
-    mask = np.uint64(len(slot_codes) - 1)
-    slots = np.empty(BLOCK, np.int64)
+    mask = np.uint64(len(slots) - 1)
+    found = np.empty(BLOCK, np.uint64)
+    rows = np.empty(BLOCK, np.int64)
     for block in range(0, len(hashes), BLOCK):
         size = min(BLOCK, len(hashes) - block)
         for i in range(size):
-            prefetch(slot_hashes, hashes[block + i] & mask)
-            prefetch(slot_codes, hashes[block + i] & mask)
-        for i in range(size):
-            hashed = hashes[block + i]
-            slot = np.uint64(hashed & mask)
-            while slot_codes[slot] != EMPTY and slot_hashes[slot] != hashed:
-                slot = (slot + np.uint64(1)) & mask
-            slots[i] = slot
-            if slot_codes[slot] != EMPTY:
-                prefetch(known_offsets, np.uint64(slot_codes[slot]))
-        for i in range(size):
-            code = slot_codes[np.uint64(slots[i])]
-            if code != EMPTY:
-                prefetch(known, np.uint64(known_offsets[np.uint64(code)]))
+            prefetch(slots, hashes[block + i] & mask)
+        likely = 0
         for i in range(size):
             row = block + i
-            if codes[row] == EMPTY:
-                continue
-            code = slot_codes[np.uint64(slots[i])]
+            entry = slots[_candidate(slots, hashes[row])]
+            found[likely] = _code(entry)
+            rows[likely] = row
+            likely += np.int64((entry != _FREE) & (codes[row] != EMPTY))
+            codes[row] = EMPTY
+            prefetch(known_offsets, entry & _LOWER_HALF)
+        for i in range(likely):
+            prefetch(known, np.uint64(known_offsets[found[i]]))
+        for i in range(likely):
+            code, row = found[i], rows[i]
             first, end = offsets[row], offsets[row + 1]
-            if code != EMPTY and not _equal(
-                data, first, end, known, known_offsets[np.uint64(code)], known_offsets[np.uint64(code) + np.uint64(1)]
-            ):
-                # Another key of the same hash.
-                slot = _slot_of(hashes[row], data, first, end, slot_hashes, slot_codes, known_offsets, known)
-                code = slot_codes[slot]
-            codes[row] = code
+            if _equal(data, first, end, known, known_offsets[code], known_offsets[code + _ONE]):
+                codes[row] = code
+            else:
+                # Another key with the same half of the hash.
+                entry = slots[_slot_of_bytes(hashes[row], data, first, end, slots, known_offsets, known)]
+                codes[row] = EMPTY if entry == _FREE else np.int32(_code(entry))
 
 
-@compiled(void(uint64s_in, int32s_in, uint64s, int32s))
-def rehash(old_hashes: Words, old_codes: Codes, hashes: Words, codes: Codes) -> None:
-    """Move all keys of a table into an empty, larger one.
-
-    Parameters
-    ----------
-    old_hashes, old_codes
-        The table that is full: hash and code in each slot.
-    hashes, codes
-        Out: the new one, whose codes are all `EMPTY`.
-    """
-    mask = len(codes) - 1
-    for old in range(len(old_codes)):
-        if old_codes[old] == EMPTY:
-            continue
-        slot = np.int64(old_hashes[old] & np.uint64(mask))
-        while codes[slot] != EMPTY:
-            slot = (slot + 1) & mask
-        hashes[slot] = old_hashes[old]
-        codes[slot] = old_codes[old]
+@compiled(void(int64s_in, uint8s_in, int64, uint64s))
+def refill_bytes(known_offsets: Ints, known: Bytes, count: int, slots: Words) -> None:
+    """Put the keys of a table into an empty, larger one: as `refill_integers`."""
+    for code in range(count):
+        hashed = _hash(known, known_offsets[code], known_offsets[code + 1])
+        slots[_free_slot(slots, hashed)] = _entry(hashed, code)
 
 
 @compiled(void(int32s_in, int32s_in, int32s))
