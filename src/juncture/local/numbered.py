@@ -40,7 +40,7 @@ class NumberedSource(Source):
         self._source = source
         self._first = first
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         number = self.schema.names[-1]
         place = int(self.bounds[part]) + self._first

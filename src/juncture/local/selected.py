@@ -35,7 +35,7 @@ class SelectedSource(Source):
         self._edges = [(int(edges[part]), int(edges[part + 1])) for part in self._parts]
         self.part_rows = [end - first for first, end in self._edges]
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part that are wanted."""
         first, end = self._edges[part]
         place = int(self._source.bounds[self._parts[part]])

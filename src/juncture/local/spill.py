@@ -226,7 +226,7 @@ class SpilledSource(Source):
         if self._file is not None:
             self._file.remove()
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         assert self._file is not None
         numbers = [self.schema.get_field_index(name) for name in columns]
@@ -300,7 +300,7 @@ class SpooledSource(Source):
         if self._file is not None:
             self._file.finish()
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a part."""
         if part < len(self._held):
             for batch in self._held[part]:

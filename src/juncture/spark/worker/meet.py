@@ -73,7 +73,7 @@ class Rows(Source):
         self._stores = stores
         self._number = number
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         yield from self._whole(part, columns).to_batches()
 

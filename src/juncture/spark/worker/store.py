@@ -84,7 +84,7 @@ class PacketStore(Source):
         if self._file is not None:
             self._file.finish()
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         yield from self._whole(part, columns).to_batches()
 
