@@ -184,6 +184,26 @@ def test_a_full_disk(algorithm, scratch, monkeypatch, room):
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "memory_bytes", "phases"),
+    [
+        ("grace", 20_000, ["cut left", "cut right", "pieces", "output"]),
+        ("grace", 10**9, ["right", "left", "output"]),
+        ("external_sort_merge", 20_000, ["sort left", "sort right", "windows", "output"]),
+    ],
+)
+def test_progress_on_disk(algorithm, memory_bytes, phases):
+    calls = []
+    left, right = tables()
+    options = {"memory_bytes": memory_bytes, "progress": lambda *call: calls.append(call)}
+    answer = join_in_process(Equi(on="k"), left, right, algorithm, **options)
+    assert list(dict.fromkeys(phase for phase, _, _ in calls)) == phases
+    for phase in phases:
+        done = [(done, total) for each, done, total in calls if each == phase]
+        assert done == sorted(done)
+        assert done[-1] == (answer.num_rows if phase == "output" else 1_000,) * 2
+
+
 def test_more_rows_than_can_be_numbered(monkeypatch):
     monkeypatch.setattr(grouped, "_ROWS_MOST", 500)
     with pytest.raises(PlanError, match=r"A side has 1,000 rows, .* Pass algorithm='grace'"):

@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
+from juncture.local import equi
 from juncture.local import range as ranges
 from juncture.local.scan import ParquetSource, TableSource
+from support.engines import LOCAL_EQUI
 from support.kinds import defined_rows
 from support.tables import difference
 
@@ -105,3 +107,104 @@ def test_without_statistics_all_is_read(tmp_path):
     answer = pa.Table.from_batches(ranges.stream(join, TableSource(left), source), join.output_schema)
     assert answer.to_pylist() == [{"on": 15, "on_right": 15}]
     assert source.read_groups == {0, 1}
+
+
+def watched_equi(join, left, right, algorithm="hash"):
+    answer = pa.Table.from_batches(equi.stream(join, left, right, algorithm=algorithm), join.output_schema)
+    return answer, [side.read_groups for side in (left, right) if isinstance(side, Watched)]
+
+
+TEXTS = [f"k{number:02}" for number in range(60)]
+# Row groups hold 0-9, 10-19, 20-29, 30-39, 40-49 and 50-59; the keys of the smaller side are 22, null and 35.
+KEYS = [
+    (pa.int64(), pa.int64()),
+    (pa.int16(), pa.uint64()),
+    (pa.date32(), pa.date32()),
+    (pa.timestamp("ms"), pa.timestamp("us")),
+    (pa.timestamp("ns"), pa.timestamp("s")),
+    (pa.string(), pa.string()),
+    (pa.large_string(), pa.dictionary(pa.int32(), pa.string())),
+    (pa.binary(), pa.binary()),
+]
+
+
+def keys_of(numbers, data_type):
+    plain = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    if pa.types.is_temporal(plain):
+        days = pa.array(numbers, pa.int32()).cast(pa.date32())
+        return days.cast(plain)
+    if pa.types.is_integer(plain):
+        return pa.array(numbers, plain)
+    return pa.array([None if n is None else TEXTS[n] for n in numbers], pa.string()).cast(plain).cast(data_type)
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+@pytest.mark.parametrize(("large_type", "small_type"), KEYS)
+def test_row_groups_without_any_key_of_the_smaller_side_are_not_read(tmp_path, large_type, small_type, how):
+    large = pa.table({"k": keys_of(range(60), large_type), "v": range(60)})
+    pq.write_table(large, tmp_path / "large.parquet", row_group_size=10)
+    small = pa.table({"k": keys_of([22, None, 35], small_type), "w": range(3)})
+    every, near = set(range(6)), {2, 3}
+    spec = jn.Equi(on="k", how=how)
+    cases = [
+        (small, large, every if how in ("right", "full") else near),
+        (large, small, every if how in ("left", "full", "anti") else near),
+    ]
+    for left, right, groups in cases:
+        files = Watched(str(tmp_path / "large.parquet"))
+        sides = [files if side is large else TableSource(side) for side in (left, right)]
+        answer, [read] = watched_equi(spec.resolve(left.schema, right.schema), *sides)
+        assert read == groups
+        assert difference(answer, defined_rows(spec, left, right), ordered=True) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "arguments", "groups"),
+    [
+        ([22, 23], {}, {2}),
+        ([None, None], {}, set()),
+        ([], {}, set()),
+        ([70], {}, set()),
+        ([22, None], {"nulls_equal": True}, set(range(6))),
+        ([22, 70], {}, {2, 3, 4, 5}),
+    ],
+)
+@pytest.mark.parametrize("algorithm", LOCAL_EQUI)
+def test_keys_that_rule_out_row_groups(tmp_path, keys, arguments, groups, algorithm):
+    large = pa.table({"k": pa.array(range(60), pa.int64())})
+    pq.write_table(large, tmp_path / "large.parquet", row_group_size=10)
+    small = pa.table({"k": pa.array(keys, pa.int64())})
+    spec = jn.Equi(on="k", **arguments)
+    files = Watched(str(tmp_path / "large.parquet"))
+    answer, [read] = watched_equi(spec.resolve(small.schema, large.schema), TableSource(small), files, algorithm)
+    assert read == groups
+    assert answer.column("k").to_pylist() == [key for key in keys if key is not None and key < 60]
+
+
+def test_one_of_several_keys_is_enough(tmp_path):
+    large = pa.table({"a": [1] * 20 + [2] * 20, "b": [*range(20), *range(20)], "c": [0.5] * 40})
+    pq.write_table(large, tmp_path / "large.parquet", row_group_size=10)
+    small = pa.table({"a": [2], "b": [3], "c": [0.5]})
+    files = Watched(str(tmp_path / "large.parquet"))
+    join = jn.Equi(on=["a", "b", "c"]).resolve(small.schema, large.schema)
+    answer, [read] = watched_equi(join, TableSource(small), files)
+    assert read == {2}
+    assert answer.num_rows == 1
+
+
+def test_nan_is_a_key_that_no_footer_counts(tmp_path):
+    large = pa.table({"k": [1.0, math.nan, 2.0, 3.0]})
+    pq.write_table(large, tmp_path / "large.parquet", row_group_size=2)
+    small = pa.table({"k": [math.nan]})
+    join = jn.Equi(on="k").resolve(small.schema, large.schema)
+    answer, _ = watched_equi(join, TableSource(small), Watched(str(tmp_path / "large.parquet")))
+    assert answer.num_rows == 1
+
+
+def test_a_key_that_the_larger_side_cannot_hold_is_no_limit(tmp_path):
+    large = pa.table({"k": pa.array(range(20), pa.int64())})
+    pq.write_table(large, tmp_path / "large.parquet", row_group_size=10)
+    small = pa.table({"k": pa.array([2**64 - 1, 15], pa.uint64())})
+    join = jn.Equi(on="k").resolve(small.schema, large.schema)
+    answer, _ = watched_equi(join, TableSource(small), Watched(str(tmp_path / "large.parquet")))
+    assert answer.column("k").to_pylist() == [15]

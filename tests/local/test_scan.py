@@ -90,7 +90,7 @@ def test_a_long_row_group_comes_in_batches(folder, monkeypatch):
 
 def test_strings_may_come_coded(folder):
     source = ParquetSource([f"{folder}/part-1.PARQUET"])
-    [batch] = source.read(0, ["k", "ts"], coded=["k", "ts"])
+    [batch] = source.read(0, ["k", "ts"], ["k", "ts"])
     assert pa.types.is_dictionary(batch.schema.field("k").type)
     assert batch.column("k").to_pylist() == ["c", "c", "d", "d"]
     [batch] = source.read(0, ["k"])
@@ -113,10 +113,13 @@ def test_bytes_come_from_the_footers(folder):
         ([datetime(2024, 1, 1), datetime(1900, 1, 1)], pa.timestamp("us")),
         ([1_700_000_000_000_000_001, -5], pa.timestamp("ns", "UTC")),
         ([datetime(2024, 1, 1), datetime(2025, 1, 1)], pa.timestamp("ms", "Europe/Paris")),
+        (["b", None, "a\u00fc", ""], pa.string()),
+        (["b", "ab"], pa.large_string()),
+        ([b"\xff\x00", b"\x01"], pa.binary()),
     ],
 )
 def test_extents_are_those_of_the_statistics(tmp_path, values, data_type):
-    array = pa.array(values, pa.int64()).cast(data_type) if data_type.bit_width == 64 and values[-1] == -5 else None
+    array = pa.array(values, pa.int64()).cast(data_type) if values[-1] == -5 else None
     array = pa.array(values, data_type) if array is None else array
     pq.write_table(pa.table({"ts": array}), tmp_path / "a.parquet")
     extent = ParquetSource([str(tmp_path)]).extent(0, "ts")
@@ -129,7 +132,7 @@ def test_extents_are_those_of_the_statistics(tmp_path, values, data_type):
 
 
 def test_extents_that_are_not_known(tmp_path):
-    table = pa.table({"ts": pa.array([None], pa.int64()), "s": ["a"]})
+    table = pa.table({"ts": pa.array([None], pa.int64()), "s": pa.array([1], pa.duration("s"))})
     pq.write_table(table, tmp_path / "a.parquet")
     source = ParquetSource([str(tmp_path)])
     assert source.extent(0, "ts") is None

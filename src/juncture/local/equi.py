@@ -13,8 +13,10 @@ from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
 from juncture.local.external_sort import ExternalSorter
 from juncture.local.numbered import NumberedJoin
+from juncture.local.pruning import within_keys
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
+from juncture.local.stream import reporter
 from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
@@ -76,13 +78,15 @@ def stream(
     Time O(L + R) and the output; for the sorting ones O(L log L + R log R). The first three hold the shown columns of
     the right rows that can match, 4 bytes more of each, and the distinct keys; the others what they are allowed to, and
     they write both sides to disk, where these exceed it, and the output too, which is put in the order of the left rows
-    there. Rows of one key that do not fit in memory on either side are joined block by block.
+    there. Rows of one key that do not fit in memory on either side are joined block by block. Row groups of the larger
+    side are not read where, by the footer, no key of the smaller one can be.
     """
     with ExitStack() as stack:
         pool = stack.enter_context(Threads(threads))
         spill = spill or stack.enter_context(SpillFolder())
+        left, right = within_keys(join, left, right, pool)
         if algorithm == "grace" or algorithm == "external_sort_merge":
-            yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, spill, memory_bytes, pool)
+            yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, spill, memory_bytes, pool, progress)
         else:
             yield from stream_held(join, left, right, algorithm, pool, progress)
 
@@ -93,11 +97,17 @@ def _on_disk(
     spill: SpillFolder,
     memory_bytes: int,
     threads: Threads,
+    progress: Progress | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order."""
     work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, memory_bytes // 2, threads)
     sorter = ExternalSorter(numbered.join.output_schema, numbered.number, spill, memory_bytes // 2, threads)
-    for batch in work.rows():
+    rows = 0
+    for batch in work.rows(progress):
         sorter.add(batch)
+        rows += batch.num_rows
+    advance, done = reporter(progress, "output"), 0
     for batch in sorter.sorted():
         yield numbered.finished(batch)
+        done += batch.num_rows
+        advance(done, rows)

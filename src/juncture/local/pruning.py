@@ -1,26 +1,30 @@
-"""Which parts of the right side can hold a match at all, by the statistics that its files keep."""
+"""Which parts of a side can hold a match at all, by the statistics that its files keep."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from juncture.local.arrays import plain
 from juncture.local.codes import StepCoder, TooWideError, steps_of
+from juncture.local.forms import Form, form_of
 from juncture.local.left import Left
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.threads import Threads
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange
-from juncture.spec.schema import Domain
+from juncture.spec.schema import Domain, plain_type
 
-__all__ = ["Extent", "ends_of", "extent_of", "parts_within", "useful_parts", "within_reach"]
+__all__ = ["Extent", "ends_of", "extent_of", "parts_within", "useful_parts", "within_keys", "within_reach"]
 
 Extent = tuple[Any, Any]
-"""The least and the greatest value of a column, in steps of a join's domain."""
+"""The least and the greatest value of a column, in steps of a join's domain or in the form of a key."""
 
 
 def useful_parts(join: ResolvedAsof, left: Left, source: Source, coder: StepCoder) -> list[int]:
@@ -41,7 +45,7 @@ def useful_parts(join: ResolvedAsof, left: Left, source: Source, coder: StepCode
     kept = []
     for part in every:
         extent = _extent(source, part, join.right_on, coder)
-        if extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low)):
+        if _meet(extent, low, high):
             kept.append(part)
     return kept
 
@@ -73,7 +77,7 @@ def parts_within(source: Source, column: str, domain: Domain, low: Any, high: An
     for part in range(len(source.part_rows)):
         values = source.extent(part, column)
         extent = None if values is None else extent_of(values, domain)
-        if extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low)):
+        if _meet(extent, low, high):
             kept.append(part)
     return kept
 
@@ -87,16 +91,8 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
     if not ends or join.how in ("right", "full") or not isinstance(right, ParquetSource):
         return right
 
-    def extent(part: int) -> list[Extent | None]:
-        known = left.extent(part, join.left_on)
-        found = None if known is None else extent_of(known, join.domain)
-        if found is not None:
-            return [found]
-        batches = left.read(part, [join.left_on])
-        return [extent_of(ends_of(plain(batch.column(0))), join.domain) for batch in batches]
-
     with Threads(threads) as pool:
-        found = [each for extents in pool.map(extent, range(len(left.part_rows))) for each in extents]
+        found = [extent_of(ends, join.domain) for ends in _all_ends(left, join.left_on, pool)]
     extents = [each for each in found if each is not None]
     if not extents:
         return right.only([])
@@ -104,7 +100,64 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
     return right.only(parts_within(right, join.right_on, join.domain, low, high))
 
 
+def within_keys(join: ResolvedEqui, left: Source, right: Source, threads: Threads) -> tuple[Source, Source]:
+    """Return both sides of an equality join, the larger one without the row groups where no key of the smaller can be.
+
+    Only rows that nobody wants without a match are left out.
+    """
+    turned = right.num_rows < left.num_rows
+    small, large = (right, left) if turned else (left, right)
+    keeps = ("left", "full", "anti") if turned else ("right", "full")
+    if join.how in keeps or join.nulls_equal or not isinstance(large, ParquetSource):
+        return left, right
+    small_by, large_by = (join.right_by, join.left_by) if turned else (join.left_by, join.right_by)
+    kept = list(range(len(large.part_rows)))
+    for ours, theirs in zip(small_by, large_by, strict=True):
+        form = form_of(small.schema.field(ours).type, large.schema.field(theirs).type)
+        extents = {part: _form_extent(large.extent(part, theirs), form) for part in kept}
+        # Where NaN is, which a footer does not count, it equals NaN.
+        is_float = pat.is_floating(plain_type(large.schema.field(theirs).type))
+        if is_float or all(extent is None for extent in extents.values()):
+            continue
+        found = [ends for ends in _all_ends(small, ours, threads) if ends.null_count == 0]
+        known = [extent for ends in found if (extent := _form_extent(ends, form)) is not None]
+        if not found:
+            kept = []
+        elif len(known) == len(found):
+            low, high = min(first for first, _ in known), max(last for _, last in known)
+            kept = [part for part in kept if _meet(extents[part], low, high)]
+    pruned = large if len(kept) == len(large.part_rows) else large.only(kept)
+    return (pruned, small) if turned else (small, pruned)
+
+
+def _form_extent(ends: pa.Array | None, form: Form) -> Extent | None:
+    """Return the least and the greatest value in the form that both sides share; None if one has none."""
+    if ends is None:
+        return None
+    least, greatest = form.of(ends).to_python()
+    return None if least is None or greatest is None else (least, greatest)
+
+
 def ends_of(array: pa.Array) -> pa.Array:
-    """Return the least and the greatest value of an array."""
+    """Return the least and the greatest value of an array; nulls if it has none."""
     ends = pc.min_max(array)
-    return pa.array([ends["min"], ends["max"]], array.type)
+    return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
+
+
+def _all_ends(source: Source, column: str, threads: Threads) -> Iterator[pa.Array]:
+    """Yield the least and the greatest value of each piece of a column: by statistics, or else by reading it."""
+
+    def found(part: int) -> list[pa.Array]:
+        known = source.extent(part, column)
+        # Some writers let NaN hide the other values.
+        if known is not None and not (pat.is_floating(known.type) and known.is_nan().true_count):
+            return [known]
+        return [ends_of(plain(batch.column(0))) for batch in source.read(part, [column])]
+
+    for ends in threads.map(found, range(len(source.part_rows))):
+        yield from ends
+
+
+def _meet(extent: Extent | None, low: Any, high: Any) -> bool:
+    """Tell whether an extent, if it is known, reaches into the range between two limits, of which None is none."""
+    return extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low))

@@ -52,7 +52,7 @@ class Source(ABC):
     part_rows: Sequence[int]
 
     @abstractmethod
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part, a million at a time at most.
 
         Parameters
@@ -74,7 +74,7 @@ class Source(ABC):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return about how many bytes some columns take in memory."""
 
-    def extent(self, part: int, column: str) -> pa.Array | None:  # noqa: ARG002 - what a source without statistics knows
+    def extent(self, _part: int, _column: str, /) -> pa.Array | None:
         """Return the least and the greatest value of a column in a part, if that is known without reading it."""
         return None
 
@@ -121,7 +121,7 @@ class TableSource(Source):
         starts = range(0, table.num_rows, _SLICE_ROWS)
         self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield views of a slice's rows."""
         start = part * _SLICE_ROWS
         yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
@@ -179,7 +179,7 @@ class ParquetSource(Source):
         ]
         self.part_rows = [self._footers[group.file].row_group(group.number).num_rows for group in self._groups]
 
-    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
         return self._batches(part, columns, coded, BATCH_ROWS)
 
@@ -207,7 +207,7 @@ class ParquetSource(Source):
         """Return the encoded bytes of one value of a column, on average: few where it is dictionary-encoded."""
         return self.bytes_of([column]) / max(self.num_rows, 1)
 
-    def extent(self, part: int, column: str) -> pa.Array | None:
+    def extent(self, part: int, column: str, /) -> pa.Array | None:
         """Return the least and the greatest value by the row group's statistics."""
         found = self._chunk(part, column)
         if found is None or found[0].statistics is None or not found[0].statistics.has_min_max:
@@ -283,7 +283,10 @@ def _is_coded(data_type: pa.DataType) -> bool:
 
 
 def _extent(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type: pa.DataType) -> pa.Array | None:
-    """Return a column chunk's statistics as values of its type; None for types in which they may be inexact."""
+    """Return a column chunk's statistics as values of its type; None for types in which they may be wrong.
+
+    Those of strings may be cut off by the writer, and are limits then that no value of the chunk has.
+    """
     if pat.is_signed_integer(data_type):
         return array_of(np.array([statistics.min, statistics.max], f"i{data_type.bit_width // 8}"), data_type)
     if pat.is_float32(data_type) or pat.is_float64(data_type):
@@ -299,6 +302,11 @@ def _extent(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type
             return None
         raw = array_of(np.array([statistics.min_raw, statistics.max_raw], np.int64), pa.timestamp(units[unit]))
         return raw.cast(pa.timestamp(data_type.unit), safe=False).view(data_type)
+    if _is_coded(data_type):
+        limits = statistics.min_raw, statistics.max_raw
+        wide = pat.is_large_string(data_type)
+        offsets = np.cumsum([0, *map(len, limits)]).astype(np.int64 if wide else np.int32)
+        return pa.Array.from_buffers(data_type, 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(limits))])
     return None
 
 

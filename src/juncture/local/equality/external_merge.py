@@ -16,7 +16,9 @@ from juncture.local.external_sort import ExternalSorter
 from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.local.stream import Advance, reporter
 from juncture.local.threads import Threads
+from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["ExternalMergeJoin"]
@@ -50,8 +52,13 @@ class ExternalMergeJoin:
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
         self._code = numbered.number + "_code"
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
+    def rows(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers.
+
+        Parameters
+        ----------
+        progress
+            Called as the work goes on, from the calling thread.
 
         Raises
         ------
@@ -59,17 +66,20 @@ class ExternalMergeJoin:
             If there is no room to spill.
         """
         join = self._numbered.join
-        for left, right in self._windows():
+        advance, done = reporter(progress, "windows"), 0
+        for left, right in self._windows(progress):
             if held_bytes(right) <= self._room:
                 yield from stream_held(join, left, right, "sort_merge", self._threads)
             else:
                 yield from stream_blockwise(self._numbered, left, right, self._room, self._threads)
+            done += left.num_rows
+            advance(done, self._numbered.left.num_rows)
 
-    def _windows(self) -> Iterator[tuple[Source, Source]]:
+    def _windows(self, progress: Progress | None) -> Iterator[tuple[Source, Source]]:
         """Yield rows of both sides that no other rows have to meet."""
         join = self._numbered.join
-        left = self._sorted(self._numbered.left, join.left_by)
-        right = self._sorted(self._numbered.right, join.right_by)
+        left = self._sorted(self._numbered.left, join.left_by, reporter(progress, "sort left"))
+        right = self._sorted(self._numbered.right, join.right_by, reporter(progress, "sort right"))
         while held := right.fill(self._room // 2):
             end = int(_values(held[-1])[-1])
             yield (
@@ -79,7 +89,7 @@ class ExternalMergeJoin:
         rest = SpooledSource(left.schema, left.rest(), self._spill, self._room)
         yield rest, SpooledSource(right.schema, [], self._spill)
 
-    def _sorted(self, side: Source, names: Sequence[str]) -> _Ascending:
+    def _sorted(self, side: Source, names: Sequence[str], advance: Advance) -> _Ascending:
         """Sort a side by the hash of its keys."""
         schema = side.schema.append(pa.field(self._code, pa.int64()))
         sorter = ExternalSorter(schema, self._code, self._spill, self._room, self._threads)
@@ -87,9 +97,10 @@ class ExternalMergeJoin:
         def coded(part: int) -> list[pa.RecordBatch]:
             return [self._coded(batch, names, schema) for batch in side.read(part, side.schema.names)]
 
-        for batches in self._threads.map(coded, range(len(side.part_rows))):
+        for part, batches in enumerate(self._threads.map(coded, range(len(side.part_rows)))):
             for batch in batches:
                 sorter.add(batch)
+            advance(int(side.bounds[part + 1]), side.num_rows)
         return _Ascending(schema, sorter.sorted())
 
     def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:

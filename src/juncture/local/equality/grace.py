@@ -6,7 +6,7 @@ by block (Kitsuregawa, Tanaka and Moto-oka, "Application of hash to data base ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,9 @@ from juncture.local.equality.turned import can_turn, stream_turned
 from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.spill import SpilledSource, SpillFolder
+from juncture.local.stream import Advance, reporter
 from juncture.local.threads import Threads
+from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["GraceJoin"]
@@ -63,13 +65,13 @@ class GraceJoin:
         self._threads = threads
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
 
-    def rows(self, advance: Callable[[int, int], None] | None = None) -> Iterator[pa.RecordBatch]:
+    def rows(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the numbered rows of the join, piece by piece; rows of one number come in their order.
 
         Parameters
         ----------
-        advance
-            Called with the number of left rows that are done, and of all.
+        progress
+            Called as the work goes on, from the calling thread.
 
         Raises
         ------
@@ -77,21 +79,22 @@ class GraceJoin:
             If there is no room to spill.
         """
         left, right = self._numbered.left, self._numbered.right
-        yield from self._joined(left, right, 0, advance)
+        yield from self._joined(left, right, 0, progress)
 
     def _joined(
-        self, left: Source, right: Source, level: int, advance: Callable[[int, int], None] | None = None
+        self, left: Source, right: Source, level: int, progress: Progress | None = None
     ) -> Iterator[pa.RecordBatch]:
         join = self._numbered.join
-        if (rows := self._in_memory(left, right)) is not None:
+        if (rows := self._in_memory(left, right, progress)) is not None:
             yield from rows
             return
         least = min(held_bytes(left), held_bytes(right)) if can_turn(self._numbered) else held_bytes(right)
         count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
         pieces = [
-            self._cut(side, names, count, level) for side, names in ((left, join.left_by), (right, join.right_by))
+            self._cut(side, names, count, level, reporter(progress, f"cut {name}"))
+            for name, side, names in (("left", left, join.left_by), ("right", right, join.right_by))
         ]
-        done = 0
+        advance, done = reporter(progress, "pieces"), 0
         for ours, theirs in zip(*pieces, strict=True):
             # All right rows in one piece are of one key, as far as hashes tell.
             if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs) is None:
@@ -101,22 +104,23 @@ class GraceJoin:
             done += ours.num_rows
             for piece in (ours, theirs):
                 piece.remove()
-            if advance is not None:
-                advance(done, left.num_rows)
+            advance(done, left.num_rows)
 
-    def _in_memory(self, left: Source, right: Source) -> Iterator[pa.RecordBatch] | None:
+    def _in_memory(
+        self, left: Source, right: Source, progress: Progress | None = None
+    ) -> Iterator[pa.RecordBatch] | None:
         """Return the rows of a join of which a side fits in memory; None if neither does."""
         if held_bytes(right) <= self._room:
-            return stream_held(self._numbered.join, left, right, "hash", self._threads)
+            return stream_held(self._numbered.join, left, right, "hash", self._threads, progress)
         if held_bytes(left) > self._room:
             return None
         if can_turn(self._numbered):
-            return stream_turned(self._numbered, left, right, self._threads)
+            return stream_turned(self._numbered, left, right, self._threads, progress)
         if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
-            return stream_held(self._numbered.join, left, right, "hash", self._threads)
+            return stream_held(self._numbered.join, left, right, "hash", self._threads, progress)
         return None
 
-    def _cut(self, side: Source, names: Sequence[str], count: int, level: int) -> list[SpilledSource]:
+    def _cut(self, side: Source, names: Sequence[str], count: int, level: int, advance: Advance) -> list[SpilledSource]:
         """Write the rows of a side to so many pieces by the hash of their keys."""
         columns = side.schema.names
         batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self._room // (4 * count)))
@@ -134,9 +138,10 @@ class GraceJoin:
                 ]
             return found
 
-        for found in self._threads.map(cut, range(len(side.part_rows))):
+        for part, found in enumerate(self._threads.map(cut, range(len(side.part_rows)))):
             for piece, batch in found:
                 pieces[piece].write(batch)
+            advance(int(side.bounds[part + 1]), side.num_rows)
         for each in pieces:
             each.finish()
         return pieces

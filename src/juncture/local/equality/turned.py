@@ -12,6 +12,7 @@ from juncture.local.equality.held import stream_held
 from juncture.local.numbered import NumberedJoin
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
+from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 
@@ -27,7 +28,11 @@ def can_turn(numbered: NumberedJoin[ResolvedEqui]) -> bool:
 
 
 def stream_turned(
-    numbered: NumberedJoin[ResolvedEqui], left: Source, right: Source, threads: Threads
+    numbered: NumberedJoin[ResolvedEqui],
+    left: Source,
+    right: Source,
+    threads: Threads,
+    progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the numbered rows of a join, those of a left row in right order, though others come between them.
 
@@ -39,7 +44,14 @@ def stream_turned(
         Numbered rows of both sides. The left ones are held.
     threads
         Who works.
+    progress
+        Called as the work goes on, from the calling thread.
     """
+
+    def turned_round(phase: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress("right" if phase == "left" else "left", done, total)
+
     join = numbered.join
     turned = tuple(replace(column, side=_OTHER[column.side], filled_from=None) for column in join.output)
     filled = [place for place, column in enumerate(join.output) if column.filled_from is not None]
@@ -55,7 +67,7 @@ def stream_turned(
         right_by=join.left_by,
         output=(*turned, *filling),
     )
-    for batch in stream_held(other, right, left, "hash", threads):
+    for batch in stream_held(other, right, left, "hash", threads, turned_round):
         columns = batch.columns[: len(turned)]
         if filled:
             alone = pc.is_null(columns[-1])
