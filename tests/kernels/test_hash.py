@@ -48,7 +48,8 @@ def test_rows_by_code(codes, cut):
     starts = np.concatenate([[0], np.cumsum(counts)])
     places, rows = starts[:-1].copy(), np.full(len(kept), -9, np.int32)
     for low, high in ((0, cut), (cut, 7)):
-        kernels.order_by_code(codes, low, high, places, rows)
+        for first, piece in ((0, codes[:cut]), (cut, codes[cut:])):
+            kernels.order_by_code(piece, first, low, high, places, rows)
     assert rows.tolist() == [row for code in range(7) for row in np.flatnonzero(codes == code)]
     first, end = np.empty(len(codes), np.int32), np.empty(len(codes), np.int32)
     kernels.spans_of_codes(codes, starts, first, end)

@@ -47,14 +47,16 @@ def count_codes(codes: Codes, counts: Ints) -> None:
             counts[codes[i]] += 1
 
 
-@compiled(void(int32s_in, int64, int64, int64s, int32s))
-def order_by_code(codes: Codes, low: int, high: int, places: Ints, rows: Codes) -> None:
+@compiled(void(int32s_in, int64, int64, int64, int64s, int32s))
+def order_by_code(codes: Codes, first: int, low: int, high: int, places: Ints, rows: Codes) -> None:
     """List the rows code by code, in their order within each.
 
     Parameters
     ----------
     codes
         The code of each row.
+    first
+        The number of the first row.
     low, high
         The codes to take care of, the last one excluded: threads share the work by codes.
     places
@@ -69,7 +71,7 @@ def order_by_code(codes: Codes, low: int, high: int, places: Ints, rows: Codes) 
     for i in range(len(codes)):
         code = codes[i]
         if low <= code < high:
-            rows[places[code]] = i
+            rows[places[code]] = first + i
             places[code] += 1
 
 

@@ -204,7 +204,7 @@ def find_integers(values: Ints, slots: Words, known: Ints, codes: Codes) -> None
         for i in range(size):
             hashes[i] = mix(values[block + i])
             prefetch(slots, hashes[i] & mask)
-        likely = 0
+        likely = np.int64(0)
         for i in range(size):
             row = block + i
             entry = slots[_candidate(slots, hashes[i])]
@@ -356,7 +356,7 @@ def find_bytes(
         size = min(BLOCK, len(hashes) - block)
         for i in range(size):
             prefetch(slots, hashes[block + i] & mask)
-        likely = 0
+        likely = np.int64(0)
         for i in range(size):
             row = block + i
             entry = slots[_candidate(slots, hashes[row])]

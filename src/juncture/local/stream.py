@@ -7,6 +7,7 @@ a join with any number of matches needs the memory of a few tasks, beside the ri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,10 @@ from juncture.spec.resolved import Resolved
 __all__ = ["Advance", "reporter", "stream", "taken"]
 
 Advance = Callable[[int, int], None]
+Each = TypeVar("Each")
 Codes = npt.NDArray[np.int32]
 Made = tuple[Task, Codes, Codes]
+Done = list[pa.RecordBatch]
 
 _SLICE_ROWS = 1 << 18
 
@@ -87,14 +90,14 @@ class _Stream:
 
     def pairs(self) -> Iterator[pa.RecordBatch]:
         """Yield pairs, and then the right rows without a match where they are kept."""
-        for batches in self._threads.map(self._finish, self._made(self._tasks())):
+        for batches in self._threads.map(self._finish, self._made(self._tasks(self._done_or_cut))):
             yield from batches
         yield from self._lonely_right()
 
     def semi(self) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with (or without) a match."""
         matched = np.zeros(0, np.bool_)
-        for task, lefts, _ in self._threads.map(self._pairs, self._tasks()):
+        for task, lefts, _ in self._threads.map(self._pairs, self._tasks(self._cut)):
             if task.first == 0:
                 matched = np.zeros(task.spans.batch.num_rows, np.bool_)
             matched[lefts] = True
@@ -102,20 +105,31 @@ class _Stream:
                 wanted = np.flatnonzero(matched == (self._join.how == "semi")).astype(np.int32)
                 yield from self._assembled(task.spans.batch, wanted, None)
 
-    def _tasks(self) -> Iterator[Task]:
-        """Read the left side, and yield what there is to do for its rows, in order."""
+    def _tasks(self, work: Callable[[pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
+        """Read the left side, and yield what some work makes of its rows, in order."""
         bounds = self._left.bounds
 
-        def read(part: int) -> list[Task]:
-            tasks: list[Task] = []
+        def read(part: int) -> list[Each]:
+            made: list[Each] = []
             for batch in self._left.read(part, self._columns, self._finder.coded):
-                tasks += self._cut(batch)
-            return tasks
+                # So few rows that what is made of them is still in a cache when it is looked at again.
+                for start in range(0, batch.num_rows, _SLICE_ROWS):
+                    made += work(batch.slice(start, _SLICE_ROWS))
+            return made
 
         for part, tasks in enumerate(self._threads.map(read, range(len(self._left.part_rows)))):
             yield from tasks
             if self._progress is not None:
                 self._progress(int(bounds[part + 1]), int(bounds[-1]))
+
+    def _done_or_cut(self, batch: pa.RecordBatch) -> Sequence[Task | Done]:
+        """Return the output of some rows, if it is little; otherwise what there is to do for them."""
+        tasks = self._cut(batch)
+        return tasks if len(tasks) > 1 or self._depends(tasks[0]) else [self._finish(tasks[0])]
+
+    def _depends(self, task: Task) -> bool:
+        """Tell whether only the next task tells if the last row has a match."""
+        return self._keep and task.spans.asked.check is not None
 
     def _cut(self, batch: pa.RecordBatch) -> list[Task]:
         asked = self._finder.find(batch)
@@ -132,7 +146,7 @@ class _Stream:
             lefts, positions = lefts[good], positions[good]
         return task, lefts, positions
 
-    def _made(self, tasks: Iterator[Task]) -> Iterator[Made | Task]:
+    def _made(self, tasks: Iterator[Task | Done]) -> Iterator[Made | Task | Done]:
         """Make pairs of the tasks that cannot be finished alone: whether a row has a match may depend on the next."""
         had = False
         waiting: Made | None = None
@@ -150,11 +164,13 @@ class _Stream:
             lefts, positions, _ = with_lonely(*waiting, had=had, continues=False)
             yield waiting[0], lefts, positions
 
-    def _alone_or_pairs(self, task: Task) -> Made | Task:
-        return self._pairs(task) if self._keep and task.spans.asked.check is not None else task
+    def _alone_or_pairs(self, task: Task | Done) -> Made | Task | Done:
+        return self._pairs(task) if isinstance(task, Task) and self._depends(task) else task
 
-    def _finish(self, made: Made | Task) -> list[pa.RecordBatch]:
+    def _finish(self, made: Made | Task | Done) -> Done:
         """Return the output rows of a task."""
+        if isinstance(made, list):
+            return made
         task, lefts, positions = made if isinstance(made, tuple) else self._pairs(made)
         rights = self._finder.right.rows_at(positions)
         if self._finder.by_row and not self._finder.right.is_in_order:

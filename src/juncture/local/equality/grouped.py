@@ -162,7 +162,7 @@ def read_right(
     Leaves 4 bytes a row and 8 a key, beside the keys themselves; while it works 4 more a row.
     """
     codes = _add_all(source, names, keys, threads, holder=holder, advance=advance)
-    return _grouped(codes, keys.count, threads)
+    return _grouped([codes], keys.count, threads)
 
 
 def read_left_keys(
@@ -234,7 +234,7 @@ def read_left_keys(
         starts = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
         return Groups(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
     selected = np.concatenate([np.zeros(0, np.int32), *kept])
-    groups = _grouped(np.concatenate([np.zeros(0, np.int32), *kept_codes]), keys.count, threads)
+    groups = _grouped(kept_codes, keys.count, threads)
     return groups, source if len(selected) == source.num_rows else SelectedSource(source, selected)
 
 
@@ -284,10 +284,11 @@ def _check_rows(rows: int) -> None:
         )
 
 
-def _grouped(codes: Codes, count: int, threads: Threads) -> Groups:
-    """Bring rows together by code, those with the code `EMPTY` left out."""
+def _grouped(pieces: Sequence[Codes], count: int, threads: Threads) -> Groups:
+    """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out."""
     counts = np.zeros(count, np.int64)
-    kernels.count_codes(codes, counts)
+    for codes in pieces:
+        kernels.count_codes(codes, counts)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     rows = np.empty(int(starts[-1]), np.int32)
     places = starts[:-1].copy()
@@ -295,5 +296,11 @@ def _grouped(codes: Codes, count: int, threads: Threads) -> Groups:
     shares = threads.count if count >= _CODES_LEAST else 1
     edges = np.searchsorted(starts, np.linspace(0, len(rows), shares + 1)[1:-1])
     ranges = list(pairwise([0, *edges.tolist(), count]))
-    threads.run(lambda codes_of: kernels.order_by_code(codes, *codes_of, places, rows), ranges)
-    return Groups(starts, rows, len(codes))
+    firsts = np.cumsum([0, *map(len, pieces)]).tolist()
+
+    def order(codes_of: tuple[int, int]) -> None:
+        for first, codes in zip(firsts, pieces, strict=False):
+            kernels.order_by_code(codes, first, *codes_of, places, rows)
+
+    threads.run(order, ranges)
+    return Groups(starts, rows, firsts[-1])
