@@ -114,7 +114,7 @@ def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
     monkeypatch.setattr(grace, "_PIECES_MOST", 2)
     left, right = tables()
     spec = Equi(on="k", how="full")
-    answer = join_in_process(spec, left, right, "grace", memory_bytes=60_000)
+    answer = join_in_process(spec, left, right, "grace", memory_bytes=30_000)
     assert answer.equals(join_in_process(spec, left, right, "hash"))
     assert max(levels) >= 3
 

@@ -32,7 +32,7 @@ _NULL = 0
 
 _FIRST_SLOTS = 1 << 10
 _FIRST_BYTES = 1 << 14
-_GROWTH = 4
+_GROWTH = 2
 _REMEMBERED = 4
 
 
@@ -49,7 +49,7 @@ class KeyCodes:
     Notes
     -----
     `add` may be called by several threads at once, which take turns where keys are new; `find` too, once all keys are
-    in. Costs 24 to 72 bytes for each distinct key, and the bytes of distinct strings.
+    in. Costs 24 to 48 bytes for each distinct key, and the bytes of distinct strings.
     """
 
     def __init__(self, left: Sequence[pa.DataType], right: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:

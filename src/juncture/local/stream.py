@@ -123,9 +123,10 @@ class _Stream:
                 self._progress(int(bounds[part + 1]), int(bounds[-1]))
 
     def _done_or_cut(self, batch: pa.RecordBatch) -> Sequence[Task | Done]:
-        """Return the output of some rows, if it is little; otherwise what there is to do for them."""
+        """Return the output of some rows, if it has no more than they are; otherwise what there is to do for them."""
         tasks = self._cut(batch)
-        return tasks if len(tasks) > 1 or self._depends(tasks[0]) else [self._finish(tasks[0])]
+        is_little = sum(task.size for task in tasks) <= batch.num_rows and not self._depends(tasks[0])
+        return [self._finish(task) for task in tasks] if is_little else tasks
 
     def _depends(self, task: Task) -> bool:
         """Tell whether only the next task tells if the last row has a match."""

@@ -60,8 +60,9 @@ class GraceJoin:
     ) -> None:
         self._numbered = numbered
         self._spill = spill
-        # A third for the right rows of a piece, a third for what is on its way to the disk; the rest is the caller's.
-        self._room = max(1, memory_bytes // 3)
+        # For the rows of a piece that are held; while none are, for what is on its way to the disk. The rest is for
+        # what streams past, and the caller's.
+        self._room = max(1, 2 * memory_bytes // 3)
         self._threads = threads
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
 
