@@ -10,7 +10,9 @@ from juncture.calibrate import local
 from juncture.cli.main import app
 from juncture.planner.constants import read_constants
 
-MEASURED = {"order_ns", "probe_ns", "merge_ns", "arrange_ns", "found_ns", "blocked_ns", "compared_ns"}
+MEASURED = {"order_ns", "probe_ns", "merge_ns", "arrange_ns", "found_ns", "blocked_ns", "compared_ns"} | {
+    *("meet_ns", "add_ns", "split_ns", "walk_ns", "line_up_ns", "restore_ns", "spill_ns"),
+}
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ __all__ = ["bench_session", "observed_answer"]
 _SETTINGS = {
     "spark.driver.memory": "8g",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
 

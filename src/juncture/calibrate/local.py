@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from juncture.joins.planning import Spec, plan
 from juncture.local.threads import available_cores
+from juncture.planner.equi import HELD_ROW_BYTES
 from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
@@ -18,6 +20,9 @@ __all__ = ["measure_local"]
 _TRIES = 3
 _WIDE = 20
 """How many matches a row has where matches are to be what costs."""
+
+_LITTLE_MEMORY = "64MB"
+"""So little that a million rows do not fit."""
 
 
 def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000) -> dict[str, float]:
@@ -54,7 +59,9 @@ def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000)
     compared_ns, blocked_ns = (
         _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested", "blocks")
     )
-    measured = {
+    told("equality joins")
+    by_keys = _equality(*(table.select(["at", "place"]) for table in (large, second, small)))
+    measured = by_keys | {
         "order_ns": order_ns,
         "probe_ns": probe_ns,
         "merge_ns": merge_ns,
@@ -65,6 +72,25 @@ def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000)
     }
     # The clock may say that a step took no time.
     return {name: max(value, 0.1) for name, value in measured.items()}
+
+
+def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, float]:
+    """Return the constants of joins by equal numbers, of which each row of a table has another."""
+    rows, cores, join = large.num_rows, available_cores(), Equi(on="place")
+    # Each row of the large table has a match in the small one too.
+    near = pa.table({"at": large["at"], "place": large["place"].to_numpy() % small.num_rows})
+    hashed, whole = _core_ns(near, small, join, "hash"), _core_ns(large, second, join, "hash")
+    meet_ns = hashed / rows
+    in_pieces, on_disk = (_core_ns(large, second, join, "grace", memory) for memory in (None, _LITTLE_MEMORY))
+    return {
+        "meet_ns": meet_ns,
+        "add_ns": (whole - 2 * rows * meet_ns) / (rows * cores),
+        "split_ns": (_core_ns(near, small, join, "parallel_hash") - hashed) / rows,
+        "walk_ns": _core_ns(near, small, join, "sort_merge") / rows,
+        "line_up_ns": _core_ns(small, near, join, "sort_merge") / rows,
+        "restore_ns": (in_pieces - whole) / rows,
+        "spill_ns": (on_disk - in_pieces) / (large.nbytes + second.nbytes + 2 * rows * HELD_ROW_BYTES),
+    }
 
 
 def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
@@ -82,7 +108,7 @@ def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
     )
 
 
-def _core_ns(left: pa.Table, right: pa.Table, spec: Spec, algorithm: str) -> float:
+def _core_ns(left: pa.Table, right: pa.Table, spec: Spec, algorithm: str, memory: str | None = None) -> float:
     """Return what a join takes, of all cores together: the shortest of several times, the first of which compiles."""
-    ready = plan(left, right, spec, algorithm=algorithm)
+    ready = plan(left, right, spec, algorithm=algorithm, memory=memory)
     return min(ready.analyze().run.seconds for _ in range(_TRIES)) * available_cores() * 1e9

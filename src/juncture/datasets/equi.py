@@ -13,7 +13,7 @@ import pyarrow as pa
 from juncture.datasets.folders import TablePair, check_counts
 from juncture.datasets.numbered import Ints, Layout, Random, check_share, write_numbered
 
-__all__ = ["KEY_DIGITS", "EquiTables", "write_keyed"]
+__all__ = ["KEY_DIGITS", "EquiTables", "key_texts", "write_keyed"]
 
 KEY_DIGITS = 9
 """Keys are a ``u`` and so many digits."""
@@ -108,7 +108,7 @@ def write_keyed(
 def _columns(tables: EquiTables, side: int, random: Random, numbers: Ints) -> list[Any]:
     is_small = (tables.left_rows <= tables.right_rows) == (side == 0)
     keys = _scattered(numbers, tables.keys) if is_small else _random_keys(random, len(numbers), tables)
-    return [_texts(keys), numbers, random.random(len(numbers))]
+    return [key_texts(keys), numbers, random.random(len(numbers))]
 
 
 def _random_keys(random: Random, count: int, tables: EquiTables) -> Ints:
@@ -123,8 +123,8 @@ def _scattered(numbers: Ints, count: int) -> Ints:
     return numbers * step % count
 
 
-def _texts(keys: Ints) -> pa.Array:
-    """Return keys as text."""
+def key_texts(keys: Ints) -> pa.Array:
+    """Return keys as text: a ``u`` and so many digits."""
     width = KEY_DIGITS + 1
     letters = np.full((len(keys), width), ord("u"), np.uint8)
     for place in range(KEY_DIGITS):

@@ -57,6 +57,13 @@ class Constants:
         In-process, sort a right row by a limited expression, or find the span of a left one.
     found_ns, blocked_ns, compared_ns
         In-process, look at a pair of rows: in a span, in a pair of blocks, among all pairs.
+    meet_ns, add_ns, split_ns
+        In-process, by equal keys: read a row, look its key up and give it out; put a key into a table; bring a row to
+        the others of its partition.
+    walk_ns, line_up_ns
+        In-process, by equal keys: sort a left row with its batch and walk past it; sort a right row, and hold it.
+    restore_ns, spill_ns
+        In-process, in pieces: bring a row back into the left order; write a byte to disk, and read it again.
     source
         The file that they come from; None for those that are built in.
     """
@@ -87,6 +94,13 @@ class Constants:
     found_ns: float = 30
     blocked_ns: float = 50
     compared_ns: float = 60
+    meet_ns: float = 115
+    add_ns: float = 55
+    split_ns: float = 20
+    walk_ns: float = 100
+    line_up_ns: float = 175
+    restore_ns: float = 100
+    spill_ns: float = 4
     source: str | None = None
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import pyarrow as pa
 
 from juncture.planner.conditions import Condition, equal_names, key_conditions
+from juncture.planner.equi_cost import COSTS, EquiWork
 from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
 from juncture.planner.question import Kind, Question
 from juncture.predicate.sql import to_sql
 from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import Side, plain_type
 from juncture.spec.size import format_size
 
-__all__ = ["EQUI", "HELD_ROW_BYTES", "EquiConstants"]
+__all__ = ["EQUI", "HELD_ROW_BYTES"]
 
 HELD_ROW_BYTES = 48
 """What a row that is held takes beside its columns: its key, its code and its place."""
@@ -20,120 +21,27 @@ HELD_ROW_BYTES = 48
 HELD_SHARE = 0.6
 """How much of the memory held rows may take. The rest is for what comes in and goes out."""
 
+_PIECE_SHARE = 1 / 6
+"""How much of the memory a side of a piece may take, where a join is done in pieces: half of it is for the output."""
+
 _ASSUMED_ROW_BYTES = 32
 _IN_MEMORY = ("hash", "parallel_hash", "sort_merge")
 
 
-@dataclass(frozen=True, kw_only=True)
-class EquiConstants:
-    """Cost of one row in one step, in core-nanoseconds.
-
-    Attributes
-    ----------
-    read_ns
-        Read and decode.
-    add_ns, find_ns
-        Give a key a code in a table; look it up there.
-    split_ns
-        Bring rows into the order of their partitions.
-    sort_ns, merge_ns
-        Sort by code; walk through sorted rows.
-    hold_ns, emit_ns
-        Hold the columns of a right row; give out a left row with its matches.
-    spill_ns
-        Write to disk, and read again.
-    """
-
-    read_ns: float = 50
-    add_ns: float = 150
-    find_ns: float = 60
-    split_ns: float = 60
-    sort_ns: float = 60
-    merge_ns: float = 30
-    hold_ns: float = 40
-    emit_ns: float = 40
-    spill_ns: float = 250
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Work:
-    """What a cost formula needs to know."""
-
-    left: int
-    right: int
-    cores: int
-    fits: bool
-    constants: EquiConstants = EquiConstants()
-
-    @property
-    def through_ns(self) -> float:
-        """What each algorithm does: read both sides, hold the right rows, give out the left ones."""
-        c = self.constants
-        return (self.left + self.right) * c.read_ns + self.right * c.hold_ns + self.left * c.emit_ns
-
-    @property
-    def small(self) -> int:
-        return min(self.left, self.right)
-
-    @property
-    def large(self) -> int:
-        return max(self.left, self.right)
-
-
-def _hash_ns(work: _Work) -> float:
-    c = work.constants
-    # One table is made by one thread at a time.
-    return work.through_ns + work.small * c.add_ns * work.cores + work.large * c.find_ns
-
-
-def _parallel_hash_ns(work: _Work) -> float:
-    c = work.constants
-    return work.through_ns + work.small * (c.add_ns + c.split_ns) + work.large * (c.find_ns + c.split_ns)
-
-
-def _sort_merge_ns(work: _Work) -> float:
-    c = work.constants
-    coded = work.right * c.add_ns * work.cores + work.left * c.find_ns
-    return work.through_ns + coded + (work.left + work.right) * c.sort_ns + work.left * c.merge_ns
-
-
-def _grace_ns(work: _Work) -> float:
-    c = work.constants
-    numbered = (work.left + work.right) * c.read_ns
-    if work.fits:
-        return _hash_ns(work) + numbered
-    return _hash_ns(work) + numbered + (work.left + work.right) * (c.split_ns + 2 * c.spill_ns)
-
-
-def _external_sort_merge_ns(work: _Work) -> float:
-    c = work.constants
-    rows = work.left + work.right
-    return _sort_merge_ns(work) + rows * (c.read_ns + 2 * c.sort_ns + (0 if work.fits else 3 * c.spill_ns))
-
-
-_COSTS: dict[str, Callable[[_Work], float]] = {
-    "hash": _hash_ns,
-    "parallel_hash": _parallel_hash_ns,
-    "sort_merge": _sort_merge_ns,
-    "grace": _grace_ns,
-    "external_sort_merge": _external_sort_merge_ns,
-}
-
-
-def _held_bytes(question: Question) -> int | None:
-    """Return what the right rows take in memory; None if nobody has counted them."""
-    right = question.stats.right
-    if right.rows is None:
+def _held_bytes(question: Question, name: Side) -> int | None:
+    """Return what the rows of a side take in memory; None if nobody has counted them."""
+    side = question.stats.left if name == "left" else question.stats.right
+    if side.rows is None:
         return None
-    row_bytes = _ASSUMED_ROW_BYTES if right.row_bytes is None else right.row_bytes
-    return right.rows * (row_bytes + HELD_ROW_BYTES)
+    row_bytes = _ASSUMED_ROW_BYTES if side.row_bytes is None else side.row_bytes
+    return side.rows * (row_bytes + HELD_ROW_BYTES)
 
 
 def _fits_in_memory(question: Question, algorithm: str) -> str | None:
     """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
     if question.engine != "local" or algorithm not in _IN_MEMORY:
         return None
-    held = _held_bytes(question)
+    held = _held_bytes(question, "right")
     room = int(question.resources.memory_bytes * HELD_SHARE)
     if held is None or held <= room:
         return None
@@ -143,18 +51,36 @@ def _fits_in_memory(question: Question, algorithm: str) -> str | None:
 def _cost_s(question: Question, algorithm: str) -> float | None:
     if question.engine == "spark":
         return equi_cost_s(question, algorithm)
-    formula, held = _COSTS.get(algorithm), _held_bytes(question)
-    if formula is None or (held is None and algorithm in _IN_MEMORY):
+    held = _held_bytes(question, "right")
+    if held is None and algorithm in _IN_MEMORY:
         # A side that nobody has counted is not held, unless someone says so.
         return None
-    cores = question.resources.cores
-    work = _Work(
-        left=question.left_rows,
-        right=question.right_rows,
-        cores=cores,
-        fits=held is not None and held <= question.resources.memory_bytes * HELD_SHARE,
+    work = EquiWork(
+        left_rows=question.left_rows,
+        right_rows=question.right_rows,
+        resources=question.resources,
+        has_order=_has_order(question),
+        spilled_bytes=_spilled_bytes(question),
     )
-    return formula(work) / cores / 1e9
+    return work.spread_s(COSTS[algorithm](work))
+
+
+def _has_order(question: Question) -> bool:
+    """Tell whether the key is a single number, date or time."""
+    join = question.join
+    assert isinstance(join, ResolvedEqui)
+    key = plain_type(join.left_schema.field(join.left_by[0]).type)
+    is_whole = pa.types.is_integer(key) or (pa.types.is_temporal(key) and not pa.types.is_interval(key))
+    return is_whole and len(join.left_by) == 1 and not join.nulls_equal
+
+
+def _spilled_bytes(question: Question) -> int:
+    """Return what a join in pieces writes: nothing if it can hold the smaller side."""
+    held = [_held_bytes(question, side) for side in ("left", "right")]
+    room = question.resources.memory_bytes * _PIECE_SHARE
+    if any(each is not None and each <= room for each in held):
+        return 0
+    return (question.left_rows + question.right_rows) * _ASSUMED_ROW_BYTES if None in held else sum(filter(None, held))
 
 
 def _meaning(join: ResolvedEqui) -> str:

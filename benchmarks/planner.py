@@ -1,0 +1,13 @@
+"""Measures what the planner chooses, beside every other algorithm that applies: ``python benchmarks/planner.py``.
+
+Results go to ``benchmarks/results/planner.json``; ``--render`` makes the page and the plot in ``docs/benchmarks`` from
+them, and measures nothing.
+"""
+
+from pathlib import Path
+
+from juncture.bench.command import main
+from juncture.bench.planner.benchmark import PLANNER
+
+if __name__ == "__main__":
+    main(PLANNER, __doc__, Path(__file__).resolve().parent)

@@ -1,0 +1,1 @@
+"""The planner's choices, beside what else could have run."""
