@@ -36,7 +36,7 @@ def write_page(path: Path, title: str, preface: str, scenarios: Sequence[dict[st
     plot = path.with_suffix(".svg")
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_plot(plot, scenarios)
-    sections = (f"## {each['title']}\n\n{markdown_table(each)}\n\n{circumstances_line(each)}" for each in scenarios)
+    sections = (f"## {each['title']}\n\n{markdown_table(each)}\n\n{_circumstances(each)}" for each in scenarios)
     head = f"# {title}\n\n{preface.strip()}\n\n![Time and memory of every contestant]({plot.name})"
     path.write_text("\n\n".join([head, *sections]) + "\n")
     return [path, plot]
@@ -90,18 +90,25 @@ def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")[:200]
 
 
-def circumstances_line(scenario: dict[str, Any]) -> str:
+def _circumstances(scenario: dict[str, Any]) -> str:
     """Say on what, when and with which versions a scenario was measured."""
-    machine = scenario["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in scenario["versions"].items())
-    hardware = (
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}"
-    )
     text = (
-        f"{scenario['date'][:10]}, {hardware}; medians of {scenario['repeat']}; "
-        f"load average at the start {scenario['load_average']}.\n{versions}."
+        f"{scenario['date'][:10]}, {hardware(scenario)}; medians of {scenario['repeat']}; "
+        f"load average at the start {scenario['load_average']}.\n{versions(scenario)}."
     )
     return f"**{scenario['note']}**\n{text}" if scenario["note"] else text
+
+
+def hardware(scenario: dict[str, Any]) -> str:
+    """Say on what machine a scenario was measured."""
+    machine = scenario["machine"]
+    memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB"
+    return f"{machine['cpu']}, {machine['cores']} cores, {memory}, {machine['system']}"
+
+
+def versions(scenario: dict[str, Any]) -> str:
+    """Say with which versions a scenario was measured."""
+    return ", ".join(f"{name} {number}" for name, number in scenario["versions"].items())
 
 
 def _write_plot(path: Path, scenarios: Iterable[dict[str, Any]]) -> None:

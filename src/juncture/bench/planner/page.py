@@ -10,7 +10,7 @@ from typing import Any
 from juncture.bench.harness import load_results
 from juncture.bench.planner.grid import workloads
 from juncture.bench.planner.measure import AUTO, ENOUGH_S, NEAR, SLOW
-from juncture.bench.report import OURS, PEER, circumstances_line
+from juncture.bench.report import OURS, PEER, hardware, versions
 from juncture.planner.charts import charting
 
 __all__ = ["planner_table", "verdict", "write_planner_page"]
@@ -123,7 +123,7 @@ def write_planner_page(path: Path, results: Path) -> list[Path]:
         _sums([found for _, found in judged]),
         f"![How many times as long as the fastest every algorithm takes]({plot.name})",
         _table(judged),
-        *dict.fromkeys(circumstances_line(result) for result, _ in judged),
+        _circumstances([result for result, _ in judged]),
     ]
     path.write_text("\n\n".join(parts) + "\n")
     return [path, plot]
@@ -174,6 +174,18 @@ def _table(judged: Sequence[tuple[dict[str, Any], Verdict]]) -> str:
         cells = (f"`{result['name']}` {result['title']}", rows, found.chosen, f"{found.seconds:.2f} s", found.fastest)
         lines.append(f"| {' | '.join(cells)} | {found.fastest_s:.2f} s | {ratio} | {others} |")
     return "\n".join(lines)
+
+
+def _circumstances(results: Sequence[dict[str, Any]]) -> str:
+    """Say on what, when and with which versions workloads were measured."""
+    if not results:
+        return ""
+    dates = sorted({result["date"][:10] for result in results})
+    loads = [result["load_average"] for result in results]
+    notes = "".join(f"**{note}**\n" for note in dict.fromkeys(result["note"] for result in results) if note)
+    load = f"load average at the start of a workload {min(loads)} to {max(loads)}"
+    newest = max(results, key=lambda result: len(result["versions"]))
+    return f"{notes}{' and '.join(dates)}, {hardware(newest)}; {load}.\n{versions(newest)}."
 
 
 def _time(entry: dict[str, Any]) -> str:
