@@ -48,7 +48,7 @@ class AsofSurvey(Survey):
     def measure(self, name: Name) -> None:
         """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
         if isinstance(self.sides[name], FrameSide) and self.of(name).sources.get("row_bytes") == "assumed":
-            self.learn_totals(name, self.totals(name, closely=True).toArrow())
+            self.learn_totals(name, self.totals({name: True}).toArrow())
             self.jobs.append(f"measured the {name} side")
 
     def narrow(self, name: Name, side: Side) -> None:
@@ -61,7 +61,7 @@ class AsofSurvey(Survey):
         """Return what a count asks of a side: if closely, the ends of ``on`` too."""
         figures = super().figures(name, closely=closely)
         if closely:
-            on = F.col(f"c{self.sides[name].schema.names.index(self._columns(name)[1])}")
+            on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
             usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
             figures |= {"least": F.min(usable), "greatest": F.max(usable)}
         return figures

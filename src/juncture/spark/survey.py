@@ -69,28 +69,40 @@ class Survey:
         unknown = [name for name in self.sides if self.of(name).rows is None]
         if not unknown:
             return
-        totals = reduce(DataFrame.crossJoin, [self.totals(name, closely=name in closely) for name in unknown]).toArrow()
+        totals = self.totals({name: name in closely for name in unknown}).toArrow()
         for name in unknown:
             self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
             self.learn_totals(name, totals)
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
-    def totals(self, name: Name, *, closely: bool) -> DataFrame:
-        """Return one row with the figures of a side."""
-        side = self.sides[name]
-        assert isinstance(side, FrameSide)
-        frame = side.frame.toDF(*(f"c{i}" for i in range(len(side.schema))))
-        figures = self.figures(name, closely=closely)
-        return frame.agg(*(column.alias(f"{name}_{figure}") for figure, column in figures.items()))
+    def totals(self, closely: Mapping[Name, bool]) -> DataFrame:
+        """Return one row with the figures of some sides, which are gone through together: one stage, and one more."""
+        parts: list[DataFrame] = []
+        figures: list[Column] = []
+        for name, is_close in closely.items():
+            side = self.sides[name]
+            assert isinstance(side, FrameSide)
+            # Rows of the other side have nulls there.
+            frame = side.frame.toDF(*(_column(name, i) for i in range(len(side.schema))))
+            parts.append(frame.select("*", F.lit(1).alias(_here(name))))
+            asked = self.figures(name, closely=is_close)
+            figures += [column.alias(f"{name}_{figure}") for figure, column in asked.items()]
+        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+        return together.agg(*figures)
 
     def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
-        """Return what a count asks of a side whose columns are ``c0``, ``c1`` and so on: rows, if closely bytes."""
+        """Return what a count asks of a side: rows, if closely bytes."""
+        here = _here(name)
         if not closely:
-            return {"rows": F.count(F.lit(1))}
+            return {"rows": F.count(here)}
         fields = self.sides[name].schema
-        sizes = [_size(F.col(f"c{i}"), field.type) for i, field in enumerate(fields) if _is_variable(field.type)]
-        total = reduce(Column.__add__, (F.coalesce(F.sum(size), F.lit(0)) for size in sizes), F.lit(0))
-        return {"rows": F.count(F.lit(1)), "bytes": total}
+        sizes = (_size(self.column(name, i), field.type) for i, field in enumerate(fields) if _is_variable(field.type))
+        sums = (F.coalesce(F.sum(F.when(F.col(here) == 1, size)), F.lit(0)) for size in sizes)
+        return {"rows": F.count(here), "bytes": reduce(Column.__add__, sums, F.lit(0))}
+
+    def column(self, name: Name, place: int) -> Column:
+        """Return a column of a side, as `figures` may ask for it."""
+        return F.col(_column(name, place))
 
     def learn_totals(self, name: Name, totals: pa.Table) -> None:
         """Learn from figures of a side that were asked for."""
@@ -147,6 +159,16 @@ class Survey:
         if isinstance(side, FrameSide) and fraction < 1:
             frame, fraction = frame.sample(fraction=fraction, seed=0), 1.0
         return packets(frame, Pick(feed, Content.LEFT if name == "left" else Content.RIGHT, fraction))
+
+
+def _column(name: Name, place: int) -> str:
+    """Return what a count calls a column of a side, whose own name may hold dots, or be the other side's too."""
+    return f"{name}{place}"
+
+
+def _here(name: Name) -> str:
+    """Return what a count calls the column that is not null in the rows of a side."""
+    return f"{name}_here"
 
 
 def _known(side: Side, given: SideStats) -> SideStats:

@@ -30,7 +30,7 @@ _LIMIT_LEAST_S = {"local": 1.0, "spark": 8.0}
 NEAR = 2.0
 """What took more than so many times as long as the best is not run again."""
 
-ENOUGH_S = {"local": 2.0, "spark": 6.0}
+ENOUGH_S = {"local": 1.5, "spark": 4.0}
 """Runs are repeated until they have taken so long together, so that medians of short ones are stable."""
 
 _TURNS_MOST = 9
