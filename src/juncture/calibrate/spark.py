@@ -88,7 +88,7 @@ def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str,
         "made": _bins(session, rows, _BIN_ROWS, matching=True),
     }
     steps: dict[str, Callable[[], float]] = {name: partial(_seconds, frame) for name, frame in frames.items()}
-    steps["collect"] = partial(_collect_s, table.where(F.col("at") < rows // 10))
+    steps["collect"] = partial(_collect_s, table)
     steps["direct scan"] = partial(_direct_s, path)
     return steps
 
@@ -110,7 +110,7 @@ def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, f
         "from_python_ns": core_ns(between("and back", "to Python"), rows),
         "shuffle_ns": core_ns(between("shuffle", "scan") - stage_s, rows),
         "sort_ns": core_ns(between("sort", "shuffle"), rows),
-        "collect_ns": between("collect", "scan") * 1e9 / (rows // 10),
+        "collect_ns": between("collect", "scan") * 1e9 / rows,
         "stage_s": stage_s,
         "loop_ns": core_ns(between("loop", "no loop"), float(_loop_rows(rows)) ** 2),
         "bin_pair_ns": core_ns(between("bins", "no bins"), pairs),

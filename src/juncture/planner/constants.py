@@ -76,7 +76,7 @@ class Constants:
     scatter_ns: float = 350
     shuffle_ns: float = 440
     sort_ns: float = 2_000
-    collect_ns: float = 650
+    collect_ns: float = 250
     stage_s: float = 0.25
     python_s: float = 1.0
     key_sort_ns: float = 360

@@ -86,7 +86,7 @@ def _sent_s(work: Work, *, sent_rows: int, kept_rows: int) -> float:
     c = work.constants
     # The driver collects a side and makes a table of it, alone.
     read_ns = (sent_rows + kept_rows) * c.scan_ns
-    return c.stage_s + sent_rows * c.collect_ns / 1e9 + work.spread_s(read_ns + kept_rows * c.lookup_ns)
+    return c.stage_s + sent_rows * (c.collect_ns + c.table_ns) / 1e9 + work.spread_s(read_ns + kept_rows * c.lookup_ns)
 
 
 def _shuffle_hash_s(work: Work) -> float:
