@@ -49,8 +49,10 @@ def measure_spark(
     """
     cores = resources(session).cores
     told("starting Python")
-    empty_s = min(_seconds(session.range(1)) for _ in range(_ROUNDS))
-    python_s = _seconds(session.range(1).mapInArrow(_count, "rows bigint")) - empty_s
+    empty_s, python_s = (
+        min(_seconds(frame) for _ in range(_ROUNDS))
+        for frame in (session.range(1), session.range(1).mapInArrow(_count, "rows bigint"))
+    )
     shortest: dict[str, float] = {}
     with TemporaryDirectory(prefix="juncture-") as folder:
         path = str(Path(folder, "rows"))
@@ -60,7 +62,7 @@ def measure_spark(
             told(f"round {number + 1} of {_ROUNDS}")
             for name, seconds in steps.items():
                 shortest[name] = min(shortest.get(name, inf), seconds())
-    return _constants(shortest, rows, cores) | {"python_s": max(python_s, 0.01)}
+    return _constants(shortest, rows, cores) | {"python_s": max(python_s - empty_s, 0.01)}
 
 
 def _table(session: SparkSession, rows: int) -> DataFrame:

@@ -36,7 +36,7 @@ class Constants:
     collect_ns
         Bring to the driver.
     stage_s, python_s
-        Start one more stage; start Python in the first task of a kind.
+        Start one more stage; hand a task to Python, whose workers Spark keeps.
     key_sort_ns
         Sort by a key that is a number, in the JVM.
     table_ns, lookup_ns
@@ -78,7 +78,7 @@ class Constants:
     sort_ns: float = 2_000
     collect_ns: float = 250
     stage_s: float = 0.25
-    python_s: float = 1.0
+    python_s: float = 0.1
     key_sort_ns: float = 360
     table_ns: float = 500
     lookup_ns: float = 100

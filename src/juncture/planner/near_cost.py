@@ -93,7 +93,9 @@ def _sent_s(work: NearWork, *, sent_rows: int, kept_rows: int) -> float:
     c = work.constants
     prepared = sent_rows * (c.search_ns + (0 if work.direct else c.collect_ns))
     streamed = kept_rows * (work.enter_ns + c.search_ns)
-    return c.python_s + prepared / 1e9 + work.spread_s(streamed + work.given_ns)
+    # A DataFrame is collected by a job of its own; tasks read files by themselves.
+    stages = 1 if work.direct else 2
+    return c.python_s + stages * c.stage_s + prepared / 1e9 + work.spread_s(streamed + work.given_ns)
 
 
 def _range_s(work: NearWork) -> float:
@@ -108,12 +110,13 @@ def _bucket_s(work: NearWork) -> float:
     copies = work.left_rows * offer.left_copies + work.right_rows * offer.right_copies
     compared = 2 * work.matches if offer.candidates is None else work.left_rows * offer.candidates
     core_ns = copies * (c.shuffle_ns + c.sort_ns) + compared * c.bin_pair_ns
-    return 2 * c.stage_s + work.spread_s(_read_and_made_ns(work) + core_ns)
+    return 3 * c.stage_s + work.spread_s(_read_and_made_ns(work) + core_ns)
 
 
 def _loop_s(work: NearWork) -> float:
     c = work.constants
-    return c.stage_s + work.spread_s(_read_and_made_ns(work) + work.all_pairs * c.loop_ns)
+    # A side is sent to all tasks, or both are paired, before anything is compared.
+    return 2 * c.stage_s + work.spread_s(_read_and_made_ns(work) + work.all_pairs * c.loop_ns)
 
 
 def _sql_s(work: NearWork) -> float:

@@ -33,7 +33,7 @@ from juncture.spec.where import ResolvedWhere
 __all__ = ["Kind", "NearPlanning"]
 
 _PYTHON_ALGORITHMS = ("broadcast", "broadcast_left", "range")
-_FEW_PAIRS = 20_000_000
+_FEW_PAIRS = 150_000_000
 """So few pairs are compared faster than looked at."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
 _TIME_LEVELS = 60
