@@ -32,9 +32,12 @@ from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Kind", "NearPlanning"]
 
-_PYTHON_ALGORITHMS = ("broadcast", "broadcast_left", "range")
-_FEW_PAIRS = 150_000_000
+_SENT = ("broadcast", "broadcast_left")
+_PYTHON_ALGORITHMS = (*_SENT, "range")
+_FEW_PAIRS = 20_000_000
 """So few pairs are compared faster than looked at."""
+_SOON_S = 1.0
+"""To look at rows takes about half a second, which a plan that should take less than twice that is not worth."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
 _TIME_LEVELS = 60
 """Bins so wide are not a time that anyone has a word for."""
@@ -113,14 +116,22 @@ class NearPlanning:
 
     def _look(self, algorithm: str) -> None:
         """Choose bins, and estimate how many pairs match, where that can make a difference."""
-        left, right = (side.rows or 0 for side in (self.survey.stats.left, self.survey.stats.right))
-        wanted = algorithm == "bucket" or (algorithm == "auto" and left * right > _FEW_PAIRS)
+        wanted = algorithm == "bucket" or (algorithm == "auto" and self._is_long())
         if not wanted or self._pairs is None or self._pairs.spans is None:
             return
         sides = self.survey.spans(self._pairs)
         spans = self._pairs.spans
         self._matches = estimated_pairs(*sides)
         self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
+
+    def _is_long(self) -> bool:
+        """Tell whether the join should take long enough to look at rows first."""
+        left, right = (side.rows or 0 for side in (self.survey.stats.left, self.survey.stats.right))
+        if left * right <= _FEW_PAIRS:
+            return False
+        best = choose(self._question())
+        cost_s = next(option.cost_s for option in best.options if option.algorithm == best.algorithm)
+        return best.algorithm not in _SENT or cost_s is None or cost_s > _SOON_S
 
     def _question(self) -> Question:
         return Question(

@@ -24,13 +24,13 @@ AUTO = "auto"
 SLOW = 5.0
 """What takes so many times as long as the best so far is stopped: it can be neither the fastest nor the choice."""
 
-_LIMIT_LEAST_S = {"local": 1.0, "spark": 8.0}
+_LIMIT_LEAST_S = {"local": 1.0, "spark": 5.0}
 """No run is stopped before that: a first one may still have something to compile."""
 
 NEAR = 2.0
 """What took more than so many times as long as the best is not run again."""
 
-ENOUGH_S = {"local": 1.5, "spark": 4.0}
+ENOUGH_S = {"local": 1.0, "spark": 3.0}
 """Runs are repeated until they have taken so long together, so that medians of short ones are stable."""
 
 _TURNS_MOST = 9
