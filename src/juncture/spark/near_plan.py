@@ -36,8 +36,8 @@ _SENT = ("broadcast", "broadcast_left")
 _PYTHON_ALGORITHMS = (*_SENT, "range")
 _FEW_PAIRS = 20_000_000
 """So few pairs are compared faster than looked at."""
-_SOON_S = 1.0
-"""To look at rows takes about half a second, which a plan that should take less than twice that is not worth."""
+_SOON_S = 1.25
+"""To look at rows takes half a second and more: too much for a plan that should take about twice that at most."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
 _TIME_LEVELS = 60
 """Bins so wide are not a time that anyone has a word for."""
