@@ -21,8 +21,8 @@ HELD_ROW_BYTES = 48
 HELD_SHARE = 0.6
 """How much of the memory held rows may take. The rest is for what comes in and goes out."""
 
-_PIECE_SHARE = 1 / 6
-"""How much of the memory a side of a piece may take, where a join is done in pieces: half of it is for the output."""
+_PIECE_SHARE = 1 / 3
+"""How much of the memory a side of a piece may take, where a join is done in pieces: most is for what it gives out."""
 
 _ASSUMED_ROW_BYTES = 32
 _IN_MEMORY = ("hash", "parallel_hash", "sort_merge")
