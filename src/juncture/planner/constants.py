@@ -94,13 +94,13 @@ class Constants:
     found_ns: float = 30
     blocked_ns: float = 50
     compared_ns: float = 60
-    meet_ns: float = 115
+    meet_ns: float = 29
     add_ns: float = 55
-    split_ns: float = 20
-    walk_ns: float = 100
-    line_up_ns: float = 175
-    restore_ns: float = 100
-    spill_ns: float = 4
+    split_ns: float = 9
+    walk_ns: float = 33
+    line_up_ns: float = 60
+    restore_ns: float = 63
+    spill_ns: float = 5
     source: str | None = None
 
 
