@@ -69,7 +69,7 @@ NEAR = [
     (case, algorithm)
     for kind, algorithms in LOCAL_NEAR.items()
     for case in read_cases(kind)
-    for algorithm in algorithms
+    for algorithm in (*algorithms, *(() if kind == "equi" else ("external_merge",)))
     if not getattr(case.spec, "agg", None)
 ]
 

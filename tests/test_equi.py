@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pandas as pd
 import polars as pl
@@ -60,8 +61,10 @@ def test_what_does_not_fit_is_joined_on_disk():
     assert plan.algorithm in ("grace", "external_sort_merge")
     assert "it holds right rows of about 68.0 GB, and 1.2 GB may be held." in plan.explain()
     assert plan.execute().to_pydict() == JOINED
-    with pytest.raises(jn.PlanError, match=r"algorithm='hash' cannot run this join: it holds right rows of about 68"):
-        jn.plan(LEFT, RIGHT.to_reader(), jn.Equi(on="id"), memory="2GB", stats=stats, algorithm="hash")
+    for algorithm in ("hash", "parallel_hash", "sort_merge"):
+        refused = rf"algorithm='{algorithm}' cannot run this join: it holds right rows of about 68.*algorithm='auto'"
+        with pytest.raises(jn.PlanError, match=refused):
+            jn.plan(LEFT, RIGHT.to_reader(), jn.Equi(on="id"), memory="2GB", stats=stats, algorithm=algorithm)
 
 
 def test_a_stream_that_nobody_has_counted_is_not_held():
@@ -106,12 +109,26 @@ def test_mistakes(arguments, error, said):
     assert said in str(raised.value)
 
 
-def test_other_joins_take_no_memory():
-    with pytest.raises(jn.PlanError, match="memory='2GB' limits in-process equality joins"):
-        jn.plan(LEFT, RIGHT, jn.Asof(on="id"), memory="2GB")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        jn.Asof(on="id"),
+        jn.Range(on="id", lower=0),
+        jn.Overlap(left_interval=("id", "id"), right_interval=("id", "id"), closed="both"),
+        jn.Where("l.id = r.id"),
+        jn.Equi(on="id"),
+    ],
+    ids=lambda spec: type(spec).__name__,
+)
+def test_every_join_keeps_to_a_budget(spec):
+    with pytest.raises(jn.PlanError, match=r"too small: the least is 64\.0 MB\. Pass memory='64MB' or more\."):
+        jn.plan(LEFT, RIGHT, spec, memory="63MB")
+    plan = jn.plan(LEFT, RIGHT, spec, memory="64MB")
+    assert re.search(r"budget     38\.4 MB may be held: right rows of about .* fit$", plan.explain(), re.MULTILINE)
+    assert plan.execute().num_rows > 0
 
 
 def test_the_budget_is_for_joins_in_this_process(spark):
     frame = spark.createDataFrame([(1, "a")], "id long, name string")
-    with pytest.raises(jn.PlanError, match=r"memory='2GB' limits in-process .*, and this join runs on Spark"):
+    with pytest.raises(jn.PlanError, match="memory='2GB' limits joins in this process, and this one runs on Spark"):
         jn.join(frame, frame, on="id", memory="2GB")

@@ -61,6 +61,21 @@ def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, mem
     check(example, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes)
 
 
+@pytest.mark.parametrize("algorithm", ["probe", "merge"])
+@given(example=examples(rows=24), memory_bytes=st.sampled_from([1, 2_000]))
+def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_bytes):
+    join = example.resolve()
+    left, right = TableSource(example.left), TableSource(example.right)
+    batches = asof.stream(join, left, right, algorithm=algorithm, threads=2, memory_bytes=memory_bytes)
+    try:
+        expected = reference.asof_join(join, example.left, example.right)
+    except DataError:
+        with pytest.raises(DataError, match="compete"):
+            list(batches)
+        return
+    assert difference(pa.Table.from_batches(batches, join.output_schema), expected, ordered=True) is None
+
+
 @given(
     example=examples(rows=40),
     threads=st.integers(1, 3),

@@ -43,9 +43,19 @@ def in_process(
         pytest.param(jn.Where("l.a * r.a > 5 OR l.b = r.c"), "blocks", id="nothing-to-sort-by"),
     ],
 )
-@pytest.mark.parametrize("rows", [1_000, MILLION, None])
+@pytest.mark.parametrize("rows", [1_000, MILLION])
 def test_the_most_is_made_of_what_the_conditions_offer(spec: Any, algorithm: str, rows: int | None) -> None:
     assert in_process(spec, left=rows, right=rows).algorithm == algorithm
+
+
+@pytest.mark.parametrize("spec", [RANGE, OVERLAP, jn.Where("l.a <= r.b"), jn.Where("l.a * r.a > 5")], ids=repr)
+@pytest.mark.parametrize("rows", [100 * MILLION, None])
+def test_what_may_not_fit_goes_to_disk(spec: Any, rows: int | None) -> None:
+    choice = in_process(spec, right=rows)
+    assert choice.algorithm == "external_merge"
+    if rows is not None:
+        with pytest.raises(PlanError, match=r"it holds right rows of about 8\.0 GB, and 644\.2 MB may be held\."):
+            in_process(spec, "nested", right=rows)
 
 
 def test_a_handful_of_pairs_is_just_compared() -> None:

@@ -163,6 +163,9 @@ def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str,
     from juncture.local.scan import TableSource
 
     join = spec.resolve(left.schema, right.schema)
+    if algorithm == "external_merge":
+        # Holds a few rows at once.
+        options = {"memory_bytes": 2_000} | options
     algorithm = choose(question(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
     batches = KINDS[type(spec)].stream(join, TableSource(left), TableSource(right), algorithm=algorithm, **options)
     return pa.Table.from_batches(batches, join.output_schema)

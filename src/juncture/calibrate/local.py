@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.joins.planning import Spec, plan
 from juncture.local.threads import available_cores
-from juncture.planner.equi import HELD_ROW_BYTES
+from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.range import Range

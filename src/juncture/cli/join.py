@@ -29,7 +29,7 @@ Asked = tuple[Spec, Request]
 COMMANDS: dict[str, Callable[..., Asked]] = {}
 """What reads the arguments of each command, by its name."""
 
-_OF_ONE_KIND = ("report", "memory")
+_OF_ONE_KIND = ("report",)
 """What only some kinds of join can be asked for."""
 
 app = typer.Typer(no_args_is_help=True, help="Join two tables that are in files.", rich_markup_mode="rich")
@@ -246,7 +246,7 @@ def where(
     )
 
 
-@_command("equi", "memory")
+@_command("equi")
 def equi(
     on: options.Keys = None,
     left_on: options.LeftKeys = None,

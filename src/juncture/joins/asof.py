@@ -36,6 +36,7 @@ def join_asof(
     algorithm: str = "auto",
     spark: Any = None,
     lazy: bool = False,
+    memory: str | int | None = None,
     stats: Stats | None = None,
     **unknown: Any,
 ) -> Any:
@@ -86,6 +87,9 @@ def join_asof(
         A Spark session, to join paths on Spark: its tasks then read the files themselves.
     lazy
         Whether to forbid Spark jobs before the result is asked for.
+    memory
+        How much an in-process join may hold, such as ``"2GB"``; by default a share of what this process may have. What
+        does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 
@@ -103,7 +107,7 @@ def join_asof(
     SchemaError
         If a column is missing, or types do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way.
+        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
     DataError
         If a file cannot be read, or a tie has to be decided under ``ties="error"``.
     StateError
@@ -142,4 +146,4 @@ def join_asof(
         coalesce=coalesce,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()

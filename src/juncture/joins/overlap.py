@@ -31,6 +31,7 @@ def join_overlap(
     algorithm: str = "auto",
     spark: Any = None,
     lazy: bool = False,
+    memory: str | int | None = None,
     stats: Stats | None = None,
     **unknown: Any,
 ) -> Any:
@@ -73,6 +74,9 @@ def join_overlap(
         A Spark session, to join paths on Spark: its tasks then read the files themselves.
     lazy
         Whether to forbid Spark jobs before the result is asked for.
+    memory
+        How much an in-process join may hold, such as ``"2GB"``; by default a share of what this process may have. What
+        does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 
@@ -90,7 +94,7 @@ def join_overlap(
     SchemaError
         If a column is missing, or types do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way.
+        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
     DataError
         If a file cannot be read, an interval starts after its end, or a sum does not fit its type.
     StateError
@@ -124,4 +128,4 @@ def join_overlap(
         agg=agg,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()

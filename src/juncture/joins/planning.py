@@ -38,7 +38,7 @@ def plan(
     Parameters
     ----------
     left, right, algorithm, spark, lazy, memory, stats
-        As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`; ``memory`` is for equality joins.
+        As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     spec
         What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
 
@@ -70,7 +70,7 @@ def plan(
             "juncture.Stats(left=juncture.SideStats(rows=…), right=…)."
         )
     engine = choose_engine(left, right, spark)
-    _check_limits(spec, engine, memory)
+    _check_limits(engine, memory)
     check_algorithm(spec, algorithm, engine)
     if engine == "spark":
         from juncture.spark import plan as on_spark
@@ -82,17 +82,16 @@ def plan(
     return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, memory_bytes=memory_bytes)
 
 
-def _check_limits(spec: Spec, engine: Engine, memory: str | int | None) -> None:
-    """Refuse a limit of the memory where a join takes none.
+def _check_limits(engine: Engine, memory: str | int | None) -> None:
+    """Refuse a limit of the memory where others manage it.
 
     Raises
     ------
     PlanError
         With what to do instead.
     """
-    if memory is not None and (engine == "spark" or not isinstance(spec, Equi)):
-        other = "this join runs on Spark" if engine == "spark" else "this is another join"
-        raise PlanError(f"memory={memory!r} limits in-process equality joins, and {other}. Leave it out.")
+    if memory is not None and engine == "spark":
+        raise PlanError(f"memory={memory!r} limits joins in this process, and this one runs on Spark. Leave it out.")
 
 
 def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:

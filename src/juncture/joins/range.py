@@ -34,6 +34,7 @@ def join_range(
     algorithm: str = "auto",
     spark: Any = None,
     lazy: bool = False,
+    memory: str | int | None = None,
     stats: Stats | None = None,
     **unknown: Any,
 ) -> Any:
@@ -78,6 +79,9 @@ def join_range(
         A Spark session, to join paths on Spark: its tasks then read the files themselves.
     lazy
         Whether to forbid Spark jobs before the result is asked for.
+    memory
+        How much an in-process join may hold, such as ``"2GB"``; by default a share of what this process may have. What
+        does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 
@@ -95,7 +99,7 @@ def join_range(
     SchemaError
         If a column is missing, or types do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way.
+        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
     DataError
         If a file cannot be read, or a sum does not fit its type.
     StateError
@@ -133,4 +137,4 @@ def join_range(
         agg=agg,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()

@@ -28,6 +28,7 @@ def join_where(
     algorithm: str = "auto",
     spark: Any = None,
     lazy: bool = False,
+    memory: str | int | None = None,
     stats: Stats | None = None,
     **unknown: Any,
 ) -> Any:
@@ -63,6 +64,9 @@ def join_where(
         A Spark session, to join paths on Spark: its tasks then read the files themselves.
     lazy
         Whether to forbid Spark jobs before the result is asked for.
+    memory
+        How much an in-process join may hold, such as ``"2GB"``; by default a share of what this process may have. What
+        does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 
@@ -80,8 +84,8 @@ def join_where(
     SchemaError
         If a column is missing, or types do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way, or nothing ties the tables together and
-        ``allow_cross`` is not set.
+        If the inputs or the algorithm named cannot be joined this way, nothing ties the tables together and
+        ``allow_cross`` is not set, or the memory is too small to work in.
     DataError
         If a file cannot be read.
     StateError
@@ -114,4 +118,4 @@ def join_where(
         names=names,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, stats=stats).execute()
+    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()

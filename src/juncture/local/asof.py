@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.output import assemble, pairs_of
+from juncture.local.fetch import fetch
+from juncture.local.memory import MEMORY_BYTES
+from juncture.local.output import assemble, lonely_right, pairs_of, unmatched_right
 from juncture.local.scan import Source
-from juncture.local.search import Algorithm, Found, Progress, Report, Search, Timer
+from juncture.local.search import Algorithm, Found, Progress, Report, Search, Timer, pieces
+from juncture.local.selected import SomeParts
+from juncture.local.spill import SpillFolder, in_small_parts
 from juncture.local.threads import Threads
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import How
 
-__all__ = ["Found", "Matches", "Progress", "Report", "find", "join", "match"]
+__all__ = ["Found", "Matches", "Progress", "Report", "find", "join", "match", "stream"]
 
 Ints = npt.NDArray[np.int64]
+
+_LEFT_SHARE = 0.4
+"""How much of the memory the left side takes, or a piece of it. The rest is for what goes by."""
+
+_ALONE: dict[How, How] = {"right": "inner", "full": "left"}
+"""What comes before the right rows without a match."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +151,101 @@ def join(
     DataError
         As `match` does.
     """
-    timer = Timer(progress)
-    shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
     with Threads(threads) as pool:
-        found = Search(join, left, right, algorithm, pool, timer, keep_codes=shows_on).run(memory_bytes)
-        with timer.phase("payload") as advance:
-            table = assemble(join, left, right, found.pointers, pool, codes=found.codes, progress=advance)
-    return table, found.report
+        timer = Timer(progress)
+        found = _search(join, left, right, algorithm, pool, timer).run(memory_bytes)
+        return _assembled(join, left, right, found, pool, timer), found.report
+
+
+def stream(
+    join: ResolvedAsof,
+    left: Source,
+    right: Source,
+    *,
+    algorithm: Algorithm = "probe",
+    threads: int | None = None,
+    spill: SpillFolder | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an as-of join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join, left, right, algorithm, threads, progress
+        As for `join`.
+    spill
+        Where to put what does not fit; by default in a folder of the join's own.
+    memory_bytes
+        How much may be held: the left side with its matches and the output, or as much of the left side as fits at a
+        time. The right side goes by once for each piece, and is never held.
+
+    Raises
+    ------
+    DataError
+        As `match` does, before anything is yielded.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    Time O(P R + L log L) for P pieces: row groups of the right side that no row of a piece can match are left out. If
+    there are several pieces, all that the output shows is written to disk, once or twice.
+    """
+    with ExitStack() as stack:
+        pool = stack.enter_context(Threads(threads))
+        spill = spill or stack.enter_context(SpillFolder())
+        timer = Timer(progress)
+        row_bytes, room = _search(join, left, right, algorithm, pool, timer).row_bytes, int(memory_bytes * _LEFT_SHARE)
+        if left.num_rows * (row_bytes + _shown_bytes(join, left, right)) <= room:
+            search = _search(join, left, right, algorithm, pool, timer, memory_bytes=memory_bytes)
+            yield from _in_one_piece(join, left, right, search.run(None), pool, timer)
+            return
+        left = in_small_parts(left, join.needed("left"), max(1, room // row_bytes), spill)
+
+        def found() -> Iterator[tuple[Source, Ints]]:
+            for piece in pieces(left, row_bytes, room):
+                ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
+                search = Search(join, ours, right, algorithm, pool, timer, first_row=first, memory_bytes=memory_bytes)
+                yield ours, search.run(None).pointers
+
+        yield from fetch(
+            join, found(), right, spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress
+        )
+
+
+def _in_one_piece(
+    join: ResolvedAsof, left: Source, right: Source, found: Found, threads: Threads, timer: Timer
+) -> Iterator[pa.RecordBatch]:
+    """Yield the left rows with their matches, then the right rows without one, a part at a time."""
+    alone = replace(join, spec=replace(join.spec, how=_ALONE.get(join.how, join.how)))
+    yield from _assembled(alone, left, right, found, threads, timer).to_batches()
+    if alone.spec.how != join.how:
+        yield from lonely_right(join, right, unmatched_right(right.num_rows, found.pointers))
+
+
+def _search(
+    join: ResolvedAsof,
+    left: Source,
+    right: Source,
+    algorithm: Algorithm,
+    threads: Threads,
+    timer: Timer,
+    **options: Any,
+) -> Search:
+    shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
+    return Search(join, left, right, algorithm, threads, timer, keep_codes=shows_on, **options)
+
+
+def _assembled(
+    join: ResolvedAsof, left: Source, right: Source, found: Found, threads: Threads, timer: Timer
+) -> pa.Table:
+    with timer.phase("payload") as advance:
+        return assemble(join, left, right, found.pointers, threads, codes=found.codes, progress=advance)
+
+
+def _shown_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
+    """Return what a left row and its matches take in the output, and where they are gathered."""
+    shown = (left, join.needed("left")), (right, join.needed("right"))
+    row_bytes = [source.plain_bytes_of(names) // max(source.num_rows, 1) for source, names in shown]
+    return 2 * (row_bytes[0] + row_bytes[1] * join.spec.matches)

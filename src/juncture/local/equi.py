@@ -12,6 +12,7 @@ from juncture.local.equality.external_merge import ExternalMergeJoin
 from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
 from juncture.local.external_sort import ExternalSorter
+from juncture.local.memory import MEMORY_BYTES
 from juncture.local.numbered import NumberedJoin
 from juncture.local.pruning import within_keys
 from juncture.local.scan import Source
@@ -21,14 +22,9 @@ from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["LEAST_MEMORY_BYTES", "EquiAlgorithm", "stream"]
+__all__ = ["EquiAlgorithm", "stream"]
 
 EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
-
-LEAST_MEMORY_BYTES = 64 * 10**6
-"""The smallest budget that there is work to be done in: some batches of each side, and of the output."""
-
-_MEMORY_BYTES = 4 << 30
 
 
 def stream(
@@ -39,7 +35,7 @@ def stream(
     algorithm: EquiAlgorithm = "hash",
     threads: int | None = None,
     spill: SpillFolder | None = None,
-    memory_bytes: int = _MEMORY_BYTES,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an equality join, batch by batch, in the order of the left rows.

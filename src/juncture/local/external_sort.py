@@ -13,12 +13,12 @@ from juncture.local.sorting import order_of
 from juncture.local.spill import SpillFile, SpillFolder
 from juncture.local.threads import Threads
 
-__all__ = ["ExternalSorter"]
+__all__ = ["ExternalSorter", "joined_batches"]
 
 Ints = npt.NDArray[np.int64]
 
-_RUNS_MOST = 64
-"""How many runs are merged at once."""
+_RUNS_MOST = 16
+"""How many runs are merged at once. With more, what is at hand of each gets too small to be worth a step."""
 
 _RUN_BYTES_MOST = 1 << 30
 """Arrow's strings hold less than twice as much in one piece."""
@@ -42,7 +42,7 @@ class ExternalSorter:
 
     Notes
     -----
-    Each row is written once, and once more for every factor of 64 by which all rows exceed a sixty-fourth of the memory
+    Each row is written once, and once more for every factor of 16 by which all rows exceed five times the memory
     (Knuth, The Art of Computer Programming 3, 5.4). What fits is never written.
     """
 
@@ -90,17 +90,15 @@ class ExternalSorter:
             self._runs.append(self._written([last], self._held_bytes))
         del last
         while len(self._runs) > _RUNS_MOST:
-            first, self._runs = self._runs[:_RUNS_MOST], self._runs[_RUNS_MOST:]
-            merged = self._written(self._merged(first), self._run_bytes)
-            for run in first:
-                run.file.remove()
-            # In front, so that equal rows keep their order.
-            self._runs.insert(0, merged)
-        yield from _gathered(self._merged(self._runs), _BATCH_ROWS)
+            # Neighbours, so that equal rows keep their order; no more at once than it takes.
+            count = min(_RUNS_MOST, -(-len(self._runs) // _RUNS_MOST))
+            groups = [self._runs[first : first + count] for first in range(0, len(self._runs), count)]
+            self._runs = [self._merged_into_one(group) for group in groups]
+        yield from _gathered(self._merged(self._runs), _BATCH_ROWS, self._run_bytes // 4)
 
     def _sorted(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the rows of some batches as one, in order."""
-        whole = _joined(self._schema, batches)
+        whole = joined_batches(batches or [_empty(self._schema)])
         values = raw_values(whole.column(self._position), np.int64)
         if bool((values[:-1] <= values[1:]).all()):
             return whole
@@ -119,13 +117,22 @@ class ExternalSorter:
         file.finish()
         return _Run(file)
 
+    def _merged_into_one(self, runs: list[_Run]) -> _Run:
+        """Merge runs on disk."""
+        if len(runs) == 1:
+            return runs[0]
+        merged = self._written(self._merged(runs), self._run_bytes)
+        for run in runs:
+            run.file.remove()
+        return merged
+
     def _merged(self, runs: list[_Run]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of runs in order, those of earlier runs first among equal ones."""
         heads = [_Head(run.file.read_all(), self._position) for run in runs]
         while live := [head for head in heads if head.is_there()]:
             # Up to the value at which the first of the batches at hand ends, no other row can come between.
             value = min(head.last for head in live)
-            below = _joined(self._schema, [head.take_below(value) for head in live])
+            below = joined_batches([head.take_below(value) for head in live])
             if below.num_rows:
                 yield self._sorted([below])
             for head in live:
@@ -187,14 +194,16 @@ class _Head:
         self._values: Ints = none if batch is None else raw_values(batch.column(self._position), np.int64)
 
 
-def _joined(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of some batches as one."""
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of some batches, at least one, as one."""
     if len(batches) == 1:
         return batches[0]
-    if not batches:
-        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-    columns = [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(schema))]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    columns = [pa.concat_arrays(list(arrays)) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
@@ -202,15 +211,16 @@ def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield small batches together."""
+def _gathered(batches: Iterable[pa.RecordBatch], rows: int, size_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield small batches together, up to so many rows or bytes."""
     held: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         held.append(batch)
         count += batch.num_rows
-        if count >= rows:
-            yield _joined(batch.schema, held)
-            held, count = [], 0
+        size += batch.nbytes
+        if count >= rows or size >= size_bytes:
+            yield joined_batches(held)
+            held, count, size = [], 0, 0
     if held:
-        yield _joined(held[0].schema, held)
+        yield joined_batches(held)

@@ -10,11 +10,9 @@ import pyarrow as pa
 
 from juncture.local import asof, equi, overlap, where
 from juncture.local import range as ranges
-from juncture.local.scan import Source
-from juncture.planner.plan import Progress
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range, ResolvedRange
@@ -27,7 +25,7 @@ __all__ = ["KINDS", "Kind", "Stream", "question"]
 Stream = Callable[..., Iterator[pa.RecordBatch]]
 """Yields the rows of a join, batch by batch, in the order of the left rows.
 
-Takes the join and its two sides, and by name ``algorithm``, ``threads``, ``spill`` and ``progress``, of which
+Takes the join and its two sides, and by name ``algorithm``, ``threads``, ``spill``, ``memory_bytes`` and ``progress``.
 `juncture.local.range.stream` says what they mean.
 """
 
@@ -42,34 +40,16 @@ class Kind:
         Runs a join by an algorithm.
     offer
         Says what the conditions of a join offer to bring rows together by.
-    least_memory_bytes
-        The least that its ``memory_bytes`` may be; None if it takes no such limit.
     """
 
     stream: Stream
     offer: Callable[[Any], Offer]
-    least_memory_bytes: int | None = None
 
 
 def question(join: Resolved, stats: Stats, resources: Resources) -> Question:
     """Return what the choice of an algorithm depends on."""
     offer = KINDS[type(join.spec)].offer(join)
     return Question(join=join, engine="local", stats=stats, resources=resources, offer=offer)
-
-
-def _stream_asof(
-    join: ResolvedAsof,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: Any,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    **_unused: Any,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an as-of join, which are all found first, in memory: where to spill does not matter."""
-    table, _ = asof.join(join, left, right, algorithm=algorithm, threads=threads, progress=progress)
-    yield from table.to_batches()
 
 
 def _keyed(join: Resolved) -> Offer:
@@ -90,10 +70,10 @@ def _conditional(join: ResolvedWhere) -> Offer:
 
 
 KINDS: dict[type, Kind] = {
-    Asof: Kind(stream=_stream_asof, offer=_keyed),
+    Asof: Kind(stream=asof.stream, offer=_keyed),
     Range: Kind(stream=ranges.stream, offer=_ranged),
     Overlap: Kind(stream=overlap.stream, offer=_overlapping),
     Where: Kind(stream=where.stream, offer=_conditional),
-    Equi: Kind(stream=equi.stream, offer=_keyed, least_memory_bytes=equi.LEAST_MEMORY_BYTES),
+    Equi: Kind(stream=equi.stream, offer=_keyed),
 }
 """The kinds of join, by their specs."""

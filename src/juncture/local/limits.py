@@ -95,6 +95,11 @@ class Axis:
         codes = np.array([0 if step is None else bisect_left(self.ranked, step) for step in steps], np.int64)
         return codes, validity(plain(array))
 
+    def rough(self, array: pa.Array) -> Ints:
+        """Return codes in the order of right values that need not fit; different values may have the same."""
+        steps = steps_of(plain(array), self.domain)
+        return float_codes(np.array([0.0 if step is None else float(step) for step in steps], np.float64))
+
     def limits(self, array: pa.Array, offset: Offset, end: End) -> tuple[Ints, Mask | None]:
         """Return the codes that left values limit right ones to.
 

@@ -7,7 +7,13 @@ import resource
 import sys
 from pathlib import Path
 
-__all__ = ["default_budget_bytes", "memory_limit_bytes", "peak_memory_bytes"]
+__all__ = ["LEAST_MEMORY_BYTES", "MEMORY_BYTES", "default_budget_bytes", "memory_limit_bytes", "peak_memory_bytes"]
+
+LEAST_MEMORY_BYTES = 64 * 10**6
+"""The smallest budget that there is work to be done in: some batches of each side, and of the output."""
+
+MEMORY_BYTES = 4 << 30
+"""How much a join on disk may hold unless the caller says otherwise."""
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where a container's limit stands, by version of its control groups."""

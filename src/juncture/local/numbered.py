@@ -55,7 +55,7 @@ class NumberedSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return about how many bytes some columns take in memory."""
         number = self.schema.names[-1]
-        return self._source.bytes_of([name for name in columns if name != number]) + 8 * self.num_rows
+        return self._source.plain_bytes_of([name for name in columns if name != number]) + 8 * self.num_rows
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,14 @@ class NumberedJoin(Generic[Join]):
             number += "_"
         left_schema, right_schema = (_plain_schema(join, side, number) for side in ("left", "right"))
         own = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
-        numbered = replace(join, left_schema=left_schema, right_schema=right_schema, output=(*join.output, own))
+        aggregates = (replace(each, type=_plain_type(each.type)) for each in join.aggregates)
+        numbered = replace(
+            join,
+            left_schema=left_schema,
+            right_schema=right_schema,
+            output=(*join.output, own),
+            aggregates=tuple(aggregates),
+        )
         return cls(
             numbered,
             join.output_schema,
@@ -116,5 +123,10 @@ def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
     """Return the columns of a side that are needed, with their plain types, and the number."""
     schema = join.left_schema if side == "left" else join.right_schema
     needed = join.needed(side)
-    fields = [(field.name, plain(nulls(0, field.type)).type) for field in schema if field.name in needed]
+    fields = [(field.name, _plain_type(field.type)) for field in schema if field.name in needed]
     return pa.schema([*fields, (number, pa.int64())])
+
+
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type that `plain` makes of a type."""
+    return plain(nulls(0, data_type)).type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,11 @@ from juncture.local.arrays import Mask, plain
 from juncture.local.codes import StepCoder
 from juncture.local.columns import encoded, gather, nulls, select
 from juncture.local.scan import Source
+from juncture.local.selected import SelectedSource
 from juncture.local.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["assemble", "pairs_of", "unmatched_right"]
+__all__ = ["assemble", "lonely_right", "pairs_of", "unmatched_right"]
 
 Ints = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
@@ -102,7 +103,8 @@ def assemble(
     table = pa.table(columns, schema=join.output_schema)
     if how in ("left", "inner"):
         return table
-    return pa.concat_tables([table, _lonely(join, right, unmatched_right(right.num_rows, pointers), threads)])
+    alone = lonely_right(join, right, unmatched_right(right.num_rows, pointers))
+    return pa.concat_tables([table, pa.Table.from_batches(alone, join.output_schema)])
 
 
 def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
@@ -111,18 +113,28 @@ def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
     return pa.chunked_array([StepCoder.of(join).restore(codes, valid, data_type)])
 
 
-def _lonely(join: ResolvedAsof, right: Source, rows: Ints, threads: Threads) -> pa.Table:
-    """Return right rows without a match, whose values stand in for the left columns that they would equal."""
+def lonely_right(join: ResolvedAsof, right: Source, rows: Ints) -> Iterator[pa.RecordBatch]:
+    """Yield right rows without a match, whose values stand in for the left columns that they would equal.
+
+    Parameters
+    ----------
+    join, right
+        The join and its right side.
+    rows
+        Their numbers, ascending.
+    """
     names = [column.source if column.side == "right" else column.filled_from for column in join.output]
-    wanted = list(dict.fromkeys(name for name in names if name is not None))
-    found = dict(zip(wanted, select(right, wanted, rows, threads), strict=True))
-    columns = []
-    for name, field in zip(names, join.output_schema, strict=True):
-        if name is None:
-            columns.append(pa.chunked_array([nulls(len(rows), field.type)]))
-        elif found[name].type == field.type:
-            columns.append(found[name])
-        else:
-            chunks = [encoded(plain(chunk), field.type) for chunk in found[name].chunks]
-            columns.append(pa.chunked_array(chunks, field.type))
-    return pa.table(columns, schema=join.output_schema)
+    # Batches without columns would have no rows either.
+    wanted = list(dict.fromkeys(name for name in names if name is not None)) or right.schema.names[:1]
+    alone = SelectedSource(right, rows)
+    for part in range(len(alone.part_rows)):
+        for batch in alone.read(part, wanted):
+            columns = [
+                nulls(batch.num_rows, field.type) if name is None else _as(batch.column(name), field.type)
+                for name, field in zip(names, join.output_schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
+
+
+def _as(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+    return array if array.type == data_type else encoded(plain(array), data_type)

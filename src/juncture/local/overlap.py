@@ -19,10 +19,13 @@ from juncture.errors import DataError
 from juncture.local.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.arrays import Mask, plain, validity
 from juncture.local.codes import StepCoder, TooWideError, steps_of
+from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Prepare, Sought, key_codes, run
 from juncture.local.limits import Axis, End, both, floats
+from juncture.local.memory import MEMORY_BYTES
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.payload import Holder, Payload
+from juncture.local.places import Places
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
@@ -32,7 +35,7 @@ from juncture.spec.schema import Side, plain_type
 
 __all__ = ["OverlapAlgorithm", "prepared", "stream"]
 
-OverlapAlgorithm = Literal["tree", "nested"]
+OverlapAlgorithm = Literal["tree", "nested", "external_merge"]
 Ints = npt.NDArray[np.int64]
 
 
@@ -45,6 +48,7 @@ def stream(
     threads: int | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an overlap join, batch by batch, in the order of the left rows.
@@ -56,7 +60,8 @@ def stream(
     left, right, threads, spill, payload_bytes, progress
         As for a range join (`juncture.local.range.stream`).
     algorithm
-        ``"tree"`` searches the sorted right intervals; ``"nested"`` compares all pairs, to compare with.
+        ``"tree"`` searches the sorted right intervals; ``"nested"`` compares all pairs, to compare with;
+        ``"external_merge"`` sorts both sides on disk, and holds the right one block by block.
 
     Raises
     ------
@@ -69,8 +74,13 @@ def stream(
     -----
     Time O((L + R) log R) and the output, however long the intervals are. Holds 21 bytes of each right row (57 while it
     sorts them) and the right columns that the output shows. The interval columns of the left side are read twice, so
-    that wrong ones are found before anything is yielded.
+    that wrong ones are found before anything is yielded. On disk as a range join does.
     """
+    if algorithm == "external_merge":
+        return stream_merged(
+            join, left, right, _places, partial(stream, threads=threads),
+            spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
+        )  # fmt: skip
     prepare = prepared(join, left, right, nested=algorithm == "nested")
     return run(
         join, left, right, prepare,
@@ -85,19 +95,12 @@ def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
     def prepare(
         ranked: bool, holder: Holder | None, threads: Threads, advance: Callable[[int, int], None]
     ) -> Callable[[Payload], InequalityFinder]:
-        axis = _axis(join, right, ranked=ranked)
+        axis = _axis(join, right if ranked else None)
         _check_left(join, axis, left, threads)
 
-        def code(batch: pa.RecordBatch, first_row: int) -> Coded:
-            keys = [batch.column(name) for name in join.right_by]
-            starts, ends, valid = _coded(axis, join.right_interval, batch)
-            _refuse_backward(join, "right", starts, ends, valid, batch, first_row)
-            if starts is not None and ends is not None and join.closed != "both":
-                valid = both(valid, starts < ends)
-            return Coded(keys, starts, ends, valid)
-
         ordered = read_ordered(
-            right, join.compared("right"), join.right_by, code, key_codes(join), threads,
+            right, join.compared("right"), join.right_by, partial(_right_coded, join, axis), key_codes(join),
+            threads,
             has_tree=join.right_interval[1] is not None, order_ties=tie_orderer(join, right, threads),
             holder=holder, progress=advance,
         )  # fmt: skip
@@ -105,23 +108,44 @@ def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
             ordered,
             join.compared("left"),
             join.left_by,
-            lambda batch: _sought(join, axis, batch),
+            partial(_sought, join, axis),
             nested=nested,
         )
 
     return prepare
 
 
-def _axis(join: ResolvedOverlap, right: Source, *, ranked: bool) -> Axis:
-    """Return the axis of all starts and ends; by rank, once the right ones are read."""
+def _places(join: ResolvedOverlap) -> Places:
+    """Return where rows lie: right ones by their start."""
+    axis, start = _axis(join), join.right_interval[0]
+    return Places(
+        partial(_right_coded, join, axis),
+        partial(_sought, join, axis),
+        rough=None if start is None else lambda batch: axis.rough(batch.column(start)),
+        check=partial(_check_left_batch, join, axis),
+    )
+
+
+def _axis(join: ResolvedOverlap, ranked: Source | None = None) -> Axis:
+    """Return the axis of all starts and ends; by the rank of those of a right side, which are read."""
     names = [name for name in join.right_interval if name is not None]
     types = [join.right_schema.field(name).type for name in names]
     types += [join.left_schema.field(name).type for name in join.left_interval if name is not None]
     axis = Axis(StepCoder(join.domain, all(pat.is_unsigned_integer(plain_type(each)) for each in types)))
-    if not ranked:
+    if ranked is None:
         return axis
-    batches = (batch for part in range(len(right.part_rows)) for batch in right.read(part, names))
+    batches = (batch for part in range(len(ranked.part_rows)) for batch in ranked.read(part, names))
     return axis.by_rank(column for batch in batches for column in batch.columns)
+
+
+def _right_coded(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> Coded:
+    """Return what the join sees in right rows, and refuse those that end before they start."""
+    keys = [batch.column(name) for name in join.right_by]
+    starts, ends, valid = _coded(axis, join.right_interval, batch)
+    _refuse_backward(join, "right", starts, ends, valid, batch, first_row)
+    if starts is not None and ends is not None and join.closed != "both":
+        valid = both(valid, starts < ends)
+    return Coded(keys, starts, ends, valid)
 
 
 def _coded(axis: Axis, interval: Interval, batch: pa.RecordBatch) -> tuple[Ints | None, Ints | None, Mask | None]:
@@ -187,14 +211,21 @@ def _check_left(join: ResolvedOverlap, axis: Axis, left: Source, threads: Thread
     def check(part: int) -> None:
         row = int(left.bounds[part])
         for batch in left.read(part, list(dict.fromkeys(names))):
-            columns = [batch.column(name) for name in names]
-            good = _is_before(axis, columns[0], columns[1], or_equal=True)
-            if not good.all():
-                known = both(*(_present(plain(column)) for column in columns))
-                _refuse(join, "left", both(~good, known), batch, row)
+            _check_left_batch(join, axis, batch, row)
             row += batch.num_rows
 
     threads.run(check, range(len(left.part_rows)))
+
+
+def _check_left_batch(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> None:
+    """Refuse left intervals of a batch that start after they end."""
+    columns = [batch.column(name) for name in join.left_interval if name is not None]
+    if len(columns) < 2:
+        return
+    good = _is_before(axis, columns[0], columns[1], or_equal=True)
+    if not good.all():
+        known = both(*(_present(plain(column)) for column in columns))
+        _refuse(join, "left", both(~good, known), batch, first_row)
 
 
 def _refuse_backward(

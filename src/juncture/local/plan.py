@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.inputs import as_arrow, give_back, kind_of, paths_of
-from juncture.local.kinds import KINDS, Kind, question
+from juncture.local.kinds import KINDS, question
 from juncture.local.measure import measure
-from juncture.local.memory import default_budget_bytes, memory_limit_bytes
+from juncture.local.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.local.scan import ParquetSource, Source, TableSource
+from juncture.local.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.survey import look
 from juncture.local.threads import available_cores
@@ -50,8 +51,8 @@ class _Input:
         """Return what is known before the join runs: of a stream, what the caller says."""
         return settled(given, SideStats()) if self._source is None else look(join, side, self._source, given)
 
-    def source(self, spill: SpillFolder) -> Source:
-        """Return the input as something that can be read again.
+    def source(self, spill: SpillFolder, memory_bytes: int) -> Source:
+        """Return the input as something that can be read again by a join that may hold so much.
 
         Raises
         ------
@@ -59,14 +60,14 @@ class _Input:
             If it is a stream that an earlier run has read.
         """
         if self._source is not None:
-            return self._source
+            return self._source.within(memory_bytes)
         if self._stream is None:
             raise PlanError(
                 f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
                 "Plan the join again with a new one."
             )
         stream, self._stream = self._stream, None
-        return SpooledSource(stream.schema, stream, spill)
+        return SpooledSource(stream.schema, stream, spill, min(SPOOLED_BYTES, memory_bytes // 16))
 
 
 def plan(
@@ -85,7 +86,7 @@ def plan(
     spec, left, right, algorithm, stats
         As for `juncture.plan`.
     memory_bytes
-        How much the join may hold, if its kind knows limits.
+        How much the join may hold.
 
     Raises
     ------
@@ -96,18 +97,14 @@ def plan(
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
     given = stats or Stats()
     stats = Stats(left=ours.stats(join, "left", given.left), right=theirs.stats(join, "right", given.right))
-    limits = _limits(KINDS[type(spec)], memory_bytes)
-    resources = Resources(
-        cores=available_cores(),
-        memory_bytes=limits.get("memory_bytes", memory_limit_bytes()),
-        constants=constants_at_hand(),
-    )
+    budget_bytes = _budget_bytes(memory_bytes)
+    resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
     choice = choose(question(join, stats, resources), algorithm)
 
-    stream = partial(KINDS[type(spec)].stream, join, algorithm=choice.algorithm, **limits)
+    stream = partial(KINDS[type(spec)].stream, join, algorithm=choice.algorithm, memory_bytes=budget_bytes)
 
     def sources(spill: SpillFolder) -> tuple[Source, Source]:
-        return ours.source(spill), theirs.source(spill)
+        return ours.source(spill, budget_bytes), theirs.source(spill, budget_bytes)
 
     def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
         with SpillFolder() as spill:
@@ -134,7 +131,7 @@ def _forget(_: pa.RecordBatch) -> None:
     """Let go of a batch."""
 
 
-def _limits(kind: Kind, memory_bytes: int | None) -> dict[str, int]:
+def _budget_bytes(memory_bytes: int | None) -> int:
     """Return how much a join is told that it may hold.
 
     Raises
@@ -142,12 +139,10 @@ def _limits(kind: Kind, memory_bytes: int | None) -> dict[str, int]:
     PlanError
         If it is too little to work in.
     """
-    if kind.least_memory_bytes is None:
-        return {}
     budget = default_budget_bytes() if memory_bytes is None else memory_bytes
-    if budget < kind.least_memory_bytes:
+    if budget < LEAST_MEMORY_BYTES:
         raise PlanError(
             f"memory= leaves {format_size(budget)} to join in, which is too small: the least is "
-            f"{format_size(kind.least_memory_bytes)}. Pass memory='{kind.least_memory_bytes // 10**6}MB' or more."
+            f"{format_size(LEAST_MEMORY_BYTES)}. Pass memory='{LEAST_MEMORY_BYTES // 10**6}MB' or more."
         )
-    return {"memory_bytes": budget}
+    return budget

@@ -43,6 +43,9 @@ _STRIPES_PER_THREAD = 4
 _STRIPES_MOST = 64
 _TIES_ROOM = 1 << 14
 _TIES_MOST = 1 << 22
+_TIE_BYTES = 150
+"""What a tie takes until it is settled."""
+_SCRATCH_ROW_BYTES = 40
 
 
 class TieFloodError(Exception):
@@ -92,6 +95,8 @@ class Right:
         Whether to give up when millions of rows tie and their codes are not kept.
     progress
         Called with the number of rows that have gone by, and of all.
+    memory_bytes
+        How much the whole join may hold; None for as much as serves.
     """
 
     source: Source
@@ -106,6 +111,11 @@ class Right:
     decided: bool = False
     may_flood: bool = False
     progress: Callable[[int, int], None] | None = None
+    memory_bytes: int | None = None
+
+    def most(self, count: int, each_bytes: int) -> int:
+        """Return how many things there may be at once: so many, or what fits in an eighth of the memory."""
+        return count if self.memory_bytes is None else max(1, min(count, self.memory_bytes // (8 * each_bytes)))
 
     @property
     def rows(self) -> int:
@@ -218,7 +228,8 @@ class _Pass:
         self.gate = _Gate()
         self.batches = _batches(right, threads)
         most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
-        self.scratch = _Scratch(min(most, _BATCH_ROWS), len(right.code_columns))
+        self.ties_most = right.most(_TIES_MOST, _TIE_BYTES)
+        self.scratch = _Scratch(min(most, _rows_at_once(right, threads)), len(right.code_columns))
 
     def scan(self, numbered: tuple[int, list[int]]) -> int:
         """Offer the rows of a batch of parts to their slots, and return how many there are."""
@@ -229,7 +240,7 @@ class _Pass:
                 counts = self._partition(which, rows)
                 with self.gate.shared():
                     self._offer(which, counts, base + total, number)
-                if self.ties[which].count > _TIES_MOST:
+                if self.ties[which].count > self.ties_most:
                     self._relieve(which)
             total += rows
         return total
@@ -238,15 +249,17 @@ class _Pass:
         """Fill the thread's arrays with codes again and again, and yield how many rows they hold."""
         scratch, right, done = self.scratch, self.right, 0
         for part in parts:
-            for batch in right.batches(part):
-                if done + batch.num_rows > len(scratch.keys):
-                    yield done
-                    done = 0
-                rows = slice(done, done + batch.num_rows)
-                right.encode(batch, scratch.keys[rows], scratch.on[rows])
-                for column, name in enumerate(right.code_columns):
-                    scratch.codes[rows, column] = order_codes(batch.column(name), decided=right.decided)
-                done = rows.stop
+            for whole in right.batches(part):
+                for start in range(0, whole.num_rows, len(scratch.keys)):
+                    batch = whole.slice(start, len(scratch.keys))
+                    if done + batch.num_rows > len(scratch.keys):
+                        yield done
+                        done = 0
+                    rows = slice(done, done + batch.num_rows)
+                    right.encode(batch, scratch.keys[rows], scratch.on[rows])
+                    for column, name in enumerate(right.code_columns):
+                        scratch.codes[rows, column] = order_codes(batch.column(name), decided=right.decided)
+                    done = rows.stop
         yield done
 
     def _partition(self, which: int, rows: int) -> Ints:
@@ -318,10 +331,10 @@ class _Pass:
     def _relieve(self, which: int) -> None:
         """Settle the ties there are, so that their number stays bounded."""
         with self.gate.alone():
-            if self.ties[which].count <= _TIES_MOST:
+            if self.ties[which].count <= self.ties_most:
                 return
             ties = self.ties[which].drain(self.best[which])
-            if self.right.may_flood and len(ties) > _TIES_MOST // 2:
+            if self.right.may_flood and len(ties) > self.ties_most // 2:
                 raise TieFloodError
             # The other threads wait, and must not be asked for help.
             with Threads(1) as alone:
@@ -387,9 +400,14 @@ def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, i
     kernels.spread(best, starts, *groups, direction.forward)
 
 
+def _rows_at_once(right: Right, threads: Threads) -> int:
+    """Return how many rows a thread looks at in one go."""
+    return right.most(_BATCH_ROWS, threads.count * (_SCRATCH_ROW_BYTES + 8 * len(right.code_columns)))
+
+
 def _batches(right: Right, threads: Threads) -> list[list[int]]:
     """Group consecutive parts into batches that are worth a thread's while, and enough of them for all threads."""
-    wanted = min(_BATCH_ROWS, max(_BATCH_ROWS_LEAST, right.rows // (4 * threads.count)))
+    wanted = min(_rows_at_once(right, threads), max(_BATCH_ROWS_LEAST, right.rows // (4 * threads.count)))
     batches: list[list[int]] = []
     held = 0
     for part in right.parts:

@@ -14,10 +14,13 @@ import pyarrow.types as pat
 from juncture.local.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.arrays import Mask, plain
 from juncture.local.codes import StepCoder
+from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Sought, key_codes, run
 from juncture.local.limits import Axis, End, Offset, both, floats
+from juncture.local.memory import MEMORY_BYTES
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.payload import Holder, Payload
+from juncture.local.places import Places
 from juncture.local.pruning import within_reach
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
@@ -28,7 +31,7 @@ from juncture.spec.schema import plain_type
 
 __all__ = ["RangeAlgorithm", "stream"]
 
-RangeAlgorithm = Literal["sorted", "nested"]
+RangeAlgorithm = Literal["sorted", "nested", "external_merge"]
 Ints = npt.NDArray[np.int64]
 
 
@@ -41,6 +44,7 @@ def stream(
     threads: int | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range join, batch by batch, in the order of the left rows.
@@ -52,13 +56,16 @@ def stream(
     left, right
         The two sides.
     algorithm
-        ``"sorted"`` searches the sorted right side; ``"nested"`` compares all pairs, to compare with.
+        ``"sorted"`` searches the sorted right side; ``"nested"`` compares all pairs, to compare with;
+        ``"external_merge"`` sorts both sides on disk, and holds the right one block by block.
     threads
         By default one for each core.
     spill
         Where right columns go that do not fit in memory; by default to a folder of the join's own.
     payload_bytes
         How much of the right columns to hold in memory.
+    memory_bytes
+        How much ``"external_merge"`` may hold.
     progress
         Called with a phase (``"right"``, ``"left"``), how many of its rows are done, and how many there are.
 
@@ -67,7 +74,7 @@ def stream(
     DataError
         If a file cannot be read.
     PlanError
-        If the right side has too many rows.
+        If the right side has too many rows, or ``"external_merge"`` cannot hold those that one left row aggregates.
     StateError
         If there is no room to spill.
 
@@ -75,29 +82,29 @@ def stream(
     -----
     Time O((L + R) log R) and the output. Holds 12 bytes of each right row (48 while it sorts them) and the right
     columns that the output shows, beside a few batches. Row groups of the right side that no window of constant ends
-    reaches are not read.
+    reaches are not read. On disk both sides are written once, and those left rows again that reach several blocks; the
+    output is put in the order of the left rows there.
     """
     right = within_reach(join, left, right, threads)
+    if algorithm == "external_merge":
+        return stream_merged(
+            join, left, right, _places, partial(stream, threads=threads),
+            spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
+        )  # fmt: skip
 
     def prepare(
         ranked: bool, holder: Holder | None, pool: Threads, advance: Callable[[int, int], None]
     ) -> Callable[[Payload], InequalityFinder]:
-        axis = axis_of(join, right, ranked=ranked)
-        keys = key_codes(join)
-
-        def code(batch: pa.RecordBatch, _first_row: int) -> Coded:
-            on, valid = axis.encode(batch.column(join.right_on))
-            return Coded([batch.column(name) for name in join.right_by], on, valid=valid)
-
+        axis = axis_of(join, right if ranked else None)
         ordered = read_ordered(
-            right, join.compared("right"), join.right_by, code, keys, pool,
+            right, join.compared("right"), join.right_by, partial(_coded, join, axis), key_codes(join), pool,
             order_ties=tie_orderer(join, right, pool), holder=holder, progress=advance,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,
             join.compared("left"),
             join.left_by,
-            lambda batch: _sought(join, axis, batch),
+            partial(_sought, join, axis),
             nested=algorithm == "nested",
         )
 
@@ -108,15 +115,30 @@ def stream(
     )  # fmt: skip
 
 
-def axis_of(join: ResolvedRange, right: Source, *, ranked: bool) -> Axis:
-    """Return the axis of the ``on`` columns; by rank, once the right ones are read."""
+def _places(join: ResolvedRange) -> Places:
+    """Return where rows lie: right ones by their ``on``."""
+    axis = axis_of(join)
+    return Places(
+        partial(_coded, join, axis),
+        partial(_sought, join, axis),
+        rough=lambda batch: axis.rough(batch.column(join.right_on)),
+    )
+
+
+def axis_of(join: ResolvedRange, ranked: Source | None = None) -> Axis:
+    """Return the axis of the ``on`` columns; by the rank of those of a right side, which are read."""
     fields = join.left_schema.field(join.left_on), join.right_schema.field(join.right_on)
     unsigned = all(pat.is_unsigned_integer(plain_type(field.type)) for field in fields)
     axis = Axis(StepCoder(join.domain, unsigned))
-    if not ranked:
+    if ranked is None:
         return axis
-    parts = range(len(right.part_rows))
-    return axis.by_rank(batch.column(0) for part in parts for batch in right.read(part, [join.right_on]))
+    parts = range(len(ranked.part_rows))
+    return axis.by_rank(batch.column(0) for part in parts for batch in ranked.read(part, [join.right_on]))
+
+
+def _coded(join: ResolvedRange, axis: Axis, batch: pa.RecordBatch, _first_row: int) -> Coded:
+    on, valid = axis.encode(batch.column(join.right_on))
+    return Coded([batch.column(name) for name in join.right_by], on, valid=valid)
 
 
 def _sought(join: ResolvedRange, axis: Axis, batch: pa.RecordBatch) -> Sought:

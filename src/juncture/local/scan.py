@@ -33,6 +33,13 @@ __all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
 BATCH_ROWS = 1 << 20
 """The most rows that are decoded at once."""
 
+_BATCH_BYTES = 32 << 20
+"""About how much is decoded at once, at most."""
+_BATCHES_OF_MEMORY = 32
+_PIECE_BYTES = 1 << 18
+"""How much of a large column chunk is read at once."""
+_PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
+_ASSUMED_VALUE_BYTES = 16
 _SLICE_ROWS = 1 << 18
 _SUFFIXES = (".parquet", ".parq", ".pq")
 
@@ -73,6 +80,14 @@ class Source(ABC):
     @abstractmethod
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return about how many bytes some columns take in memory."""
+
+    def plain_bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes the values of some columns take once they are decoded."""
+        return self.bytes_of(columns)
+
+    def within(self, _memory_bytes: int, /) -> Self:
+        """Return the same rows in batches that suit what may be held, if they have to be decoded."""
+        return self
 
     def extent(self, _part: int, _column: str, /) -> pa.Array | None:
         """Return the least and the greatest value of a column in a part, if that is known without reading it."""
@@ -163,6 +178,7 @@ class ParquetSource(Source):
     """
 
     def __init__(self, paths: Sequence[str], row_groups: Sequence[Sequence[int]] | None = None) -> None:
+        self._batch_bytes = _BATCH_BYTES
         self._files = [file for path in paths for file in _files(path)]
         with Threads(min(8, len(self._files))) as threads:
             footers = list(threads.map(_footer, self._files))
@@ -181,7 +197,7 @@ class ParquetSource(Source):
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
-        return self._batches(part, columns, coded, BATCH_ROWS)
+        return self._batches(part, columns, coded, self._batch_rows(columns))
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns' encoded, uncompressed pages."""
@@ -195,12 +211,44 @@ class ParquetSource(Source):
                     total += column.total_uncompressed_size
         return total
 
+    def plain_bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes the values of the columns take once they are decoded, by footers alone.
+
+        A string that occurs often is written once: the lengths of the least and the greatest tell what it takes then.
+        """
+        return sum(self._plain_bytes[name] for name in dict.fromkeys(columns))
+
+    @cached_property
+    def _plain_bytes(self) -> dict[str, int]:
+        found = dict.fromkeys(self.schema.names, 0)
+        for group in self._groups:
+            footer = self._footers[group.file]
+            metadata = footer.row_group(group.number)
+            for number in range(metadata.num_columns):
+                column = metadata.column(number)
+                path = column.path_in_schema
+                name = path if path in found else path.partition(".")[0]
+                found[name] += max(column.total_uncompressed_size, column.num_values * _value_bytes(column))
+        return found
+
+    def _batch_rows(self, columns: Sequence[str]) -> int:
+        """Return how many rows to decode at once, fewer of wide ones."""
+        row_bytes = self.plain_bytes_of(columns) // max(self.num_rows, 1)
+        return max(1, min(BATCH_ROWS, self._batch_bytes // max(row_bytes, 1)))
+
+    def within(self, memory_bytes: int, /) -> Self:
+        """Return the same, decoded in batches that suit what may be held."""
+        smaller = copy(self)
+        smaller._batch_bytes = min(_BATCH_BYTES, memory_bytes // _BATCHES_OF_MEMORY)
+        return smaller
+
     def only(self, parts: Sequence[int]) -> Self:
         """Return the same with some of the row groups."""
         fewer = copy(self)
         fewer._groups = [self._groups[part] for part in parts]
         fewer.part_rows = [self.part_rows[part] for part in parts]
-        fewer.__dict__.pop("bounds", None)
+        for known in ("bounds", "_plain_bytes"):
+            fewer.__dict__.pop(known, None)
         return fewer
 
     def value_bytes(self, column: str) -> float:
@@ -257,7 +305,14 @@ class ParquetSource(Source):
         with _reading(path), filesystem.open_input_file(path) as content:
             footer = self._footers[group.file]
             strings = [name for name in coded if _is_coded(self.schema.field(name).type)]
-            file = pq.ParquetFile(content, metadata=footer, read_dictionary=strings, pre_buffer=False)
+            file = pq.ParquetFile(
+                content,
+                metadata=footer,
+                read_dictionary=strings,
+                pre_buffer=False,
+                # Large column chunks are read piece by piece.
+                buffer_size=_PIECE_BYTES if footer.row_group(group.number).total_byte_size > self._batch_bytes else 0,
+            )
             for batch in file.iter_batches(rows, [group.number], list(columns), use_threads=False):
                 yield batch.select(columns)
 
@@ -275,6 +330,18 @@ class ParquetSource(Source):
 
 def _path(footer: pq.FileMetaData, number: int) -> str:
     return str(footer.schema.column(number).path)
+
+
+def _value_bytes(column: pq.ColumnChunkMetaData) -> int:
+    """Return about how many bytes a value of a column chunk takes once it is decoded."""
+    if column.physical_type in _PHYSICAL_BYTES:
+        return _PHYSICAL_BYTES[column.physical_type]
+    statistics = column.statistics
+    if statistics is None or not statistics.has_min_max:
+        return _ASSUMED_VALUE_BYTES
+    # Long ones may be cut off in statistics, but not to less than a few dozen bytes.
+    ends = [len(value) for value in (statistics.min_raw, statistics.max_raw) if isinstance(value, bytes | str)]
+    return sum(ends) // len(ends) + 4 if ends else _ASSUMED_VALUE_BYTES
 
 
 def _is_coded(data_type: pa.DataType) -> bool:

@@ -152,6 +152,10 @@ class Search:
         Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
     keep_codes
         Whether to return the codes of the matches' ``on``.
+    first_row
+        What errors call the first left row.
+    memory_bytes
+        How much the whole join may hold, of which what goes by takes a share; None for as much as serves.
     """
 
     def __init__(
@@ -166,6 +170,8 @@ class Search:
         count_ties: bool = False,
         skip_parts: bool = True,
         keep_codes: bool = False,
+        first_row: int = 0,
+        memory_bytes: int | None = None,
     ) -> None:
         self._join = join
         self._left = left
@@ -174,6 +180,8 @@ class Search:
         self._threads = threads
         self._timer = timer
         self._skip_parts = skip_parts
+        self._first_row = first_row
+        self._memory_bytes = memory_bytes
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
@@ -293,6 +301,7 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
+            memory_bytes=self._memory_bytes,
             progress=advance,
         )
 
@@ -333,6 +342,7 @@ class Search:
         join = self._join
         names = [*join.left_by, join.left_on]
         values = select(self._left, names, np.array([row], np.int64), self._threads)
+        row += self._first_row
         shown = ", ".join(f"{name}={_shown(column[0])}" for name, column in zip(names, values, strict=True))
         return DataError(
             f"Several right rows with the same {join.right_on!r} compete for the left row with {shown} (row {row:,}), "

@@ -1,4 +1,4 @@
-"""Some rows of a source, as a source of their own."""
+"""Some rows or parts of a source, as a source of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from juncture.local.arrays import array_of
 from juncture.local.columns import take
 from juncture.local.scan import Source
 
-__all__ = ["SelectedSource"]
+__all__ = ["SelectedSource", "SomeParts"]
 
 
 class SelectedSource(Source):
@@ -52,3 +52,29 @@ class SelectedSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns, in proportion."""
         return self._source.bytes_of(columns) * len(self._rows) // max(self._source.num_rows, 1)
+
+
+class SomeParts(Source):
+    """Some parts of a source.
+
+    Parameters
+    ----------
+    source
+        Whose parts.
+    parts
+        Which, ascending.
+    """
+
+    def __init__(self, source: Source, parts: Sequence[int]) -> None:
+        self.schema = source.schema
+        self.part_rows = [source.part_rows[part] for part in parts]
+        self._source = source
+        self._parts = parts
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part."""
+        yield from self._source.read(self._parts[part], columns, coded)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of the columns, in proportion."""
+        return self._source.bytes_of(columns) * self.num_rows // max(self._source.num_rows, 1)

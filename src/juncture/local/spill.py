@@ -16,7 +16,7 @@ import pyarrow as pa
 from juncture.errors import StateError
 from juncture.local.scan import Source
 
-__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource"]
+__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource", "in_small_parts"]
 
 MEMORY_BYTES = 256 << 20
 """How much of a stream is kept in memory unless the caller says otherwise."""
@@ -162,16 +162,20 @@ class SpillFile:
 
     def mapped(self) -> list[pa.RecordBatch]:
         """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
-        return list(self._read(range(self.batches)))
+        with pa.memory_map(self._path) as content:
+            whole = content.read_buffer()
+        return [pa.ipc.open_file(pa.BufferReader(whole.slice(*place))).get_batch(0) for place in self._places]
 
     def _read(self, batches: Iterable[int], options: pa.ipc.IpcReadOptions | None = None) -> Iterator[pa.RecordBatch]:
         if not self._places:
             return
-        with pa.memory_map(self._path) as content:
-            whole = content.read_buffer()
-        for number in batches:
-            with pa.ipc.open_file(pa.BufferReader(whole.slice(*self._places[number])), options=options) as reader:
-                yield reader.get_batch(0)
+        # Not mapped, because pages that were read would count as memory of this process.
+        with pa.OSFile(self._path, "rb") as content:
+            for number in batches:
+                start, size = self._places[number]
+                content.seek(start)
+                with pa.ipc.open_file(pa.BufferReader(content.read_buffer(size)), options=options) as reader:
+                    yield reader.get_batch(0)
 
     def _abandon(self) -> None:
         """Close what a failed write left open; closing may fail on the same full disk."""
@@ -314,6 +318,27 @@ class SpooledSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of all columns, in proportion."""
         return self._bytes * len(columns) // max(len(self.schema), 1)
+
+
+def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: SpillFolder) -> Source:
+    """Return a source with some columns whose parts have at most so many rows each: itself, or a copy on disk.
+
+    Raises
+    ------
+    StateError
+        If there is no room.
+    """
+    if max(source.part_rows, default=0) <= rows:
+        return source
+    # Batches without columns would have no rows either.
+    names = list(columns) or source.schema.names[:1]
+    kept = SpilledSource(pa.schema([source.schema.field(name) for name in names]), spill, 0)
+    for part in range(len(source.part_rows)):
+        for batch in source.read(part, names):
+            for start in range(0, batch.num_rows, rows):
+                kept.write(batch.slice(start, rows))
+    kept.finish()
+    return kept
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -14,12 +14,16 @@ import pyarrow as pa
 from juncture.local.arrays import Mask
 from juncture.local.blocks import BlockFinder
 from juncture.local.conditions import Equality, Line, equalities_of, limits_of, line_of, sorting_line
+from juncture.local.equality.hashing import KeyHashes
+from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Prepare, Sought, run
 from juncture.local.keys import KeyCodes
 from juncture.local.limits import both
+from juncture.local.memory import MEMORY_BYTES
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.pairs import Finder
 from juncture.local.payload import Holder, Payload
+from juncture.local.places import Places
 from juncture.local.residual import checking
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
@@ -33,7 +37,7 @@ from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Conditions", "WhereAlgorithm", "stream"]
 
-WhereAlgorithm = Literal["sorted", "tree", "blocks", "nested"]
+WhereAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
 Codes = npt.NDArray[np.int32]
 
 
@@ -94,16 +98,21 @@ class Conditions:
         """Return no conditions, so that all pairs are candidates: right rows are just sorted by a column."""
         return Conditions(self.join, (), sorting_line(columns(self.join.predicate)), None, exact=False)
 
-    @cached_property
-    def key_codes(self) -> KeyCodes:
-        """An empty table of keys, which the right side fills."""
+    @property
+    def key_types(self) -> tuple[list[pa.DataType], list[pa.DataType]]:
+        """The types of the right and of the left key columns."""
         schemas = self.join.right_schema, self.join.left_schema
         names = self.join.right_by, self.join.left_by
         types = [[schema.field(name).type for name in by] for schema, by in zip(schemas, names, strict=True)]
         for equality in self.equalities:
             types[0] += equality.types(equality.right)
             types[1] += equality.types(equality.left)
-        return KeyCodes(*types)
+        return types[0], types[1]
+
+    @cached_property
+    def key_codes(self) -> KeyCodes:
+        """An empty table of keys, which the right side fills."""
+        return KeyCodes(*self.key_types)
 
     def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         """Return the key columns of a side's rows."""
@@ -158,6 +167,7 @@ def stream(
     threads: int | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a predicate join, batch by batch, in the order of the left rows.
@@ -171,7 +181,8 @@ def stream(
     algorithm
         ``"sorted"`` sorts the right side by its equal expressions and one that is limited; ``"tree"`` makes use of a
         second one; ``"blocks"``, where there are no ``by`` columns, rules out pairs of blocks by the bounds of their
-        columns; ``"nested"`` compares all pairs, to compare with.
+        columns; ``"nested"`` compares all pairs, to compare with; ``"external_merge"`` sorts both sides on disk, by a
+        band or by the hash of what is equal, and holds the right one block by block.
 
     Raises
     ------
@@ -186,6 +197,11 @@ def stream(
     each right row (57 while it sorts them), and the right columns that the output shows or the predicate reads.
     """
     conditions = Conditions.of(join)
+    if algorithm == "external_merge":
+        return stream_merged(
+            join, left, right, _places, partial(stream, algorithm=_of_pieces(conditions), threads=threads),
+            spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
+        )  # fmt: skip
     if algorithm in ("blocks", "nested"):
         conditions = conditions.none()
     elif algorithm == "sorted":
@@ -196,6 +212,31 @@ def stream(
         join, left, right, prepare,
         checked=checked, threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
     )  # fmt: skip
+
+
+def _of_pieces(conditions: Conditions) -> WhereAlgorithm:
+    """Return what joins pieces in memory."""
+    if conditions.second is not None:
+        return "tree"
+    return "sorted" if conditions.offer.has_keys or conditions.first is not None else "blocks"
+
+
+def _places(join: ResolvedWhere) -> Places:
+    """Return where rows lie: by a band, else by a hash of what is equal, else by a single limit."""
+    conditions = Conditions.of(join)
+    if not conditions.offer.has_keys or conditions.offer.is_bounded:
+        return Places(conditions.coded, conditions.sought, by_row=True)
+    hashes = KeyHashes(*conditions.key_types)
+
+    def code(batch: pa.RecordBatch, _first_row: int) -> Coded:
+        codes, usable = hashes.of(conditions.keys(batch, "right"))
+        return Coded([], codes.view(np.int64), valid=usable)
+
+    def seek(batch: pa.RecordBatch) -> Sought:
+        codes, usable = hashes.of(conditions.keys(batch, "left"))
+        return Sought([], codes.view(np.int64), codes.view(np.int64), possible=usable)
+
+    return Places(code, seek, by_row=True)
 
 
 def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bool) -> Prepare:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from juncture.planner.asof_cost import COSTS
 from juncture.planner.conditions import equal_names, key_conditions
 from juncture.planner.cost import Work
+from juncture.planner.memory import too_much
 from juncture.planner.question import Kind, Question
 from juncture.planner.rules import fits_in_a_task, looks_first
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -57,6 +58,11 @@ def _native_is_right(question: Question, algorithm: str) -> str | None:
     if spec.how not in ("inner", "left"):
         return f"how={spec.how!r}: Spark's own knows inner and left."
     return None
+
+
+def _fits_in_memory(question: Question, algorithm: str) -> str | None:
+    """Refuse to sort a right side that does not fit: 100 million rows of 32 bytes take 8 GB."""
+    return too_much(question, algorithm, ("merge",))
 
 
 def _cost_s(question: Question, algorithm: str) -> float | None:
@@ -112,7 +118,7 @@ ASOF = Kind(
     title="As-of join",
     algorithms={
         "local": {
-            "probe": "sort the left once, stream the right past it",
+            "probe": "sort the left, or as much of it as fits at a time, and stream the right past it",
             "merge": "sort both sides, one linear pass",
         },
         "spark": {
@@ -125,6 +131,7 @@ ASOF = Kind(
         },
     },
     rules=(
+        _fits_in_memory,
         _keeps_right_rows,
         _needs_keys,
         looks_first,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from juncture.planner.cost import Work
@@ -9,9 +10,15 @@ from juncture.planner.cost import Work
 __all__ = ["COSTS"]
 
 
+_PIECE_ROW_BYTES = 300
+"""What a left row takes with its matches, in the memory and in the output."""
+
+
 def _probe_s(work: Work) -> float:
     c = work.constants
-    return work.spread_s(work.left_rows * c.order_ns + work.right_rows * c.probe_ns)
+    # The right side goes by once for each piece of the left one.
+    pieces = max(1, math.ceil(work.left_rows * _PIECE_ROW_BYTES / work.resources.memory_bytes))
+    return work.spread_s(work.left_rows * c.order_ns + pieces * work.right_rows * c.probe_ns)
 
 
 def _merge_s(work: Work) -> float:

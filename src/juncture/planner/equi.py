@@ -7,51 +7,29 @@ import pyarrow as pa
 from juncture.planner.conditions import Condition, equal_names, key_conditions
 from juncture.planner.equi_cost import COSTS, EquiWork
 from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
+from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes, too_much
 from juncture.planner.question import Kind, Question
 from juncture.predicate.sql import to_sql
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.schema import Side, plain_type
-from juncture.spec.size import format_size
+from juncture.spec.schema import plain_type
 
-__all__ = ["EQUI", "HELD_ROW_BYTES"]
-
-HELD_ROW_BYTES = 48
-"""What a row that is held takes beside its columns: its key, its code and its place."""
-
-HELD_SHARE = 0.6
-"""How much of the memory held rows may take. The rest is for what comes in and goes out."""
+__all__ = ["EQUI"]
 
 _PIECE_SHARE = 1 / 3
 """How much of the memory a side of a piece may take, where a join is done in pieces: most is for what it gives out."""
 
-_ASSUMED_ROW_BYTES = 32
 _IN_MEMORY = ("hash", "parallel_hash", "sort_merge")
-
-
-def _held_bytes(question: Question, name: Side) -> int | None:
-    """Return what the rows of a side take in memory; None if nobody has counted them."""
-    side = question.stats.left if name == "left" else question.stats.right
-    if side.rows is None:
-        return None
-    row_bytes = _ASSUMED_ROW_BYTES if side.row_bytes is None else side.row_bytes
-    return side.rows * (row_bytes + HELD_ROW_BYTES)
 
 
 def _fits_in_memory(question: Question, algorithm: str) -> str | None:
     """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
-    if question.engine != "local" or algorithm not in _IN_MEMORY:
-        return None
-    held = _held_bytes(question, "right")
-    room = int(question.resources.memory_bytes * HELD_SHARE)
-    if held is None or held <= room:
-        return None
-    return f"it holds right rows of about {format_size(held)}, and {format_size(room)} may be held."
+    return too_much(question, algorithm, _IN_MEMORY)
 
 
 def _cost_s(question: Question, algorithm: str) -> float | None:
     if question.engine == "spark":
         return equi_cost_s(question, algorithm)
-    held = _held_bytes(question, "right")
+    held = held_bytes(question.join, question.stats.right)
     if held is None and algorithm in _IN_MEMORY:
         # A side that nobody has counted is not held, unless someone says so.
         return None
@@ -76,11 +54,11 @@ def _has_order(question: Question) -> bool:
 
 def _spilled_bytes(question: Question) -> int:
     """Return what a join in pieces writes: nothing if it can hold the smaller side."""
-    held = [_held_bytes(question, side) for side in ("left", "right")]
+    held = [held_bytes(question.join, side) for side in (question.stats.left, question.stats.right)]
     room = question.resources.memory_bytes * _PIECE_SHARE
     if any(each is not None and each <= room for each in held):
         return 0
-    return (question.left_rows + question.right_rows) * _ASSUMED_ROW_BYTES if None in held else sum(filter(None, held))
+    return (question.left_rows + question.right_rows) * ASSUMED_ROW_BYTES if None in held else sum(filter(None, held))
 
 
 def _meaning(join: ResolvedEqui) -> str:

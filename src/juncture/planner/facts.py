@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from juncture.planner.choose import kind_of
+from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.plan import Plan
 from juncture.planner.question import Option
 from juncture.planner.stats import SideStats
@@ -35,6 +36,10 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
             "cores": plan.resources.cores,
             "memory_bytes": plan.resources.memory_bytes,
             "constants": plan.resources.constants.source,
+        },
+        "budget": {
+            "held_bytes": held_bytes(plan.join, plan.stats.right) if plan.engine == "local" else None,
+            "room_bytes": room_bytes(plan.resources) if plan.engine == "local" else None,
         },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import equal_names
+from juncture.planner.memory import too_much
+from juncture.planner.near_cost import IN_MEMORY
 from juncture.planner.question import Question
 from juncture.planner.rules import fits_in_a_task, keeps_right_rows, knows_left_rows, looks_first
 from juncture.spec.resolved import Resolved
 
-__all__ = ["NESTED", "RULES", "SPARK", "gets", "whole"]
+__all__ = ["EXTERNAL_MERGE", "NESTED", "RULES", "SPARK", "gets", "whole"]
 
 SPARK = {
     "broadcast": "the right side goes to every task, the left never moves",
@@ -17,6 +19,9 @@ SPARK = {
     "nested": "Spark's own join with the condition",
 }
 """The algorithms on Spark."""
+
+EXTERNAL_MERGE = "sort both sides on disk, join the right one block by block with the left rows in its reach"
+"""What ``external_merge`` does in-process."""
 
 NESTED = "compare all pairs"
 """What ``nested`` does in-process."""
@@ -59,7 +64,13 @@ def _fills_bins(question: Question, algorithm: str) -> str | None:
     return None
 
 
+def _fits_in_memory(question: Question, algorithm: str) -> str | None:
+    """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
+    return too_much(question, algorithm, IN_MEMORY)
+
+
 RULES = (
+    _fits_in_memory,
     keeps_right_rows,
     knows_left_rows,
     _has_places,
@@ -70,7 +81,7 @@ RULES = (
     _has_keys,
     _fills_bins,
 )
-"""What rules out an algorithm on Spark."""
+"""What rules out an algorithm."""
 
 
 def gets(join: Resolved) -> str:

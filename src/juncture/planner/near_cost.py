@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from juncture.planner.cost import Work
+from juncture.planner.memory import ASSUMED_ROW_BYTES
 from juncture.planner.question import Engine, Offer, Question
 from juncture.spec.schema import How
 
@@ -81,6 +82,13 @@ def _nested_s(work: NearWork) -> float:
     return work.spread_s(work.all_pairs * work.constants.compared_ns)
 
 
+def _external_merge_s(work: NearWork) -> float:
+    c = work.constants
+    # Both sides are written and read, and the output is sorted.
+    rows = work.left_rows + work.right_rows + work.shown
+    return _sorted_s(work) + work.spread_s(rows * (c.restore_ns + ASSUMED_ROW_BYTES * c.spill_ns))
+
+
 def _broadcast_s(work: NearWork) -> float:
     return _sent_s(work, sent_rows=work.right_rows, kept_rows=work.left_rows)
 
@@ -129,7 +137,13 @@ def _read_and_made_ns(work: NearWork) -> float:
 
 
 COSTS: Mapping[Engine, Mapping[str, Callable[[NearWork], float]]] = {
-    "local": {"sorted": _sorted_s, "tree": _tree_s, "blocks": _blocks_s, "nested": _nested_s},
+    "local": {
+        "sorted": _sorted_s,
+        "tree": _tree_s,
+        "blocks": _blocks_s,
+        "nested": _nested_s,
+        "external_merge": _external_merge_s,
+    },
     "spark": {
         "broadcast": _broadcast_s,
         "broadcast_left": _broadcast_left_s,
@@ -142,8 +156,14 @@ COSTS: Mapping[Engine, Mapping[str, Callable[[NearWork], float]]] = {
 """The formula of each algorithm."""
 
 
-def near_cost_s(question: Question, algorithm: str) -> float:
-    """Return what an algorithm should take."""
+IN_MEMORY = ("sorted", "tree", "blocks", "nested")
+"""The algorithms that hold the right side in-process."""
+
+
+def near_cost_s(question: Question, algorithm: str) -> float | None:
+    """Return what an algorithm should take; None if it may hold a side that nobody has counted."""
+    if question.engine == "local" and algorithm in IN_MEMORY and question.stats.right.rows is None:
+        return None
     work = NearWork(
         left_rows=question.left_rows,
         right_rows=question.right_rows,

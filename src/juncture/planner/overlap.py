@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import Condition, key_conditions
-from juncture.planner.near import NESTED, RULES, SPARK, gets, whole
+from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, gets, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind
 from juncture.spec.overlap import ResolvedOverlap
@@ -28,7 +28,7 @@ OVERLAP = Kind(
     title="Overlap join",
     algorithms={
         "local": {"tree": "sort the right intervals by start, find those that overlap by a tree of their ends"}
-        | {"nested": NESTED},
+        | {"nested": NESTED, "external_merge": EXTERNAL_MERGE},
         "spark": SPARK,
     },
     rules=RULES,

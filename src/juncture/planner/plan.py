@@ -167,8 +167,8 @@ class Plan:
     def batches(self, *, progress: Progress | None = None) -> pa.RecordBatchReader:
         """Run the join in-process, and return its rows batch by batch, as they are asked for.
 
-        Range, overlap and predicate joins never hold more than a few batches of their output beside the inputs, however
-        many rows it has. As-of joins hold all of it.
+        No join holds more of its output than its budget allows, however many rows it has: as-of joins a piece at a
+        time, others a few batches.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import Condition, key_conditions
-from juncture.planner.near import NESTED, RULES, SPARK, gets, whole
+from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, gets, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind
 from juncture.spec.duration import format_duration
@@ -56,7 +56,11 @@ def _end(join: ResolvedRange, bound: Bound | None, on: str) -> str:
 RANGE = Kind(
     title="Range join",
     algorithms={
-        "local": {"sorted": "sort the right side, find each left row's window as a span of it", "nested": NESTED},
+        "local": {
+            "sorted": "sort the right side, find each left row's window as a span of it",
+            "nested": NESTED,
+            "external_merge": EXTERNAL_MERGE,
+        },
         "spark": SPARK,
     },
     rules=RULES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import Condition, key_conditions
-from juncture.planner.near import NESTED, RULES, SPARK, whole
+from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind, Question
 from juncture.predicate.sql import to_sql
@@ -42,6 +42,7 @@ WHERE = Kind(
             "tree": "the same, with a tree of a second limited expression",
             "blocks": "rule out pairs of blocks by the bounds of their columns, compare the rest",
             "nested": NESTED,
+            "external_merge": EXTERNAL_MERGE,
         },
         "spark": SPARK | {"sql": "Spark's own join by what is equal, with the rest as a condition"},
     },

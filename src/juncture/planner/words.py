@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from juncture.planner.choose import kind_of
+from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.plan import Plan
 from juncture.planner.question import Option
 from juncture.planner.run import Run
@@ -29,11 +30,22 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "left", _side(plan, plan.stats.left)
     yield "right", _side(plan, plan.stats.right)
     yield "resources", f"{plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}"
+    if plan.engine == "local":
+        yield "budget", _budget(plan)
     if plan.resources.constants.source is not None:
         yield "constants", f"measured, from {plan.resources.constants.source} (JUNCTURE_CONSTANTS)"
     yield from plan.details
     if plan.engine == "spark":
         yield "ran first", "; ".join(plan.jobs) or "nothing: no job ran to make this plan"
+
+
+def _budget(plan: Plan) -> str:
+    """Say whether the right rows fit in memory."""
+    held, room = held_bytes(plan.join, plan.stats.right), format_size(room_bytes(plan.resources))
+    if held is None:
+        return f"{room} may be held, and the right rows are not counted"
+    verdict = "fit" if held <= room_bytes(plan.resources) else "do not fit"
+    return f"{room} may be held: right rows of about {format_size(held)} {verdict}"
 
 
 def _side(plan: Plan, side: SideStats) -> str:

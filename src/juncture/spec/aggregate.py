@@ -13,7 +13,15 @@ from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.schema import How, check_columns, plain_type
 
-__all__ = ["Agg", "Aggregate", "Function", "aggregate_how", "freeze_aggregates", "resolve_aggregates"]
+__all__ = [
+    "Agg",
+    "Aggregate",
+    "Function",
+    "aggregate_how",
+    "aggregated_columns",
+    "freeze_aggregates",
+    "resolve_aggregates",
+]
 
 Function = Literal["count", "sum", "mean", "min", "max", "std", "first", "last"]
 Agg: TypeAlias = Mapping[str, str | Sequence[str]]
@@ -124,6 +132,20 @@ def resolve_aggregates(agg: Agg | None, left: pa.Schema, right: pa.Schema, suffi
             else:
                 aggregates.append(Aggregate(shown, column, function, _result_type(function, right.field(column))))
     return tuple(aggregates)
+
+
+def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the right columns that aggregates look at; those that order ties only where these decide.
+
+    Examples
+    --------
+    >>> total = Aggregate("value_sum", "value", "sum", pa.int64())
+    >>> aggregated_columns([total], ["value", "name"])
+    ('value',)
+    """
+    own = [each.column for each in aggregates if each.column is not None]
+    ordered = any(each.function in ("first", "last") for each in aggregates)
+    return tuple(dict.fromkeys((*own, *(tie_columns if ordered else ()))))
 
 
 def _result_type(function: Function, field: pa.Field) -> pa.DataType:

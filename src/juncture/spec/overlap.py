@@ -9,7 +9,13 @@ from typing import Any, ClassVar, Self, TypeAlias, get_args
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates, resolve_aggregates
+from juncture.spec.aggregate import (
+    Agg,
+    aggregate_how,
+    aggregated_columns,
+    freeze_aggregates,
+    resolve_aggregates,
+)
 from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names
 from juncture.spec.base import KeyedSpec
 from juncture.spec.range import Closed
@@ -61,6 +67,11 @@ class ResolvedOverlap(Resolved):
         """Return the columns of a side that decide which rows match."""
         interval = self.left_interval if side == "left" else self.right_interval
         return tuple(dict.fromkeys((*(name for name in interval if name is not None), *super().compared(side))))
+
+    def needed(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match, or that the output shows or aggregates."""
+        aggregated = aggregated_columns(self.aggregates, self.tie_columns) if side == "right" else ()
+        return tuple(dict.fromkeys((*super().needed(side), *aggregated)))
 
 
 @dataclass(frozen=True, kw_only=True)

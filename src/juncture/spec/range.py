@@ -12,7 +12,13 @@ from typing import ClassVar, Literal, get_args
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates, resolve_aggregates
+from juncture.spec.aggregate import (
+    Agg,
+    aggregate_how,
+    aggregated_columns,
+    freeze_aggregates,
+    resolve_aggregates,
+)
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.base import KeyedSpec
 from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
@@ -91,6 +97,11 @@ class ResolvedRange(Resolved):
         bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
         own = (self.left_on, *bounds) if side == "left" else (self.right_on,)
         return tuple(dict.fromkeys((*own, *super().compared(side))))
+
+    def needed(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match, or that the output shows or aggregates."""
+        aggregated = aggregated_columns(self.aggregates, self.tie_columns) if side == "right" else ()
+        return tuple(dict.fromkeys((*super().needed(side), *aggregated)))
 
 
 @dataclass(frozen=True, kw_only=True)

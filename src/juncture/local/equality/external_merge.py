@@ -14,6 +14,7 @@ from juncture.local.equality.hashing import KeyHashes
 from juncture.local.equality.held import held_bytes, key_types, stream_blockwise, stream_held
 from juncture.local.external_sort import ExternalSorter
 from juncture.local.numbered import NumberedJoin
+from juncture.local.reading import read_through
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.stream import Advance, reporter
@@ -94,13 +95,11 @@ class ExternalMergeJoin:
         schema = side.schema.append(pa.field(self._code, pa.int64()))
         sorter = ExternalSorter(schema, self._code, self._spill, self._room, self._threads)
 
-        def coded(part: int) -> list[pa.RecordBatch]:
-            return [self._coded(batch, names, schema) for batch in side.read(part, side.schema.names)]
+        def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            return self._coded(batch, names, schema)
 
-        for part, batches in enumerate(self._threads.map(coded, range(len(side.part_rows)))):
-            for batch in batches:
-                sorter.add(batch)
-            advance(int(side.bounds[part + 1]), side.num_rows)
+        for batch in read_through(side, coded, self._threads, self._room, advance):
+            sorter.add(batch)
         return _Ascending(schema, sorter.sorted())
 
     def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ from juncture.local.equality.held import (
 from juncture.local.equality.partitioned import partition_rows
 from juncture.local.equality.turned import can_turn, stream_turned
 from juncture.local.numbered import NumberedJoin
+from juncture.local.reading import read_through
 from juncture.local.scan import Source
 from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.stream import Advance, reporter
@@ -123,26 +124,21 @@ class GraceJoin:
 
     def _cut(self, side: Source, names: Sequence[str], count: int, level: int, advance: Advance) -> list[SpilledSource]:
         """Write the rows of a side to so many pieces by the hash of their keys."""
-        columns = side.schema.names
         batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self._room // (4 * count)))
         pieces = [SpilledSource(side.schema, self._spill, batch_bytes) for _ in range(count)]
 
-        def cut(part: int) -> list[tuple[int, pa.RecordBatch]]:
-            found = []
-            for batch in side.read(part, columns):
-                order, edges = partition_rows(self._hash(batch, names, level), count)
-                ordered = batch.take(array_of(order, pa.int64()))
-                found += [
-                    (piece, ordered.slice(edges[piece], edges[piece + 1] - edges[piece]))
-                    for piece in range(count)
-                    if edges[piece] < edges[piece + 1]
-                ]
-            return found
+        def cut(_first: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+            order, edges = partition_rows(self._hash(batch, names, level), count)
+            ordered = batch.take(array_of(order, pa.int64()))
+            return [
+                (piece, ordered.slice(edges[piece], edges[piece + 1] - edges[piece]))
+                for piece in range(count)
+                if edges[piece] < edges[piece + 1]
+            ]
 
-        for part, found in enumerate(self._threads.map(cut, range(len(side.part_rows)))):
+        for found in read_through(side, cut, self._threads, self._room, advance):
             for piece, batch in found:
                 pieces[piece].write(batch)
-            advance(int(side.bounds[part + 1]), side.num_rows)
         for each in pieces:
             each.finish()
         return pieces

@@ -20,7 +20,7 @@ from juncture.local.residual import checking, columns_read
 from juncture.local.scan import Source
 from juncture.local.stream import reporter, stream
 from juncture.local.threads import Threads
-from juncture.planner.equi import HELD_ROW_BYTES
+from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
