@@ -107,6 +107,9 @@ class Bins:
         In how many bins a row is, on average.
     candidates
         How many pairs are compared for each left row, on average.
+    is_spread
+        Whether both sides are shuffled, however small: it costs more to compare their rows than to move them. Spark
+        would make a task or two of a small file, and send the other side there.
     """
 
     left: tuple[int, ...]
@@ -117,6 +120,7 @@ class Bins:
     left_copies: float = 1.0
     right_copies: float = 1.0
     candidates: float = 0.0
+    is_spread: bool = False
 
     @property
     def above(self) -> tuple[int, ...]:
@@ -314,16 +318,20 @@ def _described(
     seen = _seen(neighbours, tried, width, bins.reach)
     spanned = np.zeros(0) if not bins.right else right.lengths / 2.0 ** bins.left[0]
     beyond = float(np.clip(spanned, 0, bins.reach).mean()) if len(spanned) else 0.0
-    above = len(bins.above)
+    left_copies = 1.0 + len(bins.above) * (bins.reach + 1)
+    right_copies = len(bins.left) * (bins.reach + 1 + beyond)
+    candidates = float(seen.mean()) if len(seen) else 0.0
+    moved_ns = (left.rows * left_copies + right.rows * right_copies) * _copy_ns(resources.constants)
     return Bins(
         left=bins.left,
         right=bins.right,
         reach=bins.reach,
         unit=bins.unit,
         hot=_hot(bins, left, right, resources),
-        left_copies=1.0 + above * (bins.reach + 1),
-        right_copies=len(bins.left) * (bins.reach + 1 + beyond),
-        candidates=float(seen.mean()) if len(seen) else 0.0,
+        left_copies=left_copies,
+        right_copies=right_copies,
+        candidates=candidates,
+        is_spread=left.rows * candidates * resources.constants.bin_pair_ns > moved_ns,
     )
 
 

@@ -83,7 +83,7 @@ class _Bucket:
             left, right = left.withColumn("lsalt", self._left_salt()), right.withColumn("rsalt", self._right_salts())
             names.append("salt")
         same = [F.col(f"l{name}") == F.col(f"r{name}") for name in names]
-        return left.join(right, self._pairs.condition(*same), SPARK_HOW[how])
+        return self._spread_out(left).join(right, self._pairs.condition(*same), SPARK_HOW[how])
 
     def matches(self) -> DataFrame:
         """Return all pairs that match."""
@@ -110,7 +110,11 @@ class _Bucket:
     def _turned(self) -> DataFrame:
         """Return the pairs of right rows with left ones of lower levels."""
         left, right = self._turned_sides()
-        return left.join(right, self._met(), "inner")
+        return self._spread_out(left).join(right, self._met(), "inner")
+
+    def _spread_out(self, rows: DataFrame) -> DataFrame:
+        """Have a side shuffled, and the one that it is joined with, if there is so much to compare."""
+        return rows.hint("merge") if self._bins.is_spread else rows
 
     def _sides(self) -> tuple[DataFrame, DataFrame]:
         """Return left rows in one bin each, and right rows in all bins where they may be met."""
