@@ -32,6 +32,9 @@ SPARK_SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "3",
+    # What tests of analyze() ask; at any free port.
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
 }
 
 

@@ -54,7 +54,7 @@ def test_json_says_what_the_text_says(plan: Any) -> None:
     facts, text = json.loads(plan.explain(format="json")), plan.explain()
     assert set(facts) == {
         *("version", "title", "engine", "meaning", "conditions", "spec", "algorithm", "does", "reason"),
-        *("sides", "resources", "budget", "details", "jobs", "weighed"),
+        *("sides", "expected", "resources", "budget", "details", "jobs", "weighed"),
     }
     for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['does']}", facts["reason"]):
         assert said in text

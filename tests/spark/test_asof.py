@@ -130,6 +130,18 @@ def test_what_is_given_is_not_looked_at(spark):
     assert plan.stats.left.sources["rows"] == "given"
 
 
+def test_a_side_is_not_collected_on_someones_word(spark):
+    left, right = spark.range(10).toDF("ts"), spark.range(40_000).selectExpr("id AS ts", "repeat('x', 4000) AS text")
+    stats = jn.Stats(left=SideStats(rows=10**8), right=SideStats(rows=40))
+    with pytest.raises(PlanError, match="the right side has about 160 MB, and 67 MB may go to every task"):
+        jn.plan(left, right, jn.Asof(on="ts"), stats=stats, algorithm="broadcast")
+    wrong = jn.Stats(left=SideStats(rows=10_000), right=SideStats(rows=10))
+    plan = jn.plan(left, spark.range(10_000).toDF("ts"), jn.Asof(on="ts"), stats=wrong)
+    assert plan.algorithm == "broadcast"
+    assert "10,000 rows (count, given: 10)" in plan.explain()
+    assert plan.execute().count() == 10
+
+
 def test_the_session_stays_as_it_was(spark):
     def state():
         settings = {row["key"]: row["value"] for row in spark.sql("SET").collect()}

@@ -84,8 +84,28 @@ def test_what_is_known_of_the_sides_decides(spark):
 
     assert chosen(10**9, 1_000) == "broadcast"
     assert chosen(1_000, 10**9) == "broadcast_left"
-    assert chosen(10**9, 3 * 10**6) == "shuffle_hash"
     assert chosen(10**9, 10**9) == "sort_merge"
+
+
+def test_a_side_is_not_held_on_someones_word(spark):
+    left, right = spark.range(10), spark.range(40_000).selectExpr("id", "repeat('x', 4000) AS text")
+    stats = jn.Stats(left=jn.SideStats(rows=10**9), right=jn.SideStats(rows=40, row_bytes=4))
+    plan = jn.plan(left, right, SPEC, stats=stats)
+    assert plan.algorithm in ("shuffle_hash", "sort_merge")
+    assert "40,000 rows (count, given: 40), about 160.3 MB (measured, given: 4)" in plan.explain()
+    assert plan.jobs[0] == "counted the right side, whose size was given"
+    with pytest.raises(PlanError, match="algorithm='broadcast' cannot run this join: the right side has about 160 MB"):
+        jn.plan(left, right, SPEC, stats=stats, algorithm="broadcast")
+    lazy = jn.plan(left, right, SPEC, stats=stats, lazy=True)
+    assert lazy.algorithm == "sort_merge"
+    assert "the size of the right side was given, and lazy=True forbids to count it" in lazy.explain()
+
+
+def test_too_much_said_of_a_side_is_slower_only(spark):
+    stats = jn.Stats(left=jn.SideStats(rows=10**7), right=jn.SideStats(rows=10**7, keys=10**7))
+    for algorithm in ("auto", "shuffle_hash"):
+        plan = jn.plan(spark.range(10_000), spark.range(5_000), SPEC, stats=stats, algorithm=algorithm)
+        assert plan.execute().count() == 5_000
 
 
 def test_hot_keys_are_found_divided_and_told(spark):

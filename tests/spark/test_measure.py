@@ -19,20 +19,45 @@ if TYPE_CHECKING:
         pytest.param(jn.Asof(on="id"), 100, id="asof"),
         pytest.param(jn.Range(on="id", lower=-1, upper=0), 20, id="range"),
         pytest.param(jn.Where("l.id < 0 AND l.id = r.id"), 0, id="none"),
+        pytest.param(jn.Equi(on="id"), 10, id="equi"),
     ],
 )
-def test_rows_and_time_are_known_and_the_rest_is_said_not_to_be(spark: SparkSession, spec: jn.Asof, rows: int) -> None:
+def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, spec: jn.Asof, rows: int) -> None:
     left, right = spark.range(100), spark.range(10)
-    plan = jn.plan(left, right, spec)
+    plan = jn.plan(left, right, spec, algorithm="sort_merge" if isinstance(spec, jn.Equi) else "auto")
     analysis = plan.analyze(keep=True)
-    assert analysis.run.rows == rows == plan.execute().count()
-    assert analysis.run.seconds > 0
+    run = analysis.run
+    assert run.rows == rows == plan.execute().count()
+    assert run.seconds > 0
     assert analysis.result.count() == rows
-    assert analysis.run.left_rows is None
-    assert "    shuffle    not known: " in str(analysis)
-    assert set(json.loads(analysis.explain(format="json"))["run"]["unknown"]) == {
-        "left, right",
-        "shuffle",
-        "spilled",
-        "memory",
-    }
+    assert run.left_rows is None
+    unknown = set(json.loads(analysis.explain(format="json"))["run"]["unknown"])
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        assert unknown == {"left, right", "stages", "shuffle", "spilled", "memory"}
+        assert "    shuffle    not known: Spark Connect has no public way to it" in str(analysis)
+        assert [phase.name for phase in run.phases] == ["query"]
+    else:
+        assert unknown == {"left, right"}
+        assert all(phase.name.startswith("stage ") for phase in run.phases)
+        assert all(0 <= phase.start_s <= run.seconds for phase in run.phases)
+        assert run.spilled_bytes == 0
+        assert run.shuffle_bytes > 0 or not plan.choice.shuffle_bytes.value
+        assert "    spilled    nothing\n" in str(analysis)
+
+
+class Off:
+    """A session whose driver has its UI off, or answers something else."""
+
+    def __init__(self, url: str | None) -> None:
+        self.sparkContext = self
+        self.uiWebUrl = url
+        self.applicationId = "app"
+
+
+def test_a_driver_that_cannot_be_asked_says_why() -> None:
+    from juncture.spark.stages import Driver
+
+    with pytest.raises(jn.StateError, match=r"where its UI is on \(spark.ui.enabled\), and this session's is off"):
+        Driver.of(Off(None))
+    with pytest.raises(jn.StateError, match=r"the driver's UI at http://127.0.0.1:1/api/v1/applications/app did not"):
+        Driver.of(Off("http://127.0.0.1:1")).stages("tag", 0.0)

@@ -9,6 +9,7 @@ import pyarrow.types as pat
 
 import juncture as jn
 from juncture.planner.choose import choose
+from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
@@ -185,6 +186,7 @@ def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 def run_on_spark(spark: SparkSession, spec: Spec, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
     frames = [to_spark(spark, table) for table in (left, right)]
-    # Given, so that no job counts them.
-    stats = jn.Stats(left=jn.SideStats(rows=left.num_rows), right=jn.SideStats(rows=right.num_rows))
+    # Given, so that no job counts them; where a side is sent, a given size would be counted.
+    sides = {name: jn.SideStats(rows=table.num_rows) for name, table in (("left", left), ("right", right))}
+    stats = jn.Stats(**sides) if algorithm not in SENT else None
     return jn.plan(*frames, spec, algorithm=algorithm, stats=stats).execute().toArrow()

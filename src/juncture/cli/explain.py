@@ -98,7 +98,7 @@ def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -
 
         # Whether the page can be drawn is better known before the join has run.
         charting()
-    with planned(spec, request) as ready:
+    with planned(spec, request, is_analyzed=analyze) as ready:
         explained = (_analyzed(ready) if analyze else ready.plan).explain(chosen)
     if request.output is not None:
         with replacing(request.output) as fresh:

@@ -68,7 +68,7 @@ class Planned:
 
 
 @contextmanager
-def planned(spec: Spec, request: Request) -> Iterator[Planned]:
+def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Iterator[Planned]:
     """Check what is asked for, and plan a join of files, which can be run while the block lasts.
 
     Raises
@@ -85,7 +85,7 @@ def planned(spec: Spec, request: Request) -> Iterator[Planned]:
             as_parquet(path, side=side, named=request.input_format, nulls=request.nulls, folder=folder)
             for side, path in (("left", request.left), ("right", request.right))
         )
-        session = stack.enter_context(_session(request.engine))
+        session = stack.enter_context(_session(request.engine, is_analyzed))
         with step("Planning"):
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
         yield Planned(plan=plan, session=session, left=left, right=right)
@@ -120,12 +120,12 @@ def _output_format(request: Request) -> Format:
     return format_of(str(request.output), named=None, argument="--output")
 
 
-def _session(engine: str) -> AbstractContextManager[Any]:
+def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:
     if engine == "local":
         return nullcontext()
     from juncture.cli.spark import spark_session
 
-    return spark_session()
+    return spark_session(is_analyzed=is_analyzed)
 
 
 @contextmanager

@@ -19,11 +19,17 @@ from juncture.cli.progress import Step, step
 __all__ = ["spark_session", "stages", "write_parquet"]
 
 _POLL_S = 0.1
+_WITH_UI = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 
 
 @contextmanager
-def spark_session() -> Iterator[Any]:
+def spark_session(*, is_analyzed: bool = False) -> Iterator[Any]:
     """Start Spark on this machine, and stop it when the block ends.
+
+    Parameters
+    ----------
+    is_analyzed
+        Whether it is to be asked what its stages did, which takes its UI, at any port that is free.
 
     Yields
     ------
@@ -39,7 +45,7 @@ def spark_session() -> Iterator[Any]:
 
     with tempfile.TemporaryFile() as log:
         with step("Starting Spark"), _standard_error_to(log):
-            session = local_session("juncture")
+            session = local_session("juncture", settings=_WITH_UI if is_analyzed else None)
             # Spark's default is INT96, which has no zone: times would come back as others than went in.
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # PySpark logs every error that it raises, and the command shows it too.

@@ -50,8 +50,8 @@ def plan(
     Raises
     ------
     SpecError, SchemaError, PlanError
-        As these functions do. No row is read, but on Spark, unless ``lazy``, small jobs may run that count or sample
-        the inputs, or collect a small side; ``explain()`` names them.
+        As these functions do. In-process at most 20,000 rows of each side are read; on Spark, unless ``lazy``, small
+        jobs may run that count or sample the inputs, or collect a small side; ``explain()`` names them.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,11 +14,20 @@ from juncture.local.spill import SpillFolder
 from juncture.planner.plan import Progress
 from juncture.planner.run import Phase, Run
 
-__all__ = ["measure"]
+__all__ = ["Opened", "measure"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Both sides, ready to be read, and the algorithm that joins them."""
+
+    left: Source
+    right: Source
+    algorithm: str
 
 
 def measure(
-    sources: Callable[[SpillFolder], tuple[Source, Source]],
+    opened: Callable[[SpillFolder], Opened],
     stream: Callable[..., Iterator[pa.RecordBatch]],
     take: Callable[[pa.RecordBatch], object],
     progress: Progress | None = None,
@@ -26,8 +36,8 @@ def measure(
 
     Parameters
     ----------
-    sources
-        Opens both sides.
+    opened
+        Opens both sides, and says by which algorithm they are joined.
     stream
         Runs the join of them, as `juncture.local.kinds.Stream` does.
     take
@@ -37,13 +47,15 @@ def measure(
     """
     earlier_peak_bytes, timeline, rows = peak_memory_bytes(), _Timeline(progress), 0
     with SpillFolder() as spill:
-        left, right = sources(spill)
+        inputs = opened(spill)
+        left, right = inputs.left, inputs.right
         timeline.extend("inputs")
-        for batch in stream(left, right, spill=spill, progress=timeline.report):
+        for batch in stream(left, right, algorithm=inputs.algorithm, spill=spill, progress=timeline.report):
             rows += batch.num_rows
             take(batch)
         timeline.extend("output")
         return Run(
+            algorithm=inputs.algorithm,
             seconds=timeline.seconds,
             left_rows=left.num_rows,
             right_rows=right.num_rows,

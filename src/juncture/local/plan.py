@@ -11,14 +11,14 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.inputs import as_arrow, give_back, kind_of, paths_of
 from juncture.local.kinds import KINDS, question
-from juncture.local.measure import measure
+from juncture.local.measure import Opened, measure
 from juncture.local.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.survey import look
 from juncture.local.threads import available_cores
-from juncture.planner.choose import choose
+from juncture.planner.choose import choose, serving
 from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.run import Run
@@ -50,6 +50,16 @@ class _Input:
     def stats(self, join: Resolved, side: Side, given: SideStats) -> SideStats:
         """Return what is known before the join runs: of a stream, what the caller says."""
         return settled(given, SideStats()) if self._source is None else look(join, side, self._source, given)
+
+    def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
+        """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
+        if self._source is not None:
+            return known
+        row_bytes = source.bytes_of(join.needed(side)) // max(source.num_rows, 1)
+        counted = SideStats(
+            rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), "count")
+        )
+        return settled(known, counted)
 
     def source(self, spill: SpillFolder, memory_bytes: int) -> Source:
         """Return the input as something that can be read again by a join that may hold so much.
@@ -101,18 +111,23 @@ def plan(
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
     choice = choose(question(join, stats, resources), algorithm)
 
-    stream = partial(KINDS[type(spec)].stream, join, algorithm=choice.algorithm, memory_bytes=budget_bytes)
+    stream = partial(KINDS[type(spec)].stream, join, memory_bytes=budget_bytes)
 
-    def sources(spill: SpillFolder) -> tuple[Source, Source]:
-        return ours.source(spill, budget_bytes), theirs.source(spill, budget_bytes)
+    def opened(spill: SpillFolder) -> Opened:
+        left, right = ours.source(spill, budget_bytes), theirs.source(spill, budget_bytes)
+        seen = Stats(
+            left=ours.seen(join, "left", stats.left, left), right=theirs.seen(join, "right", stats.right, right)
+        )
+        return Opened(left, right, serving(question(join, seen, resources), choice.algorithm))
 
     def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
         with SpillFolder() as spill:
-            yield from stream(*sources(spill), spill=spill, progress=progress)
+            inputs = opened(spill)
+            yield from stream(inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress)
 
     def measured(progress: Progress | None, keep: bool) -> tuple[Run, Any]:
         kept: list[pa.RecordBatch] = []
-        run = measure(sources, stream, kept.append if keep else _forget, progress)
+        run = measure(opened, stream, kept.append if keep else _forget, progress)
         return run, finish(pa.Table.from_batches(kept, join.output_schema)) if keep else None
 
     return Plan(

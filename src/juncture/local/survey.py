@@ -78,7 +78,9 @@ class _Look:
         name = "Parquet footers" if isinstance(source, ParquetSource) else "Arrow table"
         needed = self._join.needed(self._side)
         self._learn(name, rows=source.num_rows)
-        self._learn(f"{name}, columns needed", row_bytes=source.bytes_of(needed) // max(source.num_rows, 1))
+        # In files, numbers that come often take less than they do in memory.
+        row_bytes = max(source.bytes_of(needed) // max(source.num_rows, 1), self._fixed_bytes())
+        self._learn(f"{name}, columns needed", row_bytes=row_bytes)
         nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
         known = [count for count in nulls if count is not None]
         if known and len(known) == len(nulls):
@@ -95,7 +97,7 @@ class _Look:
             name for name in ("extent", "is_sorted") if name not in self.figures and getattr(given, name) is None
         ]
         wants_on = bool(self._on and unknown)
-        coded = self._variable() if isinstance(self._source, ParquetSource) and given.row_bytes is None else []
+        coded = self._variable() if isinstance(self._source, ParquetSource) else []
         columns = list(dict.fromkeys((*(self._by if wants_keys else ()), *(self._on if wants_on else ()), *coded)))
         if not columns or not self._source.num_rows:
             return
@@ -127,13 +129,16 @@ class _Look:
                 self._learn(name, is_sorted=bool(ascends))
 
     def _measure(self, rows: pa.Table, coded: Sequence[str], name: str) -> None:
-        """Correct the size of a row, since values that come often take little room in files, and more in memory."""
-        needed = self._join.needed(self._side)
-        fixed = [column for column in needed if column not in coded]
-        row_bytes = sum(max(1, self._source.schema.field(column).type.bit_width // 8) for column in fixed)
-        row_bytes += sum(plain_column(rows, column).nbytes for column in coded) // max(rows.num_rows, 1)
+        """Correct the size of a row, since strings that come often take less in files than they do in memory."""
+        variable = sum(plain_column(rows, column).nbytes for column in coded)
+        row_bytes = self._fixed_bytes() + variable // rows.num_rows
         if row_bytes > self.figures["row_bytes"]:
             self._learn(f"{name}, columns needed", row_bytes=row_bytes)
+
+    def _fixed_bytes(self) -> int:
+        """Return what a row takes at least: its values that are all of one size."""
+        types = (self._source.schema.field(column).type for column in self._join.needed(self._side))
+        return sum(data_type.bit_width // 8 for data_type in types if is_fixed(data_type))
 
     def _variable(self) -> list[str]:
         """Return the columns that are needed whose values are not all of one size."""

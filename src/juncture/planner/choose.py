@@ -6,9 +6,19 @@ rule looks at one algorithm and returns why it is ruled out, or None.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.planner.asof import ASOF
 from juncture.planner.equi import EQUI
+from juncture.planner.expected import (
+    Matches,
+    asof_matches,
+    equi_matches,
+    expected_rows,
+    expected_shuffle,
+    near_matches,
+)
 from juncture.planner.overlap import OVERLAP
 from juncture.planner.question import Choice, Engine, Kind, Option, Question
 from juncture.planner.range import RANGE
@@ -19,10 +29,19 @@ from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
-__all__ = ["KINDS", "check_algorithm", "choose", "kind_of"]
+__all__ = ["KINDS", "check_algorithm", "choose", "kind_of", "serving"]
 
 KINDS: dict[type, Kind] = {Asof: ASOF, Range: RANGE, Overlap: OVERLAP, Where: WHERE, Equi: EQUI}
 """The kinds of join, by their specs."""
+
+_MATCHES: dict[type, Callable[[Question], Matches]] = {
+    Asof: asof_matches,
+    Range: near_matches,
+    Overlap: near_matches,
+    Where: near_matches,
+    Equi: equi_matches,
+}
+"""What should match, by the spec."""
 
 
 def kind_of(spec: object) -> Kind:
@@ -77,17 +96,41 @@ def choose(question: Question, algorithm: str = "auto") -> Choice:
         option = next(option for option in options if option.algorithm == algorithm)
         if option.refusal:
             raise PlanError(f"algorithm={algorithm!r} cannot run this join: {option.refusal} Pass algorithm='auto'.")
-        return Choice(algorithm=algorithm, reason="it was named", options=options)
+        return _choice(question, algorithm, "it was named", options)
     able = [option for option in options if option.refusal is None and option.cost_s is not None]
     if not able:
         refusals = " ".join(f"{option.algorithm}: {option.refusal}" for option in options)
         raise PlanError(f"No algorithm can run this join as asked. {refusals}")
     best = min(able, key=lambda option: option.cost_s or 0.0)
-    return Choice(algorithm=best.algorithm, reason=_reason(best, able, options), options=options)
+    return _choice(question, best.algorithm, _reason(best, able, options), options)
+
+
+def _choice(question: Question, algorithm: str, reason: str, options: tuple[Option, ...]) -> Choice:
+    matches = _MATCHES[type(question.join.spec)](question)
+    return Choice(
+        algorithm=algorithm,
+        reason=reason,
+        options=options,
+        rows=expected_rows(question, matches),
+        shuffle_bytes=expected_shuffle(question, algorithm),
+    )
+
+
+def serving(question: Question, algorithm: str) -> str:
+    """Return the chosen algorithm or, if it turns out that it cannot serve, the best that can.
+
+    A plan is made on what is said of a stream, which has been counted once it is read.
+    """
+    kind = kind_of(question.join.spec)
+    return algorithm if _refusal(kind, question, algorithm) is None else choose(question).algorithm
+
+
+def _refusal(kind: Kind, question: Question, algorithm: str) -> str | None:
+    return next((why for rule in kind.rules if (why := rule(question, algorithm))), None)
 
 
 def _weigh(kind: Kind, question: Question, algorithm: str) -> Option:
-    refusal = next((why for rule in kind.rules if (why := rule(question, algorithm))), None)
+    refusal = _refusal(kind, question, algorithm)
     return Option(algorithm=algorithm, cost_s=kind.cost_s(question, algorithm), refusal=refusal)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from juncture.planner.cost import Work
 from juncture.planner.question import Question
-from juncture.planner.rules import keeps_right_rows, knows_left_rows, too_large_to_send
+from juncture.planner.rules import keeps_right_rows, knows_left_rows, not_checked, too_large_to_send
 from juncture.spec.schema import Side
 from juncture.spec.size import format_size
 
@@ -57,6 +57,8 @@ def _fits_in_a_partition(question: Question, algorithm: str) -> str | None:
         return None
     name = built_side(question)
     side = question.stats.left if name == "left" else question.stats.right
+    if why := not_checked(question, name):
+        return why
     if side.bytes is None:
         return f"its tables do not spill, and the size of the {name} side is not known."
     share = max(1 / question.partitions, side.hottest_share or 0.0)

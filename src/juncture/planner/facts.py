@@ -41,6 +41,10 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
             "held_bytes": held_bytes(plan.join, plan.stats.right) if plan.engine == "local" else None,
             "room_bytes": room_bytes(plan.resources) if plan.engine == "local" else None,
         },
+        "expected": {
+            "rows": asdict(plan.choice.rows),
+            "shuffle_bytes": None if plan.choice.shuffle_bytes is None else asdict(plan.choice.shuffle_bytes),
+        },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),
         "weighed": [

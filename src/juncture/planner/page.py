@@ -66,7 +66,9 @@ def plan_page(plan: Plan, run: Run | None = None) -> str:
 
 def _flow(plan: Plan, facts: dict[str, Any], run: Run | None) -> str:
     left, right = (_rows(name, plan, run) for name in ("left", "right"))
-    out = "rows not counted yet" if run is None else f"{run.rows:,} rows"
+    expected = plan.choice.rows.value
+    out = "rows not known yet" if expected is None else f"about {expected:,} rows"
+    out = out if run is None else f"{run.rows:,} rows"
     return draw_flow(left, right, [plan.algorithm, facts["does"]], ["result", f"{plan.join.how} join", out])
 
 

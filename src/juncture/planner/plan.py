@@ -135,8 +135,9 @@ class Plan:
         -------
         Analysis
             Prints as the text of `explain` with what happened: rows in and out, time by phase, spilled bytes, and the
-            peak memory of the process. On Spark, the rows of the result and the time; what Spark's public interface
-            does not tell is named. Its ``run`` has the figures, its ``result`` what `execute` returns, if kept.
+            peak memory of the process. On Spark, the rows of the result and, where the session's UI is on, time by
+            stage, bytes shuffled and spilled, and the peak memory of a task; what is not known is named. Its ``run``
+            has the figures, its ``result`` what `execute` returns, if kept.
 
         Notes
         -----
@@ -156,7 +157,7 @@ class Plan:
         ...
           what happened
         ...
-            result     500,500 rows
+            result     500,500 rows ...
         ...
         """
         from juncture.planner.analysis import Analysis

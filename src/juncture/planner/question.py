@@ -10,7 +10,7 @@ from juncture.planner.conditions import Condition
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.resolved import Resolved
 
-__all__ = ["ASSUMED_ROWS", "Choice", "Engine", "Kind", "Offer", "Option", "Question", "Rule"]
+__all__ = ["ASSUMED_ROWS", "Choice", "Engine", "Estimate", "Kind", "Offer", "Option", "Question", "Rule"]
 
 Engine = Literal["local", "spark"]
 
@@ -121,12 +121,42 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A figure that is expected.
+
+    Attributes
+    ----------
+    value
+        The figure; None if nobody knows.
+    how
+        How it was come by, or why there is none.
+    """
+
+    value: int | None
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The algorithm that will run, why, and what else was weighed."""
+    """The algorithm that will run, why, and what else was weighed.
+
+    Attributes
+    ----------
+    algorithm, reason
+        What runs, and why it was taken.
+    options
+        What was weighed.
+    rows
+        How many rows the join should give.
+    shuffle_bytes
+        How many bytes it should shuffle; None in-process.
+    """
 
     algorithm: str
     reason: str
     options: tuple[Option, ...]
+    rows: Estimate
+    shuffle_bytes: Estimate | None
 
 
 Rule = Callable[[Question, str], str | None]

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from juncture.planner.question import Question
+from juncture.spec.schema import Side
 
-__all__ = ["fits_in_a_task", "keeps_right_rows", "knows_left_rows", "looks_first", "too_large_to_send"]
+__all__ = [
+    "SENT",
+    "fits_in_a_task",
+    "keeps_right_rows",
+    "knows_left_rows",
+    "looks_first",
+    "not_checked",
+    "too_large_to_send",
+]
 
 BROADCAST_BYTES_MAX = 64 * 1024 * 1024
 """The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
+
+SENT: dict[str, Side] = {"broadcast": "right", "broadcast_left": "left"}
+"""The side that is sent everywhere, by the algorithm."""
 
 
 def looks_first(question: Question, algorithm: str) -> str | None:
@@ -27,10 +39,12 @@ def fits_in_a_task(question: Question, algorithm: str) -> str | None:
 
 def too_large_to_send(question: Question, algorithm: str, limit_bytes: int) -> str | None:
     """Refuse to send a side everywhere that is unknown, or larger than a limit."""
-    if algorithm not in ("broadcast", "broadcast_left"):
+    name = SENT.get(algorithm)
+    if name is None:
         return None
-    side = question.stats.right if algorithm == "broadcast" else question.stats.left
-    name = "right" if algorithm == "broadcast" else "left"
+    side = question.stats.left if name == "left" else question.stats.right
+    if why := not_checked(question, name):
+        return why
     if side.bytes is None:
         return f"the size of the {name} side is not known." if question.lazy else None
     if side.bytes > limit_bytes:
@@ -38,6 +52,14 @@ def too_large_to_send(question: Question, algorithm: str, limit_bytes: int) -> s
             f"the {name} side has about {side.bytes / 1e6:,.0f} MB, and {limit_bytes / 1e6:,.0f} MB may go to every "
             "task."
         )
+    return None
+
+
+def not_checked(question: Question, name: Side) -> str | None:
+    """Refuse to hold a side on nothing but the caller's word where no job may count it."""
+    side = question.stats.left if name == "left" else question.stats.right
+    if question.lazy and side.bytes is not None and (side.is_given("rows") or side.is_given("row_bytes")):
+        return f"the size of the {name} side was given, and lazy=True forbids to count it before it is held."
     return None
 
 

@@ -16,7 +16,7 @@ class Phase:
     name
         What it did: ``"inputs"`` (open them, and keep a stream so that it can be read again), ``"left"`` and
         ``"right"`` (work through the rows of a side), ``"payload"`` (fetch columns of matched rows), ``"output"``
-        (give out the last rows), ``"query"`` (all that Spark did).
+        (give out the last rows); on Spark ``"stage 7"`` and so on, which may run at once, or ``"query"`` (all of them).
     start_s
         When it began, in seconds from the start of the join.
     seconds
@@ -34,6 +34,8 @@ class Run:
 
     Attributes
     ----------
+    algorithm
+        The algorithm that ran: another than the plan's where a stream turned out too large for that.
     seconds
         Wall time.
     left_rows, right_rows
@@ -42,24 +44,31 @@ class Run:
         Rows of the result.
     phases
         What took how long, in the order of time. A join that works in turns has several of one name.
+    shuffle_bytes
+        On Spark, bytes that tasks wrote for others to read.
     spilled_bytes
         Bytes written to temporary files.
     peak_memory_bytes
         The most memory that the process has held since it started.
     earlier_peak_bytes
         The same when the join began. Where both are equal, the join stayed below them.
+    task_bytes
+        On Spark, the most that one task held in tables and sorts of the JVM; what its Python held is not among it.
     unknown
         What is not known, with the reason: pairs of a heading and a text.
     """
 
+    algorithm: str | None = None
     seconds: float
     left_rows: int | None = None
     right_rows: int | None = None
     rows: int
     phases: tuple[Phase, ...] = ()
+    shuffle_bytes: int | None = None
     spilled_bytes: int | None = None
     peak_memory_bytes: int | None = None
     earlier_peak_bytes: int | None = None
+    task_bytes: int | None = None
     unknown: tuple[tuple[str, str], ...] = ()
 
     def totals(self) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from juncture.errors import SpecError
 from juncture.planner.constants import Constants
 
-__all__ = ["GIVEN", "Resources", "SideStats", "Stats", "settled"]
+__all__ = ["GIVEN", "Resources", "SideStats", "Stats", "against", "settled"]
 
 GIVEN = "given"
 """The source of a figure that is nothing but the caller's word."""
@@ -157,11 +157,11 @@ def settled(given: SideStats, found: SideStats) -> SideStats:
         if seen is None and said is None:
             continue
         figures[name] = said if seen is None else seen
-        sources[name] = GIVEN if seen is None else _source(found.sources.get(name, ""), seen, said)
+        sources[name] = GIVEN if seen is None else against(found.sources.get(name, ""), seen, said)
     return SideStats(**figures, sources=sources)
 
 
-def _source(source: str, seen: Any, said: Any) -> str:
+def against(source: str, seen: Any, said: Any) -> str:
     """Return where a figure comes from, and what the caller had said if that was something else."""
     if said is None or said == seen:
         return source

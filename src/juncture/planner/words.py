@@ -11,7 +11,7 @@ import numpy as np
 from juncture.planner.choose import kind_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.plan import Plan
-from juncture.planner.question import Option
+from juncture.planner.question import Estimate, Option
 from juncture.planner.run import Run
 from juncture.planner.stats import SideStats
 from juncture.spec.size import format_size
@@ -29,6 +29,9 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "because", plan.choice.reason
     yield "left", _side(plan, plan.stats.left)
     yield "right", _side(plan, plan.stats.right)
+    yield "output", _expected(plan.choice.rows, "rows")
+    if plan.choice.shuffle_bytes is not None:
+        yield "shuffle", _expected(plan.choice.shuffle_bytes)
     yield "resources", f"{plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}"
     if plan.engine == "local":
         yield "budget", _budget(plan)
@@ -69,6 +72,14 @@ def _side(plan: Plan, side: SideStats) -> str:
     return ", ".join(facts) or "not looked at"
 
 
+def _expected(estimate: Estimate, unit: str = "") -> str:
+    """Say what is expected, and how that was come by."""
+    if estimate.value is None:
+        return f"not known: {estimate.how}"
+    figure = f"{estimate.value:,} {unit}" if unit else format_size(estimate.value) if estimate.value else "nothing"
+    return f"about {figure} ({estimate.how})" if estimate.value else f"{figure} ({estimate.how})"
+
+
 def _place(plan: Plan, value: Any) -> str:
     """Return an end of an extent as its column would show it."""
     domain = getattr(plan.join, "domain", None)
@@ -93,6 +104,8 @@ def verdict(option: Option) -> str:
 def happened(plan: Plan, run: Run) -> Iterator[tuple[str, str]]:
     """Say what happened beside what was expected, as pairs of a heading and a text."""
     expected_s = next((each.cost_s for each in plan.choice.options if each.algorithm == plan.algorithm), None)
+    if run.algorithm not in (None, plan.algorithm):
+        yield "algorithm", f"{run.algorithm}: what came was too large for {plan.algorithm}"
     yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {_about(expected_s)})")
     for name, rows, side in (
         ("left", run.left_rows, plan.stats.left),
@@ -101,13 +114,20 @@ def happened(plan: Plan, run: Run) -> Iterator[tuple[str, str]]:
         if rows is not None:
             expected = "unknown before" if side.rows is None else f"expected {side.rows:,}"
             yield name, f"{rows:,} rows ({expected})"
-    yield "result", f"{run.rows:,} rows"
+    wanted = plan.choice.rows.value
+    yield "result", f"{run.rows:,} rows ({'unknown before' if wanted is None else f'expected about {wanted:,}'})"
     if len(run.phases) > 1:
         yield "phases", ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in run.totals().items())
+    if run.shuffle_bytes is not None:
+        wanted = plan.choice.shuffle_bytes.value if plan.choice.shuffle_bytes is not None else None
+        expected = "unknown before" if wanted is None else f"expected {format_size(wanted)} before compression"
+        yield "shuffle", f"{format_size(run.shuffle_bytes)} ({expected})"
     if run.spilled_bytes is not None:
         yield "spilled", format_size(run.spilled_bytes) if run.spilled_bytes else "nothing"
     if run.peak_memory_bytes is not None and run.earlier_peak_bytes is not None:
         yield "memory", _memory(run.peak_memory_bytes, run.earlier_peak_bytes)
+    if run.task_bytes is not None:
+        yield "memory", f"a task held {format_size(run.task_bytes)} at most in the JVM, beside its Python"
     for heading, why in run.unknown:
         yield heading, f"not known: {why}"
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from juncture.planner.choose import choose
 from juncture.planner.question import Choice, Question
+from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import Built, build, partition_count
 from juncture.spark.asof_native import has_native
@@ -17,8 +18,6 @@ from juncture.spark.stats import AsofSurvey
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["AsofPlanning"]
-
-_SENT = {"broadcast": "right", "broadcast_left": "left"}
 
 
 class AsofPlanning:
@@ -59,7 +58,9 @@ class AsofPlanning:
             self._right, left_out = reachable(self._join, extent, self._right)
             self.survey.narrow("right", self._right)
         choice = self._choose(algorithm)
-        if choice.algorithm in _SENT and not self._lazy and algorithm == "auto":
+        while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):
+            choice = self._choose(algorithm)
+        if choice.algorithm in SENT and not self._lazy and algorithm == "auto":
             self.survey.measure("right" if choice.algorithm == "broadcast" else "left")
             choice = self._choose(algorithm)
         sample = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from juncture.planner.choose import choose
 from juncture.planner.equi_spark import built_side
 from juncture.planner.question import Choice, Question
+from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import SHUFFLE_PARTITIONS, Built
 from juncture.spark.equi import equi_pairs, hint_of
@@ -16,8 +17,6 @@ from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import Side as Name
 
 __all__ = ["EquiPlanning"]
-
-_BROADCASTS = ("broadcast", "broadcast_left")
 
 
 class EquiPlanning:
@@ -52,14 +51,20 @@ class EquiPlanning:
 
     def run(self, algorithm: str) -> tuple[Choice, Built]:
         """Choose and build."""
-        if not self._lazy and algorithm not in _BROADCASTS:
+        if not self._lazy and algorithm not in SENT:
             self.survey.count("left", "right")
         choice = choose(self._question(), algorithm)
-        if choice.algorithm not in _BROADCASTS and not self._lazy and self._may_be_uneven():
+        while not self._lazy and (held := self._held(choice.algorithm)) is not None and self.survey.check(held):
+            choice = choose(self._question(), algorithm)
+        if choice.algorithm not in SENT and not self._lazy and self._may_be_uneven():
             self._sampled = self.survey.keys(self._pairs, self._join.how, self._resources.cores)
             self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
             choice = choose(self._question(), algorithm)
         return choice, self._build(choice.algorithm)
+
+    def _held(self, algorithm: str) -> Name | None:
+        """Return the side that is sent whole, or that tables are made of."""
+        return built_side(self._question()) if algorithm == "shuffle_hash" else SENT.get(algorithm)
 
     def _may_be_uneven(self) -> bool:
         question = self._question()
@@ -78,11 +83,12 @@ class EquiPlanning:
     def _build(self, algorithm: str) -> Built:
         built = built_side(self._question())
         hint = hint_of(algorithm, built=built)
-        if algorithm in _BROADCASTS:
+        if algorithm in SENT:
             return Built(join_salted(self._pairs, self._join.how, (), hint))
         details = (("tables of", f"the {built} side"),) if algorithm == "shuffle_hash" else ()
         frame = join_salted(self._pairs, self._join.how, self._hot, hint)
-        return Built(frame, details=(*details, ("hot keys", self._salting())))
+        partitions = ("partitions", f"{self._partitions:,}, as the session shuffles ({SHUFFLE_PARTITIONS})")
+        return Built(frame, details=(partitions, *details, ("hot keys", self._salting())))
 
     def _salting(self) -> str:
         """Say which keys are divided, into how many parts, and how many rows have to be repeated for it."""

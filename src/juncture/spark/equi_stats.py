@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import reduce
 
-import numpy as np
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
@@ -19,8 +18,6 @@ from juncture.spec.schema import Side as Name
 __all__ = ["EquiSurvey"]
 
 _SAMPLE_ROWS_PER_CORE = 200
-_TIMES_MOST = 4
-"""Were there far more rows than someone said, the driver would get no more than so many times what it asked for."""
 
 
 class EquiSurvey(Survey):
@@ -38,8 +35,7 @@ class EquiSurvey(Survey):
             mine = table.filter(pc.equal(table["side"], name))["key"]
             hashes = mine.drop_null().to_numpy()
             sampled[name] = SampledKeys(hashes, (self.of(name).rows or 0) * len(hashes) / max(len(mine), 1))
-            hottest = int(np.unique(hashes, return_counts=True)[1].max(initial=0))
-            self.learn(name, f"sample of {len(mine):,} rows", hottest_share=hottest / max(len(mine), 1))
+            self.learn_keys(name, hashes, len(mine))
         self.jobs.append(f"sampled {table.num_rows:,} keys of both sides")
         return sampled
 
@@ -50,6 +46,4 @@ class EquiSurvey(Survey):
         key = key_hash(keys)
         if not pairs.nulls_equal and not keeps_unmatched(how, name):
             key = F.when(reduce(Column.__and__, (F.col(each).isNotNull() for each in keys)), key)
-        fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
-        picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
-        return picked.select(F.lit(name).alias("side"), key.alias("key")).limit(_TIMES_MOST * wanted)
+        return self.some(name, frame, wanted).select(F.lit(name).alias("side"), key.alias("key"))

@@ -7,16 +7,14 @@ import time
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.errors import StateError
 from juncture.planner.run import Phase, Run
+from juncture.spark.stages import Driver, tagged
 
 __all__ = ["measure"]
 
-_UNKNOWN = (
-    ("left, right", "counting what a side delivers would keep Spark from leaving rows out before it reads them"),
-    ("shuffle", "Spark tells it in its own UI and event log, not through its public interface"),
-    ("spilled", "likewise"),
-    ("memory", "likewise; Python workers come and go with the tasks"),
-)
+_SIDES = ("left, right", "counting what a side delivers would keep Spark from leaving rows out before it reads them")
+_STAGES = ("stages", "shuffle", "spilled", "memory")
 
 
 def measure(frame: DataFrame) -> Run:
@@ -25,15 +23,31 @@ def measure(frame: DataFrame) -> Run:
     Notes
     -----
     Rows are counted as they pass, by an observation; they go to Spark's ``noop`` sink, which takes and forgets them.
+    The driver is asked what its stages did, if it can be.
     """
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
-    began = time.perf_counter()
-    observed.write.format("noop").mode("overwrite").save()
-    seconds = time.perf_counter() - began
+    began_s = time.time()
+    with tagged(frame.sparkSession) as tag:
+        began = time.perf_counter()
+        observed.write.format("noop").mode("overwrite").save()
+        seconds = time.perf_counter() - began
+    rows = int(observation.get["rows"])
+    try:
+        stages = Driver.of(frame.sparkSession).stages(tag, began_s)
+    except StateError as error:
+        return Run(
+            seconds=seconds,
+            rows=rows,
+            phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
+            unknown=(_SIDES, *((heading, str(error)) for heading in _STAGES)),
+        )
     return Run(
         seconds=seconds,
-        rows=int(observation.get["rows"]),
-        phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
-        unknown=_UNKNOWN,
+        rows=rows,
+        phases=stages.phases,
+        shuffle_bytes=stages.shuffle_bytes,
+        spilled_bytes=stages.spilled_bytes,
+        task_bytes=stages.task_bytes,
+        unknown=(_SIDES,),
     )

@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 from juncture.errors import PlanError
 from juncture.planner.choose import choose
 from juncture.planner.question import Choice, Offer, Question
+from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, estimated_pairs
@@ -111,6 +112,8 @@ class NearPlanning:
             self.survey.count("left", "right")
             self._look(algorithm)
         choice = choose(self._question(), algorithm)
+        while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):
+            choice = choose(self._question(), algorithm)
         built = self._build(choice.algorithm)
         return choice, replace(built, details=(*self._left_out, *built.details))
 

@@ -80,9 +80,7 @@ class NearSurvey(Survey):
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
         first, last = (F.col(f"{name[0]}{end}").cast("double") for end in ("first", "last"))
         columns = [F.lit(name).alias("side"), key_hash(keys).alias("key"), first.alias("first"), last.alias("last")]
-        fraction = min(1.0, SAMPLE_ROWS / max(self.of(name).rows or 1, 1))
-        picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
-        parts = [picked.select(*columns)]
+        parts = [self.some(name, frame, SAMPLE_ROWS).select(*columns)]
         has_length = not pairs.spans.are_points if name == "right" else pairs.spans.width is None
         # Ends that are floats may be rounded apart.
         if has_length or (pairs.spans.is_real and name == "left"):
@@ -96,6 +94,8 @@ class NearSurvey(Survey):
         mine = table.filter(pc.equal(table["side"], name))
         usable = mine.filter(pc.and_(mine["first"].is_valid(), mine["last"].is_valid()))
         share = usable.num_rows / max(mine.num_rows, 1)
+        if pairs.keys:
+            self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
         keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
         longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
         known = pairs.spans.width if name == "left" else None

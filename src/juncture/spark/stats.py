@@ -100,8 +100,8 @@ class AsofSurvey(Survey):
         places = [place(table, by, on, coding) for table in tables if table.num_rows]
         hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes[valid] for hashes, _, valid in places)])
         codes = np.concatenate([np.zeros(0, np.int64), *(codes[valid] for _, codes, valid in places)])
-        hottest = int(np.unique(hashes, return_counts=True)[1].max(initial=0))
-        self.learn(name, f"sample of {picked:,} rows", hottest_share=hottest / max(picked, 1))
+        if by:
+            self.learn_keys(name, hashes, picked)
         weight = (self.of(name).rows or 0) / max(picked, 1) * (_LEFT_WEIGHT if name == "left" else 1.0)
         return Sample(hashes, codes, np.full(len(hashes), weight))
 

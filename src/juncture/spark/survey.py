@@ -1,6 +1,7 @@
 """What is known of the inputs before a join runs, and the jobs that it takes to know more.
 
-Nothing is looked at twice: what the caller gives, or files say in their footers, is taken for granted.
+Nothing is looked at twice: what the caller gives, or files say in their footers, is not gathered again. But before a
+side is held by the driver or by tasks on nothing but the caller's word, it is counted.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.planner.stats import SideStats, Stats, settled
+from juncture.planner.sample import KeySample, sampled_from
+from juncture.planner.stats import GIVEN, SideStats, Stats, against, settled
 from juncture.spark.files import FileSide
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.transport import packets
@@ -32,6 +36,9 @@ FOOTERS = "Parquet footers"
 """The source of what files say about themselves."""
 
 _SAMPLE_ROWS_PER_PARTITION = 100
+_TIMES_MOST = 4
+"""Were there far more rows than someone said, the driver would get no more than so many times what it asked for."""
+
 _VARIABLE_BYTES = 20
 """Bytes of a string or a nested value that nobody has measured: Spark's own guess."""
 
@@ -75,6 +82,20 @@ class Survey:
             self.learn_totals(name, totals)
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
+    def check(self, name: Name) -> bool:
+        """Count a side whose size is nothing but the caller's word, in one job, and tell whether that was to be done.
+
+        To be called before the side is held somewhere: what a wrong word would cost there is the driver or a task.
+        """
+        side = self.of(name)
+        if not isinstance(self.sides[name], FrameSide) or not (side.is_given("rows") or side.is_given("row_bytes")):
+            return False
+        totals = self.totals({name: True}).toArrow()
+        self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
+        self.learn_totals(name, totals)
+        self.jobs.append(f"counted the {name} side, whose size was given")
+        return True
+
     def totals(self, closely: Mapping[Name, bool]) -> DataFrame:
         """Return one row with the figures of some sides, which are gone through together: one stage, and one more."""
         parts: list[DataFrame] = []
@@ -106,7 +127,8 @@ class Survey:
 
     def learn_totals(self, name: Name, totals: pa.Table) -> None:
         """Learn from figures of a side that were asked for."""
-        if f"{name}_bytes" in totals.column_names and self.of(name).sources.get("row_bytes") == "assumed":
+        is_sure = self.of(name).sources.get("row_bytes") not in ("assumed", GIVEN)
+        if f"{name}_bytes" in totals.column_names and not is_sure:
             rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
             schema = self.sides[name].schema
             fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
@@ -115,8 +137,27 @@ class Survey:
     def learn(self, name: Name, source: str, **figures: Any) -> None:
         """Note figures of a side, and where they come from."""
         side = self.of(name)
-        sources = {**side.sources, **dict.fromkeys(figures, source)}
+        said = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
+        sources = {**side.sources, **{figure: against(source, figures[figure], said[figure]) for figure in figures}}
         self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
+
+    def learn_keys(self, name: Name, hashes: npt.NDArray[Any], picked: int) -> None:
+        """Learn from the hashes of the keys of some rows, picked by chance, of which those with a null have none."""
+        side = self.of(name)
+        if side.rows is None:
+            return
+        counts = np.unique(hashes, return_counts=True)[1]
+        sample = KeySample(counts, picked, side.rows, sampled_from(picked, side.rows))
+        figures, sources = sample.figures()
+        for figure, value in figures.items():
+            if getattr(side, figure) is None:
+                self.learn(name, sources[figure], **{figure: value})
+
+    def some(self, name: Name, frame: DataFrame, wanted: int) -> DataFrame:
+        """Return about so many rows of a side by chance: never far more, even if a caller was wrong about its size."""
+        fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
+        picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
+        return picked.limit(_TIMES_MOST * wanted) if self.of(name).is_given("rows") else picked
 
     def pick(
         self,
@@ -154,11 +195,11 @@ class Survey:
 
     def _picked(self, name: Name, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
         side = self.sides[name]
-        fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
         frame, feed = side.rows(columns, coded=coded)
-        if isinstance(side, FrameSide) and fraction < 1:
-            frame, fraction = frame.sample(fraction=fraction, seed=0), 1.0
-        return packets(frame, Pick(feed, Content.LEFT if name == "left" else Content.RIGHT, fraction))
+        content = Content.LEFT if name == "left" else Content.RIGHT
+        if isinstance(side, FrameSide):
+            return packets(self.some(name, frame, wanted), Pick(feed, content, 1.0))
+        return packets(frame, Pick(feed, content, min(1.0, wanted / max(self.of(name).rows or 1, 1))))
 
 
 def _column(name: Name, place: int) -> str:

@@ -135,7 +135,7 @@ class FileFeed:
         self,
         batches: Iterable[pa.RecordBatch],
         spill: SpillFolder,  # noqa: ARG002 - the files are there to be read again
-        memory_bytes: int,  # noqa: ARG002
+        memory_bytes: int,  # noqa: ARG002 - likewise, nothing is held
     ) -> Source:
         """Return the row groups."""
         return open_units(self._units(batches))

@@ -1,0 +1,118 @@
+"""How many rows a join should give, and what it should shuffle."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.planner.choose import choose
+from juncture.planner.question import Offer, Question
+from juncture.planner.stats import Resources
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
+SIDE = {"rows": 1_000, "row_bytes": 10}
+
+
+def expected(spec, left=None, right=None, engine="local", algorithm="auto", **more):
+    stats = jn.Stats(left=jn.SideStats(**SIDE | (left or {})), right=jn.SideStats(**SIDE | (right or {})))
+    room = Resources(cores=2, memory_bytes=1 << 30)
+    join = spec.resolve(SCHEMA, SCHEMA)
+    return choose(Question(join=join, engine=engine, stats=stats, resources=room, **more), algorithm)
+
+
+@pytest.mark.parametrize(
+    ("how", "rows"),
+    [("inner", 10_000), ("left", 11_000), ("right", 10_000), ("full", 11_000), ("semi", 1_000), ("anti", 1_000)],
+)
+def test_equal_keys_by_distinct_keys(how, rows):
+    left, right = {"keys": 100, "rows": 2_000}, {"keys": 50, "rows": 500}
+    found = expected(jn.Equi(on="k", how=how, coalesce=how in ("inner", "left")), left, right).rows
+    assert (found.value, found.how) == (rows, "2,000 * 500 rows / 100 distinct keys")
+
+
+def test_nulls_take_no_part_in_equality():
+    sides = {"keys": 10, "nulls": 500}, {"keys": 10}
+    assert expected(jn.Equi(on="k"), *sides).rows.value == 50_000
+    assert expected(jn.Equi(on="k", nulls_equal=True), *sides).rows.value == 100_000
+    assert expected(jn.Equi(on="k", how="anti"), *sides).rows.value == 500
+
+
+@pytest.mark.parametrize(
+    ("spec", "sides", "said"),
+    [
+        (jn.Equi(on="k"), ({}, {}), "nobody has looked at the keys"),
+        (jn.Equi(on="k"), ({"rows": None}, {"keys": 3}), "nobody has counted both sides"),
+        (jn.Equi(on="k", how="left"), ({}, {"keys": 3}), "nobody has looked at the keys of both sides"),
+        (jn.Asof(on="ts", how="anti"), ({}, {}), "at most the 1,000 left rows: nobody has looked which have no match"),
+        (jn.Asof(on="ts"), ({"rows": None}, {}), "nobody has counted the left rows"),
+        (jn.Range(on="ts", lower="w", upper=1), ({}, {}), "windows differ by row, and nobody has looked how wide"),
+        (jn.Range(on="ts", lower=0, upper=1), ({}, {"extent": (0, 9)}), "nobody has looked from where to where"),
+        (jn.Where("l.ts < r.ts"), ({}, {}), "nobody has looked how many pairs satisfy the condition"),
+    ],
+)
+def test_where_nobody_knows_it_says_so(spec, sides, said):
+    found = expected(spec, *sides).rows
+    assert found.value is None
+    assert found.how.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("how", "matches", "rows"),
+    [("left", 1, 1_000), ("inner", 1, 1_000), ("semi", 1, 1_000), ("right", 1, 5_000), ("full", 3, 5_000)],
+)
+def test_as_of(how, matches, rows):
+    found = expected(jn.Asof(on="ts", how=how, matches=matches), {}, {"rows": 5_000}).rows
+    assert found.value == rows
+    assert found.how == ("each left row once" if how == "left" else found.how)
+
+
+@pytest.mark.parametrize(
+    ("spec", "rows"),
+    [
+        pytest.param(jn.Range(on="ts", lower=-5, upper=4), 100_000, id="a tenth of the extent"),
+        pytest.param(jn.Range(on="ts", lower=-5, upper=4, by="k"), 10_000, id="of one key in ten"),
+        pytest.param(jn.Range(on="ts", lower=0, upper=10**6), 500_000, id="all that is later"),
+        pytest.param(jn.Range(on="ts", lower=500, upper=600), 0, id="out of reach"),
+        pytest.param(jn.Range(on="ts", lower=None, upper=0), 500_000, id="open"),
+        pytest.param(jn.Range(on="ts", lower=-5, upper=4, agg={"ts": "count"}, how="left"), 1_000, id="folded"),
+    ],
+)
+def test_windows_by_their_width(spec, rows):
+    side = {"extent": (0, 99), "keys": 10}
+    assert expected(spec, side, side).rows.value == pytest.approx(rows, rel=0.06)
+
+
+def test_a_sample_of_pairs_decides_where_there_is_one():
+    found = expected(jn.Where("l.ts < r.ts", how="left"), offer=Offer(limited=1, pairs=500.0)).rows
+    assert found.how == "by a sample of both sides"
+    assert found.value == pytest.approx(500 + 1_000 * np.exp(-0.5), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "shuffled"), [("sort_merge", 20_000), ("shuffle_hash", 20_000), ("broadcast", 0)]
+)
+def test_what_is_shuffled_on_spark(algorithm, shuffled):
+    found = expected(jn.Equi(on="k"), engine="spark", algorithm=algorithm).shuffle_bytes
+    assert found.value == shuffled
+    assert expected(jn.Equi(on="k")).shuffle_bytes is None
+
+
+def test_bins_are_shuffled_with_their_copies():
+    offer = Offer(has_places=True, is_bounded=True, left_copies=1.0, right_copies=2.5)
+    spec = jn.Range(on="ts", lower=0, upper=1)
+    assert expected(spec, engine="spark", algorithm="bucket", offer=offer).shuffle_bytes.value == 35_000
+
+
+def test_the_plan_says_it_and_the_analysis_what_came():
+    rng = np.random.default_rng(0)
+    table = pa.table({"k": rng.integers(0, 100, 10_000)})
+    analysis = jn.plan(table, table, jn.Equi(on="k")).analyze()
+    facts = json.loads(analysis.explain(format="json"))
+    assert facts["expected"]["shuffle_bytes"] is None
+    assert facts["expected"]["rows"]["value"] == pytest.approx(facts["run"]["rows"], rel=0.05)
+    assert "  output     about 1,000,000 rows (10,000 * 10,000 rows / 100 distinct keys)\n" in str(analysis)
+    assert " rows (expected about 1,000,000)" in str(analysis)
