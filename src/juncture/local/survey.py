@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,9 @@ class _Look:
                 if getattr(given, figure) is None and figure not in self.figures:
                     self._learn(sources[figure], **{figure: figures[figure]})
         if wants_on:
-            self._look_at_order(rows, name)
+            # Types that Arrow cannot compare, such as half floats, are left alone.
+            with suppress(pa.ArrowNotImplementedError):
+                self._look_at_order(rows, name)
         if coded:
             self._measure(rows, coded, name)
 
