@@ -135,8 +135,9 @@ def test_a_side_is_not_collected_on_someones_word(spark):
     stats = jn.Stats(left=SideStats(rows=10**8), right=SideStats(rows=40))
     with pytest.raises(PlanError, match="the right side has about 160 MB, and 67 MB may go to every task"):
         jn.plan(left, right, jn.Asof(on="ts"), stats=stats, algorithm="broadcast")
-    wrong = jn.Stats(left=SideStats(rows=10_000), right=SideStats(rows=10))
-    plan = jn.plan(left, spark.range(10_000).toDF("ts"), jn.Asof(on="ts"), stats=wrong)
+    wrong = jn.Stats(left=SideStats(rows=10_000, extent=(0, 0)), right=SideStats(rows=10))
+    exact = jn.Asof(on="ts", tolerance=0, how="inner")
+    plan = jn.plan(left, spark.range(10_000).toDF("ts"), exact, stats=wrong)
     assert plan.algorithm == "broadcast"
     assert "10,000 rows (count, given: 10)" in plan.explain()
     assert plan.execute().count() == 10

@@ -53,9 +53,11 @@ class AsofPlanning:
         if not self._lazy and algorithm in ("auto", "hash", "range"):
             # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
             self.survey.count("left")
-        extent, left_out = self.survey.stats.left.extent, ""
-        if extent is not None and self._join.spec.how not in ("right", "full"):
-            self._right, left_out = reachable(self._join, extent, self._right)
+        left, left_out = self.survey.stats.left, ""
+        # Rows are not left out on a caller's word: were it wrong, so would be the answer.
+        is_narrowed = self._join.spec.how not in ("right", "full") and not left.is_given("extent")
+        if left.extent is not None and is_narrowed:
+            self._right, left_out = reachable(self._join, left.extent, self._right)
             self.survey.narrow("right", self._right)
         choice = self._choose(algorithm)
         while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):

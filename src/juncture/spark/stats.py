@@ -40,7 +40,7 @@ class AsofSurvey(Survey):
     def __init__(self, join: ResolvedAsof, left: Side, right: Side, given: Stats | None) -> None:
         super().__init__(left, right, given)
         self._join = join
-        if isinstance(left, FileSide) and self.stats.left.extent is None:
+        if isinstance(left, FileSide):
             ends = left.ends(join.left_on)
             if ends is not None:
                 self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
