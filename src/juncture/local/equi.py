@@ -78,7 +78,8 @@ def stream(
     side are not read where, by the footer, no key of the smaller one can be.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads))
+        on_disk = algorithm in ("grace", "external_sort_merge")
+        pool = stack.enter_context(Threads(threads, releases=on_disk))
         spill = spill or stack.enter_context(SpillFolder())
         left, right = within_keys(join, left, right, pool)
         if algorithm == "grace" or algorithm == "external_sort_merge":

@@ -115,7 +115,7 @@ def stream_merged(
         If there is no room to spill.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads))
+        pool = stack.enter_context(Threads(threads, releases=True))
         setting = Setting(spill or stack.enter_context(SpillFolder()), memory_bytes, pool)
         row_bytes = HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(join.aggregates)
         if right.plain_bytes_of(join.needed("right")) + right.num_rows * row_bytes <= memory_bytes * HELD_SHARE:

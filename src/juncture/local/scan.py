@@ -197,7 +197,9 @@ class ParquetSource(Source):
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
-        return self._batches(part, columns, coded, self._batch_rows(columns))
+        group = self._groups[part]
+        is_large = self._footers[group.file].row_group(group.number).total_byte_size > self._batch_bytes
+        return self._batches(part, columns, coded, self._batch_rows(columns), _PIECE_BYTES if is_large else 0)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns' encoded, uncompressed pages."""
@@ -294,24 +296,23 @@ class ParquetSource(Source):
         DataError
             If a file cannot be read.
         """
-        return next(self._batches(part, columns, (), rows))
+        # Piece by piece, so that no more is read than that.
+        return next(self._batches(part, columns, (), rows, _PIECE_BYTES))
 
     def _batches(
-        self, part: int, columns: Sequence[str], coded: Collection[str], rows: int
+        self, part: int, columns: Sequence[str], coded: Collection[str], rows: int, piece_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group, so many at a time."""
+        """Yield the rows of a row group, so many at a time; column chunks are read in such pieces, for 0 at once."""
         group = self._groups[part]
         path, filesystem = self._files[group.file]
         with _reading(path), filesystem.open_input_file(path) as content:
-            footer = self._footers[group.file]
             strings = [name for name in coded if _is_coded(self.schema.field(name).type)]
             file = pq.ParquetFile(
                 content,
-                metadata=footer,
+                metadata=self._footers[group.file],
                 read_dictionary=strings,
                 pre_buffer=False,
-                # Large column chunks are read piece by piece.
-                buffer_size=_PIECE_BYTES if footer.row_group(group.number).total_byte_size > self._batch_bytes else 0,
+                buffer_size=piece_bytes,
             )
             for batch in file.iter_batches(rows, [group.number], list(columns), use_threads=False):
                 yield batch.select(columns)

@@ -22,6 +22,8 @@ MEMORY_BYTES = 256 << 20
 """How much of a stream is kept in memory unless the caller says otherwise."""
 
 _ALIGNED_BYTES = 64
+_RELEASED_BYTES = 16 << 20
+"""After so much has been written, what was held for it is given back to the system."""
 _PART_ROWS = 1 << 18
 _PART_BYTES = 32 << 20
 
@@ -47,6 +49,7 @@ class SpillFolder:
         self._remove: finalize[..., SpillFolder] | None = None
         self._files = 0
         self.spilled_bytes = 0
+        self._released_at_bytes = 0
 
     def __enter__(self) -> SpillFolder:
         return self
@@ -78,6 +81,13 @@ class SpillFolder:
             return SpillFile(self, self._path / f"{self._files}.arrow", schema, compressed=compressed)
         except OSError as error:
             raise self.failure(error) from error
+
+    def count(self, written_bytes: int) -> None:
+        """Count what has been written, and from time to time have Arrow give back memory that it keeps unused."""
+        self.spilled_bytes += written_bytes
+        if self.spilled_bytes - self._released_at_bytes > _RELEASED_BYTES:
+            self._released_at_bytes = self.spilled_bytes
+            pa.default_memory_pool().release_unused()
 
     def failure(self, error: OSError) -> StateError:
         """Return the error to raise where the disk refuses."""
@@ -132,7 +142,7 @@ class SpillFile:
             raise self._folder.failure(error) from error
         self._places.append((self._end, written.size))
         self._end += written.size + padding
-        self._folder.spilled_bytes += written.size + padding
+        self._folder.count(written.size + padding)
 
     def finish(self) -> None:
         """End the file, so that it can be read.

@@ -10,6 +10,8 @@ from itertools import pairwise
 from types import TracebackType
 from typing import TypeVar
 
+import pyarrow as pa
+
 __all__ = ["Threads", "available_cores", "slices"]
 
 Item = TypeVar("Item")
@@ -45,10 +47,13 @@ class Threads:
     ----------
     count
         How many; by default one for each core that this process may use.
+    releases
+        Whether each thread gives back, after each task, the memory that Arrow keeps for it unused.
     """
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, *, releases: bool = False) -> None:
         self.count = available_cores() if count is None else max(1, count)
+        self._releases = releases
         self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
 
     def __enter__(self) -> Threads:
@@ -65,6 +70,7 @@ class Threads:
 
         An error in a task is raised here once those under way have ended, and no other is started.
         """
+        function = _releasing(function) if self._releases else function
         if self._pool is None:
             yield from map(function, items)
             return
@@ -87,3 +93,15 @@ class Threads:
         """Call a function with each item, and wait for all."""
         for _ in self.map(function, items):
             pass
+
+
+def _releasing(function: Callable[[Item], Result]) -> Callable[[Item], Result]:
+    """Return a task that gives back unused memory when it is done. What a thread keeps no other one can give back."""
+
+    def task(item: Item) -> Result:
+        try:
+            return function(item)
+        finally:
+            pa.default_memory_pool().release_unused()
+
+    return task
