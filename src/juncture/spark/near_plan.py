@@ -33,12 +33,9 @@ from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Kind", "NearPlanning"]
 
-_SENT = ("broadcast", "broadcast_left")
-_PYTHON_ALGORITHMS = (*_SENT, "range")
+_PYTHON_ALGORITHMS = (*SENT, "range")
 _FEW_PAIRS = 20_000_000
 """So few pairs are compared faster than looked at."""
-_SOON_S = 1.25
-"""To look at rows takes half a second and more: too much for a plan that should take about twice that at most."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
 _TIME_LEVELS = 60
 """Bins so wide are not a time that anyone has a word for."""
@@ -119,7 +116,7 @@ class NearPlanning:
 
     def _look(self, algorithm: str) -> None:
         """Choose bins, and estimate how many pairs match, where that can make a difference."""
-        wanted = algorithm == "bucket" or (algorithm == "auto" and self._is_long())
+        wanted = algorithm == "bucket" or (algorithm == "auto" and self._are_many())
         if not wanted or self._pairs is None or self._pairs.spans is None:
             return
         sides = self.survey.spans(self._pairs)
@@ -127,14 +124,10 @@ class NearPlanning:
         self._matches = estimated_pairs(*sides)
         self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
 
-    def _is_long(self) -> bool:
-        """Tell whether the join should take long enough to look at rows first."""
+    def _are_many(self) -> bool:
+        """Tell whether there may be so many pairs that it pays to look first: nobody knows yet how many match."""
         left, right = (side.rows or 0 for side in (self.survey.stats.left, self.survey.stats.right))
-        if left * right <= _FEW_PAIRS:
-            return False
-        best = choose(self._question())
-        cost_s = next(option.cost_s for option in best.options if option.algorithm == best.algorithm)
-        return best.algorithm not in _SENT or cost_s is None or cost_s > _SOON_S
+        return left * right > _FEW_PAIRS
 
     def _question(self) -> Question:
         return Question(
