@@ -102,11 +102,11 @@ class Source(ABC):
         ends = pc.min_max(pa.chunked_array(known))
         return pa.array([ends["min"], ends["max"]], known[0].type)
 
-    def nulls(self, column: str) -> int | None:  # noqa: ARG002 - what a source without statistics knows
+    def nulls(self, _column: str, /) -> int | None:
         """Return how many values of a column are null, if that is known without reading it."""
         return None
 
-    def is_declared_sorted(self, column: str) -> bool:  # noqa: ARG002 - what a source without statistics knows
+    def is_declared_sorted(self, _column: str, /) -> bool:
         """Tell whether whoever wrote the rows says that they ascend by a column."""
         return False
 
@@ -145,7 +145,7 @@ class TableSource(Source):
         """Return the bytes that the columns take."""
         return int(self.table.select(columns).nbytes)
 
-    def nulls(self, column: str) -> int | None:
+    def nulls(self, column: str, /) -> int | None:
         """Return how many values of a column are null."""
         return int(self.table.column(column).null_count)
 
@@ -264,7 +264,7 @@ class ParquetSource(Source):
             return None
         return _extent(found[0].statistics, found[1], self.schema.field(column).type)
 
-    def nulls(self, column: str) -> int | None:
+    def nulls(self, column: str, /) -> int | None:
         """Return how many values of a column are null by the row groups' statistics."""
         total = 0
         for part in range(len(self.part_rows)):
@@ -274,7 +274,7 @@ class ParquetSource(Source):
             total += found[0].statistics.null_count
         return total
 
-    def is_declared_sorted(self, column: str) -> bool:
+    def is_declared_sorted(self, column: str, /) -> bool:
         """Tell whether each row group is declared to ascend by a column first of all, and follows the one before."""
         last: pa.Scalar | None = None
         for part, group in enumerate(self._groups):

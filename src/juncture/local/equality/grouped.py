@@ -24,10 +24,13 @@ from juncture.local.selected import SelectedSource
 from juncture.local.stream import Advance
 from juncture.local.threads import Threads
 
-__all__ = ["EquiFinder", "Groups", "Keys", "read_left_keys", "read_right"]
+__all__ = ["EquiFinder", "Groups", "Keys", "Spans", "read_left_keys", "read_right", "spans_by_code"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
+
+Spans = Callable[[list[pa.Array], Codes, Codes], None]
+"""Writes where the right rows of each left key start and end, given the key columns."""
 
 _ROWS_MOST = (1 << 31) - 2
 _CODES_LEAST = 1 << 14
@@ -95,8 +98,8 @@ class EquiFinder:
         The right rows.
     names, coded
         The left key columns, and which of them may come dictionary-encoded.
-    find
-        Writes the codes of left keys.
+    spans
+        Writes where the right rows of each left key start and end.
     columns
         The left columns that are looked at.
     check
@@ -108,7 +111,7 @@ class EquiFinder:
         right: Groups,
         names: Sequence[str],
         coded: Sequence[str],
-        find: Callable[[list[pa.Array], Codes], None],
+        spans: Spans,
         columns: Sequence[str],
         check: Callable[[pa.RecordBatch], Check] | None,
     ) -> None:
@@ -117,15 +120,25 @@ class EquiFinder:
         self.coded = tuple(coded)
         self._names = tuple(names)
         self.by_row = False
-        self._find = find
+        self._spans = spans
         self._check = check
 
     def find(self, batch: pa.RecordBatch) -> Asked:
         """Return the places of the rows that the rows of a batch match."""
-        codes, first, end = (np.empty(batch.num_rows, np.int32) for _ in range(3))
-        self._find([batch.column(name) for name in self._names], codes)
-        kernels.spans_of_codes(codes, self.right.starts, first, end)
+        first, end = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
+        self._spans([batch.column(name) for name in self._names], first, end)
         return Asked(first, end, check=None if self._check is None else self._check(batch))
+
+
+def spans_by_code(right: Groups, keys: Keys) -> Spans:
+    """Return what looks left keys up in a table of keys."""
+
+    def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
+        codes = np.empty(len(first), np.int32)
+        keys.find(columns, codes)
+        kernels.spans_of_codes(codes, right.starts, first, end)
+
+    return spans
 
 
 def read_right(

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from juncture.local.blockwise import blocks_of, join_blockwise
 from juncture.local.columns import worth_coding
-from juncture.local.equality.grouped import EquiFinder, Groups, Keys, read_left_keys, read_right
-from juncture.local.equality.merged import MergeFinder, SortCodes, read_sorted
+from juncture.local.equality.grouped import EquiFinder, Groups, Keys, Spans, read_left_keys, read_right, spans_by_code
+from juncture.local.equality.merged import SortCodes, read_sorted, spans_by_order
 from juncture.local.equality.partitioned import PartitionedKeys
 from juncture.local.keys import KeyCodes
 from juncture.local.numbered import NumberedJoin
@@ -114,7 +114,7 @@ def _by_right_keys(
     advance = reporter(progress, "right")
     groups = read_right(right, join.right_by, keys, threads, holder=holder, advance=advance)
     payload = holder.finish()
-    return _finder(join, left, groups, keys, payload), payload
+    return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
 def _by_left_keys(
@@ -132,7 +132,7 @@ def _by_left_keys(
         advance=reporter(progress, "right"),
     )
     payload = _read_payload(kept, _held_columns(join), threads)
-    return _finder(join, left, groups, keys, payload), payload
+    return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
 def _sorted(
@@ -145,8 +145,7 @@ def _sorted(
     advance = reporter(progress, "right")
     groups, values = read_sorted(right, join.right_by, codes, threads, holder=holder, advance=advance)
     payload = holder.finish()
-    coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
-    return MergeFinder(groups, values, codes, join.left_by, coded, join.compared("left"), check), payload
+    return _finder(join, left, groups, spans_by_order(values, codes), payload), payload
 
 
 def _empty_table(
@@ -158,9 +157,9 @@ def _empty_table(
     return KeyCodes(first, second, nulls_equal=join.nulls_equal)
 
 
-def _finder(join: ResolvedEqui, left: Source, groups: Groups, keys: Keys, payload: Payload) -> Finder:
+def _finder(join: ResolvedEqui, left: Source, groups: Groups, spans: Spans, payload: Payload) -> Finder:
     coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
-    return EquiFinder(groups, join.left_by, coded, keys.find, join.compared("left"), check)
+    return EquiFinder(groups, join.left_by, coded, spans, join.compared("left"), check)
 
 
 def _check(join: ResolvedEqui, groups: Groups, payload: Payload) -> Callable[[pa.RecordBatch], Check] | None:

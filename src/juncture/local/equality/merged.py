@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,17 +10,16 @@ import pyarrow as pa
 
 from juncture.kernels import hash as kernels
 from juncture.local.columns import nulls, worth_coding
-from juncture.local.equality.grouped import Groups
+from juncture.local.equality.grouped import Groups, Spans
 from juncture.local.forms import Integers, form_of
 from juncture.local.keys import EMPTY, KeyCodes
-from juncture.local.pairs import Asked, Check
 from juncture.local.payload import Holder
 from juncture.local.scan import Source
 from juncture.local.sorting import order_of
 from juncture.local.stream import Advance
 from juncture.local.threads import Threads
 
-__all__ = ["MergeFinder", "SortCodes", "read_sorted"]
+__all__ = ["SortCodes", "read_sorted", "spans_by_order"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -57,48 +56,24 @@ class SortCodes:
         return codes.astype(np.int64), codes != EMPTY
 
 
-class MergeFinder:
-    """Finds right rows of an equal key by sorting the rows of a batch and walking through both.
+def spans_by_order(values: Ints, codes: SortCodes) -> Spans:
+    """Return what sorts left keys, and walks through them and the right ones.
 
     Parameters
     ----------
-    right
-        The right rows, in the order of their codes.
     values
-        These codes, ascending.
+        The codes of the right rows, ascending.
     codes
         What gives left rows theirs.
-    names, coded, columns, check
-        As for `juncture.local.equality.grouped.EquiFinder`.
     """
 
-    def __init__(
-        self,
-        right: Groups,
-        values: Ints,
-        codes: SortCodes,
-        names: Sequence[str],
-        coded: Sequence[str],
-        columns: Sequence[str],
-        check: Callable[[pa.RecordBatch], Check] | None,
-    ) -> None:
-        self.right = right
-        self.columns = tuple(dict.fromkeys(columns))
-        self.coded = tuple(coded)
-        self._names = tuple(names)
-        self.by_row = False
-        self._values = values
-        self._codes = codes
-        self._check = check
-
-    def find(self, batch: pa.RecordBatch) -> Asked:
-        """Return the places of the rows that the rows of a batch match."""
-        values, usable = self._codes.of([batch.column(name) for name in self._names], new=False)
-        first, end = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
+    def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
+        ours, usable = codes.of(columns, new=False)
         with Threads(1) as alone:
-            rows = _order(values, usable, alone)
-        kernels.merge_spans(values[rows], rows, self._values, first, end)
-        return Asked(first, end, check=None if self._check is None else self._check(batch))
+            rows = _order(ours, usable, alone)
+        kernels.merge_spans(ours[rows], rows, values, first, end)
+
+    return spans
 
 
 def read_sorted(
