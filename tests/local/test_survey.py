@@ -22,7 +22,7 @@ def table(rows: int = ROWS) -> pa.Table:
 
 def seen(spec, source, given=None):
     join = spec.resolve(source.schema, source.schema)
-    return look(join, "left", source, given or jn.SideStats())
+    return look(join, "left", source, given or jn.SideStats()).stats
 
 
 def test_a_table_is_looked_at_here_and_there():

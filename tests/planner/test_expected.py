@@ -49,7 +49,7 @@ def test_nulls_take_no_part_in_equality():
         (jn.Equi(on="k", how="left"), ({}, {"keys": 3}), "nobody has looked at the keys of both sides"),
         (jn.Asof(on="ts", how="anti"), ({}, {}), "at most the 1,000 left rows: nobody has looked which have no match"),
         (jn.Asof(on="ts"), ({"rows": None}, {}), "nobody has counted the left rows"),
-        (jn.Range(on="ts", lower="w", upper=1), ({}, {}), "windows differ by row, and nobody has looked how wide"),
+        (jn.Range(on="ts", lower="w", upper=1), ({}, {}), "nobody has looked how many pairs satisfy the condition"),
         (jn.Range(on="ts", lower=0, upper=1), ({}, {"extent": (0, 9)}), "nobody has looked from where to where"),
         (jn.Where("l.ts < r.ts"), ({}, {}), "nobody has looked how many pairs satisfy the condition"),
     ],
@@ -87,8 +87,10 @@ def test_windows_by_their_width(spec, rows):
 
 
 def test_a_sample_of_pairs_decides_where_there_is_one():
-    found = expected(jn.Where("l.ts < r.ts", how="left"), offer=Offer(limited=1, pairs=500.0)).rows
-    assert found.how == "by a sample of both sides"
+    found = expected(
+        jn.Where("l.ts < r.ts", how="left"), offer=Offer(limited=1, pairs=500.0, pairs_how="by a look")
+    ).rows
+    assert found.how == "by a look"
     assert found.value == pytest.approx(500 + 1_000 * np.exp(-0.5), abs=1)
 
 

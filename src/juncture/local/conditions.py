@@ -25,7 +25,7 @@ from juncture.predicate.shape import Band, Containment, End, Key, Overlap, Shape
 from juncture.predicate.types import Type, arrow_type
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["Equality", "Limit", "Line", "equalities_of", "limits_of", "line_of", "sorting_line"]
+__all__ = ["Equality", "Limit", "Line", "equalities_of", "limits_of", "line_of", "offset_of", "sorting_line"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -144,7 +144,7 @@ def _containment_limits(part: Containment) -> list[Limit]:
         return [_limit(part.point, part.lower, upper=False), _limit(part.point, part.upper, upper=True)]
     # The point is left, so the ends are what is limited by it, from the other direction.
     return [
-        Limit(part.point, end.expression, -_offset(end), upper, end.strict)
+        Limit(part.point, end.expression, -offset_of(end), upper, end.strict)
         for end, upper in ((part.lower, True), (part.upper, False))
     ]
 
@@ -154,10 +154,10 @@ def _overlap_limits(part: Overlap) -> list[Limit]:
 
 
 def _limit(right: Node, end: End, *, upper: bool) -> Limit:
-    return Limit(end.expression, right, _offset(end), upper, end.strict)
+    return Limit(end.expression, right, offset_of(end), upper, end.strict)
 
 
-def _offset(end: End) -> Fraction:
+def offset_of(end: End) -> Fraction:
     """Return an end's offset as a number, or in seconds."""
     if not end.unit:
         return Fraction(end.offset)

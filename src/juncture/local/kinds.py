@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from juncture.local import asof, equi, overlap, where
 from juncture.local import range as ranges
+from juncture.local.reach import likely_pairs
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
-from juncture.spec.overlap import Overlap
+from juncture.spec.overlap import Overlap, ResolvedOverlap
 from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import ResolvedWhere, Where
@@ -46,9 +47,14 @@ class Kind:
     offer: Callable[[Any], Offer]
 
 
-def question(join: Resolved, stats: Stats, resources: Resources) -> Question:
-    """Return what the choice of an algorithm depends on."""
+def question(
+    join: Resolved, stats: Stats, resources: Resources, looked: tuple[pa.Table | None, pa.Table | None] = (None, None)
+) -> Question:
+    """Return what the choice of an algorithm depends on, given what is known and some rows of both sides."""
     offer = KINDS[type(join.spec)].offer(join)
+    if isinstance(join, ResolvedRange | ResolvedOverlap | ResolvedWhere):
+        pairs, how = likely_pairs(join, stats, *looked)
+        offer = replace(offer, pairs=pairs, pairs_how=how)
     return Question(join=join, engine="local", stats=stats, resources=resources, offer=offer)
 
 

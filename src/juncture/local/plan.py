@@ -16,7 +16,7 @@ from juncture.local.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.local.scan import ParquetSource, Source, TableSource
 from juncture.local.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.local.spill import SpillFolder, SpooledSource
-from juncture.local.survey import look
+from juncture.local.survey import Looked, look
 from juncture.local.threads import available_cores
 from juncture.planner.choose import choose, serving
 from juncture.planner.constants import constants_at_hand
@@ -47,9 +47,11 @@ class _Input:
                 self._stream = arrow
         self.schema: pa.Schema = self._source.schema if self._source is not None else arrow.schema
 
-    def stats(self, join: Resolved, side: Side, given: SideStats) -> SideStats:
+    def look(self, join: Resolved, side: Side, given: SideStats) -> Looked:
         """Return what is known before the join runs: of a stream, what the caller says."""
-        return settled(given, SideStats()) if self._source is None else look(join, side, self._source, given)
+        if self._source is None:
+            return Looked(settled(given, SideStats()))
+        return look(join, side, self._source, given)
 
     def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
         """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
@@ -106,10 +108,11 @@ def plan(
     ours, theirs, finish = _Input(left, "left"), _Input(right, "right"), give_back(left)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
     given = stats or Stats()
-    stats = Stats(left=ours.stats(join, "left", given.left), right=theirs.stats(join, "right", given.right))
+    looked = ours.look(join, "left", given.left), theirs.look(join, "right", given.right)
+    stats = Stats(left=looked[0].stats, right=looked[1].stats)
     budget_bytes = _budget_bytes(memory_bytes)
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
-    choice = choose(question(join, stats, resources), algorithm)
+    choice = choose(question(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
     stream = partial(KINDS[type(spec)].stream, join, memory_bytes=budget_bytes)
 

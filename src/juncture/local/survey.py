@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,22 @@ import pyarrow.compute as pc
 
 from juncture.local.arrays import plain
 from juncture.local.columns import is_fixed
+from juncture.local.conditions import equalities_of
 from juncture.local.pruning import ends_of, extent_of
+from juncture.local.reach import reach_columns
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.stream import taken
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.stats import SideStats, settled
+from juncture.predicate.evaluate import evaluate
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
+from juncture.spec.where import ResolvedWhere
 
-__all__ = ["SAMPLE_ROWS", "look"]
+__all__ = ["SAMPLE_ROWS", "Looked", "look"]
 
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, at most."""
@@ -32,7 +37,23 @@ _PARTS_MOST = 16
 """In how many parts of a side."""
 
 
-def look(join: Resolved, side: Side, source: Source, given: SideStats) -> SideStats:
+@dataclass(frozen=True)
+class Looked:
+    """What a look at a side has told.
+
+    Attributes
+    ----------
+    stats
+        What is known of it.
+    rows
+        Some rows, with the columns that were needed; None if none were.
+    """
+
+    stats: SideStats
+    rows: pa.Table | None = None
+
+
+def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked:
     """Return what is known of a side: what it declares, what a few rows tell, and what the caller says besides.
 
     Parameters
@@ -54,7 +75,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> SideSt
     found = _Look(join, side, source)
     found.declared()
     found.sampled(given)
-    return settled(given, SideStats(**found.figures, sources=found.sources))
+    return Looked(settled(given, SideStats(**found.figures, sources=found.sources)), found.rows)
 
 
 class _Look:
@@ -64,13 +85,17 @@ class _Look:
     ----------
     figures, sources
         What has been found, and where.
+    rows
+        The rows that were looked at.
     """
 
     def __init__(self, join: Resolved, side: Side, source: Source) -> None:
         self.figures: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
+        self.rows: pa.Table | None = None
         self._join, self._side, self._source = join, side, source
         self._by = join.left_by if side == "left" else join.right_by
+        self._equalities = equalities_of(join.shape)[0] if isinstance(join, ResolvedWhere) else []
         self._on = on_columns(join, side)
 
     def declared(self) -> None:
@@ -93,21 +118,22 @@ class _Look:
 
     def sampled(self, given: SideStats) -> None:
         """Learn what a few rows tell of what is not known yet."""
-        wants_keys = bool(self._by) and None in (given.keys, given.hottest_share)
+        wants_keys = bool(self._by or self._equalities) and None in (given.keys, given.hottest_share)
         unknown = [
             name for name in ("extent", "is_sorted") if name not in self.figures and getattr(given, name) is None
         ]
         wants_on = bool(self._on and unknown)
         coded = self._variable() if isinstance(self._source, ParquetSource) else []
-        columns = list(dict.fromkeys((*(self._by if wants_keys else ()), *(self._on if wants_on else ()), *coded)))
+        asked = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()), *coded)
+        columns = list(dict.fromkeys((*asked, *reach_columns(self._join, self._side))))
         if not columns or not self._source.num_rows:
             return
-        rows = self._some(columns)
+        self.rows = rows = self._some(columns)
         name = sampled_from(rows.num_rows, self._source.num_rows)
         is_even = not isinstance(self._source, ParquetSource)
         if not is_even and rows.num_rows < self._source.num_rows:
             name += f" at the start of {min(len(self._source.part_rows), _PARTS_MOST)} row groups"
-        if wants_keys and (counts := _counts(rows, self._by)) is not None:
+        if wants_keys and (counts := _counts(self._keys(rows))) is not None:
             sample = KeySample(counts, rows.num_rows, self._source.num_rows, name, is_even)
             figures, sources = sample.figures()
             for figure in figures:
@@ -120,6 +146,14 @@ class _Look:
                 self._look_at_order(rows, name)
         if coded:
             self._measure(rows, coded, name)
+
+    def _keys(self, rows: pa.Table) -> list[pa.Array]:
+        """Return what has to be equal: columns, and what a predicate makes of them."""
+        found = [plain_column(rows, name) for name in self._by]
+        for equality in self._equalities:
+            node = equality.left if self._side == "left" else equality.right
+            found += equality.columns(evaluate(node, **{self._side: rows}))
+        return found
 
     def _look_at_order(self, rows: pa.Table, name: str) -> None:
         if "extent" not in self.figures:
@@ -199,9 +233,9 @@ def _by_chance(source: Source, part: int, columns: Sequence[str], rows: int) -> 
         start += batch.num_rows
 
 
-def _counts(rows: pa.Table, by: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+def _counts(columns: Sequence[pa.Array]) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
     """Return how many rows each key has that is not null; None for types that Arrow does not group by."""
-    keys = pa.table([plain_column(rows, name) for name in by], names=[str(i) for i in range(len(by))]).drop_null()
+    keys = pa.table(list(columns), names=[str(i) for i in range(len(columns))]).drop_null()
     try:
         counted = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowKeyError):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from juncture.planner.question import Estimate, Question
 from juncture.planner.rules import SENT
@@ -13,7 +14,15 @@ from juncture.spec.asof import Asof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange
 
-__all__ = ["Matches", "asof_matches", "equi_matches", "expected_rows", "expected_shuffle", "near_matches"]
+__all__ = [
+    "Matches",
+    "asof_matches",
+    "covered_share",
+    "equi_matches",
+    "expected_rows",
+    "expected_shuffle",
+    "near_matches",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +133,11 @@ def near_matches(question: Question) -> Matches:
     left, right = question.stats.left, question.stats.right
     if left.rows is None or right.rows is None:
         return Matches(how="nobody has counted both sides")
-    if question.offer.pairs is not None:
-        return _spread(question.offer.pairs, left.rows, right.rows, "by a sample of both sides")
-    join = question.join
-    if not isinstance(join, ResolvedRange):
-        return Matches(how="nobody has looked how many pairs satisfy the condition")
+    offer, join = question.offer, question.join
+    if offer.pairs is not None:
+        return _spread(offer.pairs, left.rows, right.rows, offer.pairs_how)
+    if not isinstance(join, ResolvedRange) or not _is_constant(join):
+        return Matches(how=offer.pairs_how)
     share, why = _window_share(join, left.extent, right.extent)
     if share is None:
         return Matches(how=why)
@@ -150,6 +159,7 @@ def _spread(pairs: float, left: int, right: int, how: str) -> Matches:
 
 
 Extent = tuple[float, float] | None
+Floats = npt.NDArray[np.float64]
 
 _PLACES = 1_001
 """At how many places of the left extent a window is looked at."""
@@ -158,22 +168,47 @@ _PLACES = 1_001
 def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[float | None, str]:
     """Return what share of the right rows is in a window, if rows lie evenly in their extent, and how this is known."""
     ends = [None if bound is None else bound.constant for bound in (join.lower, join.upper)]
-    if any(bound is not None and bound.constant is None for bound in (join.lower, join.upper)):
-        return None, "windows differ by row, and nobody has looked how wide they are"
     if left is None or right is None:
         if None in ends:
             return 0.5, "since windows are open on one side"
         return None, "nobody has looked from where to where the rows lie"
-    first, last = float(right[0]), float(right[1])
     # Whole steps are points of their own.
     step = 0.0 if join.domain.kind == "float" else 1.0
-    if last == first:
-        step = 1.0
     places = np.linspace(float(left[0]), float(left[1]), _PLACES)
-    low = np.maximum(places + (-np.inf if ends[0] is None else float(ends[0])), first)
-    high = np.minimum(places + (np.inf if ends[1] is None else float(ends[1])), last)
-    covered = np.where(high >= low, high - low + step, 0.0)
-    return float(covered.mean() / (last - first + step)), "the part of the right extent that a window covers"
+    low = places + (-np.inf if ends[0] is None else float(ends[0])) - step / 2
+    high = places + (np.inf if ends[1] is None else float(ends[1])) + step / 2
+    extent = float(right[0]), float(right[1])
+    return covered_share(low, high, extent, step), "the part of the right extent that a window covers"
+
+
+def _is_constant(join: ResolvedRange) -> bool:
+    """Tell whether the windows of all left rows are alike."""
+    return all(bound is None or bound.constant is not None for bound in (join.lower, join.upper))
+
+
+def covered_share(first: Floats, last: Floats, extent: tuple[float, float], step: float = 0.0) -> float:
+    """Return what share of an extent windows cover on average.
+
+    Parameters
+    ----------
+    first, last
+        The ends of the windows. NaN is an empty one.
+    extent
+        The least and the greatest value.
+    step
+        How far apart values are at least: each stands for the room around it, half a step to both sides.
+
+    Examples
+    --------
+    >>> covered_share(np.array([0.0, 95.0]), np.array([10.0, 105.0]), (0.0, 100.0))
+    0.075
+    """
+    least, greatest = extent[0] - step / 2, extent[1] + step / 2
+    if greatest == least:
+        return float(np.mean((first <= least) & (last >= greatest)))
+    # What nothing covers counts 0, and so does what is not a number.
+    covered = np.minimum(last, greatest) - np.maximum(first, least)
+    return float(np.mean(np.where(covered > 0, covered, 0.0)) / (greatest - least))
 
 
 _SHUFFLED = ("hash", "range", "shuffle_hash", "sort_merge", "window")

@@ -40,8 +40,8 @@ class Offer:
         In how many bins a row is, on average.
     candidates
         How many right rows are compared with a left one in its bins; None if nobody has looked.
-    pairs
-        About how many pairs match; None if nobody has looked.
+    pairs, pairs_how
+        About how many pairs match, None if nobody has looked; and how this is known, or why it is not.
     """
 
     has_keys: bool = False
@@ -54,6 +54,7 @@ class Offer:
     right_copies: float = 2.0
     candidates: float | None = None
     pairs: float | None = None
+    pairs_how: str = "nobody has looked how many pairs satisfy the condition"
 
 
 @dataclass(frozen=True, kw_only=True)

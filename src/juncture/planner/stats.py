@@ -26,7 +26,7 @@ class SideStats:
     row_bytes
         Bytes of one row, of the columns that take part.
     keys
-        Distinct values of the ``by`` columns, or of the key of an equality join.
+        Distinct values of the ``by`` columns, or of the key of an equality join, with what a predicate has equal.
     hottest_share
         Share of the rows that have the most frequent key, from 0 to 1.
     nulls

@@ -152,8 +152,9 @@ class NearPlanning:
             has_places=self._places is not None,
             no_sql=self._no_sql,
             needs_sample=spans is not None and (spans.width is None or not spans.are_points),
-            pairs=self._matches,
         )
+        if self._matches is not None:
+            offer = replace(offer, pairs=self._matches, pairs_how="by a sample of both sides")
         if self._bins is None:
             return offer
         bins = self._bins
