@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -24,12 +22,6 @@ from support.tables import difference
 
 ON_DISK = ("grace", "external_sort_merge")
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
-
-
-@pytest.fixture
-def scratch(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 def tables(rows=1_000, keys=250, seed=3):
@@ -127,29 +119,6 @@ def test_what_fits_is_not_written(algorithm):
         sources = TableSource(left), TableSource(right)
         assert sum(b.num_rows for b in equi.stream(join, *sources, algorithm=algorithm, spill=spill)) > 0
         assert spill.spilled_bytes == 0
-
-
-@pytest.mark.parametrize("algorithm", ON_DISK)
-def test_nothing_is_left_behind(algorithm, scratch):
-    left, right = tables()
-    join = Equi(on="k").resolve(left.schema, right.schema)
-
-    def stream():
-        return equi.stream(join, TableSource(left), TableSource(right), algorithm=algorithm, memory_bytes=20_000)
-
-    assert sum(batch.num_rows for batch in stream()) > 0
-    assert list(scratch.iterdir()) == []
-    batches = stream()
-    next(batches)
-    assert list(scratch.iterdir()) != []
-    batches.close()
-    assert list(scratch.iterdir()) == []
-    for error in (ValueError, KeyboardInterrupt):
-        batches = stream()
-        next(batches)
-        with pytest.raises(error):
-            batches.throw(error)
-        assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.parametrize("algorithm", ON_DISK)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 
 import numpy as np
@@ -34,12 +33,6 @@ SPECS = {
     "keys": Where("l.k = r.k AND l.v < r.w"),
     "neither": Where("l.v * r.v > 70000 OR l.w = r.v"),
 }
-
-
-@pytest.fixture
-def scratch(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 def tables(rows=300, keys=20):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -42,12 +41,6 @@ def read_all(source, columns):
     assert [sum(batch.num_rows for batch in part) for part in parts] == source.part_rows
     table = pa.Table.from_batches([b for part in parts for b in part], pa.schema([SCHEMA.field(c) for c in columns]))
     return table.to_pydict()
-
-
-@pytest.fixture
-def scratch(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 @given(

@@ -1,0 +1,81 @@
+"""Whoever stops reading a join on disk in the middle leaves nothing behind: no file and no thread."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.local import plan as planning
+from juncture.local.kinds import KINDS
+from juncture.local.scan import TableSource
+from support.kinds import Spec
+
+BAND = {"on": "v", "by": "k", "lower": -3, "upper": 1}
+ENDS = {"left_interval": ("v", "w"), "right_interval": ("v", "w")}
+JOINS: dict[str, tuple[Spec, str]] = {
+    "as-of, probed": (jn.Asof(on="v", by="k"), "probe"),
+    "as-of, merged": (jn.Asof(on="v", by="k", how="full"), "merge"),
+    "range": (jn.Range(**BAND), "external_merge"),
+    "range, aggregated": (jn.Range(**BAND, agg={"v": "sum"}), "external_merge"),
+    "overlap": (jn.Overlap(**ENDS, by="k", how="right"), "external_merge"),
+    "overlap, aggregated": (jn.Overlap(**ENDS, by="k", agg={"*": "count"}), "external_merge"),
+    "where, in a band": (jn.Where("l.v - 1 <= r.v AND r.v <= l.v + 1"), "external_merge"),
+    "where, by keys": (jn.Where("l.k = r.k AND l.v < r.w", how="left"), "external_merge"),
+    "where, block by block": (jn.Where("l.v + r.v = 300 OR l.w = r.v"), "external_merge"),
+    "equi, Grace": (jn.Equi(on="k"), "grace"),
+    "equi, merged": (jn.Equi(on="k", how="full"), "external_sort_merge"),
+}
+ROWS, MEMORY_BYTES = 300, 20_000
+
+
+def side(seed: int) -> pa.Table:
+    chance = np.random.default_rng(seed)
+    v = chance.integers(0, ROWS, ROWS)
+    return pa.table({"k": chance.integers(0, 30, ROWS), "v": v, "w": v + chance.integers(0, 5, ROWS)})
+
+
+def threads_at_work() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("juncture")]
+
+
+def assert_nothing_is_left(scratch: Path) -> None:
+    assert list(scratch.iterdir()) == []
+    assert threads_at_work() == []
+
+
+@pytest.mark.parametrize("kind", JOINS)
+@pytest.mark.parametrize("stop", [GeneratorExit, KeyboardInterrupt])
+def test_a_join_that_is_stopped(kind, stop, scratch):
+    spec, algorithm = JOINS[kind]
+    left, right = side(1), side(2)
+    rows = KINDS[type(spec)].stream(
+        spec.resolve(left.schema, right.schema),
+        TableSource(left),
+        TableSource(right),
+        algorithm=algorithm,
+        threads=2,
+        memory_bytes=MEMORY_BYTES,
+    )
+    assert next(rows).num_rows > 0
+    assert list(scratch.iterdir()) != []
+    assert threads_at_work() != []
+    with pytest.raises(stop):
+        rows.throw(stop)
+    assert_nothing_is_left(scratch)
+
+
+@pytest.mark.parametrize("kind", JOINS)
+def test_a_plan_whose_batches_are_let_go(kind, scratch, monkeypatch):
+    monkeypatch.setattr(planning, "LEAST_MEMORY_BYTES", 0)
+    spec, algorithm = JOINS[kind]
+    streams = (each.to_reader(max_chunksize=100) for each in (side(1), side(2)))
+    batches = jn.plan(*streams, spec, algorithm=algorithm, memory=MEMORY_BYTES).batches()
+    assert batches.read_next_batch().num_rows > 0
+    assert list(scratch.iterdir()) != []
+    del batches
+    assert_nothing_is_left(scratch)
