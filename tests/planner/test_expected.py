@@ -109,12 +109,38 @@ def test_bins_are_shuffled_with_their_copies():
     assert expected(spec, engine="spark", algorithm="bucket", offer=offer).shuffle_bytes.value == 35_000
 
 
+@pytest.mark.parametrize(
+    ("spec", "algorithm", "held", "how"),
+    [
+        (jn.Asof(on="ts", by="k"), "broadcast", 116_000, "the right side whole, in Python"),
+        (jn.Asof(on="ts", by="k"), "hash", 8_700, "5.0% of all rows, in Python, of which what does not fit spills"),
+        (jn.Asof(on="ts", by="k"), "range", 4_350, "2.5% of all rows, in Python, of which what does not fit spills"),
+        (jn.Asof(on="ts", by="k"), "native", None, "Spark decides how to bring rows together"),
+        (
+            jn.Equi(on="k"),
+            "broadcast",
+            80_000,
+            "a table of the right side whole, in the JVM",
+        ),
+        (jn.Equi(on="k"), "sort_merge", 87_000, "50.0% of all rows, sorted in the JVM"),
+        (jn.Equi(on="k"), "shuffle_hash", 20_000, "50.0% of all rows, as a table in the JVM, of the smaller side only"),
+        (jn.Range(on="ts", lower=0, upper=1), "bucket", 145_000, "50.0% of all rows, sorted in the JVM"),
+    ],
+)
+def test_what_a_task_holds_on_spark(spec, algorithm, held, how):
+    right = {"rows": 2_000, "hottest_share": 0.05}
+    offer = Offer(has_places=True, is_bounded=True, left_copies=1.0, right_copies=2.0)
+    found = expected(spec, {}, right, engine="spark", algorithm=algorithm, partitions=40, offer=offer, native=True)
+    assert found.task_bytes.value == held
+    assert found.task_bytes.how.startswith(how)
+
+
 def test_the_plan_says_it_and_the_analysis_what_came():
     rng = np.random.default_rng(0)
     table = pa.table({"k": rng.integers(0, 100, 10_000)})
     analysis = jn.plan(table, table, jn.Equi(on="k")).analyze()
     facts = json.loads(analysis.explain(format="json"))
-    assert facts["expected"]["shuffle_bytes"] is None
+    assert facts["expected"]["shuffle_bytes"] is facts["expected"]["task_bytes"] is None
     assert facts["expected"]["rows"]["value"] == pytest.approx(facts["run"]["rows"], rel=0.05)
     assert "  output     about 1,000,000 rows (10,000 * 10,000 rows / 100 distinct keys)\n" in str(analysis)
     assert " rows (expected about 1,000,000)" in str(analysis)

@@ -43,6 +43,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
         assert run.spilled_bytes == 0
         assert run.shuffle_bytes > 0 or not plan.choice.shuffle_bytes.value
         assert "    spilled    nothing\n" in str(analysis)
+        assert " at most in the JVM, beside its Python; " in str(analysis)
 
 
 class Off:

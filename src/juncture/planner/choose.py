@@ -19,6 +19,7 @@ from juncture.planner.expected import (
     expected_shuffle,
     near_matches,
 )
+from juncture.planner.expected_task import expected_task
 from juncture.planner.overlap import OVERLAP
 from juncture.planner.question import Choice, Engine, Kind, Option, Question
 from juncture.planner.range import RANGE
@@ -113,6 +114,7 @@ def _choice(question: Question, algorithm: str, reason: str, options: tuple[Opti
         options=options,
         rows=expected_rows(question, matches),
         shuffle_bytes=expected_shuffle(question, algorithm),
+        task_bytes=expected_task(question, algorithm),
     )
 
 

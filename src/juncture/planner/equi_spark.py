@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from juncture.planner.cost import Work
+from juncture.planner.expected_task import TABLE_FACTOR
 from juncture.planner.question import Question
 from juncture.planner.rules import keeps_right_rows, knows_left_rows, not_checked, too_large_to_send
 from juncture.spec.schema import Side
@@ -28,9 +29,6 @@ SPARK = {
     "sort_merge": "shuffle both sides by key, sort each partition, walk through both side by side",
 }
 """The algorithms on Spark."""
-
-_TABLE_FACTOR = 4
-"""How much larger a side may be as a hash table in the JVM, in objects and with its keys apart."""
 
 
 def built_side(question: Question) -> Side:
@@ -48,7 +46,7 @@ def built_side(question: Question) -> Side:
 
 def _fits_everywhere(question: Question, algorithm: str) -> str | None:
     """Refuse to send a side that is unknown, or whose table is too large, such as 1 GB to tasks of 1 GB."""
-    return too_large_to_send(question, algorithm, question.resources.memory_bytes // _TABLE_FACTOR)
+    return too_large_to_send(question, algorithm, question.resources.memory_bytes // TABLE_FACTOR)
 
 
 def _fits_in_a_partition(question: Question, algorithm: str) -> str | None:
@@ -62,7 +60,7 @@ def _fits_in_a_partition(question: Question, algorithm: str) -> str | None:
     if side.bytes is None:
         return f"its tables do not spill, and the size of the {name} side is not known."
     share = max(1 / question.partitions, side.hottest_share or 0.0)
-    limit = question.resources.memory_bytes // _TABLE_FACTOR
+    limit = question.resources.memory_bytes // TABLE_FACTOR
     if side.bytes * share <= limit:
         return None
     what = "its hottest key" if share > 1 / question.partitions else f"one of {question.partitions:,} partitions"

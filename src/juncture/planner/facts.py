@@ -44,6 +44,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "expected": {
             "rows": asdict(plan.choice.rows),
             "shuffle_bytes": None if plan.choice.shuffle_bytes is None else asdict(plan.choice.shuffle_bytes),
+            "task_bytes": None if plan.choice.task_bytes is None else asdict(plan.choice.task_bytes),
         },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),

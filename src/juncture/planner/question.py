@@ -149,8 +149,8 @@ class Choice:
         What was weighed.
     rows
         How many rows the join should give.
-    shuffle_bytes
-        How many bytes it should shuffle; None in-process.
+    shuffle_bytes, task_bytes
+        How many bytes it should shuffle, and how many a task should hold; None in-process.
     """
 
     algorithm: str
@@ -158,6 +158,7 @@ class Choice:
     options: tuple[Option, ...]
     rows: Estimate
     shuffle_bytes: Estimate | None
+    task_bytes: Estimate | None
 
 
 Rule = Callable[[Question, str], str | None]

@@ -32,6 +32,8 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "output", _expected(plan.choice.rows, "rows")
     if plan.choice.shuffle_bytes is not None:
         yield "shuffle", _expected(plan.choice.shuffle_bytes)
+    if plan.choice.task_bytes is not None:
+        yield "memory", f"per task {_expected(plan.choice.task_bytes)}"
     yield "resources", f"{plan.resources.cores} cores, {format_size(plan.resources.memory_bytes)} {share}"
     if plan.engine == "local":
         yield "budget", _budget(plan)
@@ -127,7 +129,12 @@ def happened(plan: Plan, run: Run) -> Iterator[tuple[str, str]]:
     if run.peak_memory_bytes is not None and run.earlier_peak_bytes is not None:
         yield "memory", _memory(run.peak_memory_bytes, run.earlier_peak_bytes)
     if run.task_bytes is not None:
-        yield "memory", f"a task held {format_size(run.task_bytes)} at most in the JVM, beside its Python"
+        held = f"a task held {format_size(run.task_bytes)} at most in the JVM, beside its Python"
+        task = plan.choice.task_bytes
+        yield (
+            "memory",
+            f"{held}; {'unknown before' if task is None or task.value is None else 'expected ' + _expected(task)}",
+        )
     for heading, why in run.unknown:
         yield heading, f"not known: {why}"
 

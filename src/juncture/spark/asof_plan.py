@@ -8,7 +8,7 @@ from juncture.planner.choose import choose
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import Built, build, partition_count
+from juncture.spark.asof import SHUFFLE_PARTITIONS, Built, build, partition_count
 from juncture.spark.asof_native import has_native
 from juncture.spark.extent import reachable
 from juncture.spark.files import FileSide
@@ -46,6 +46,7 @@ class AsofPlanning:
         self._join, self._left, self._right = join, left, right
         self._resources, self._lazy = resources, lazy
         self._native = has_native(left.session)
+        self._shuffled = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
         self.survey = AsofSurvey(join, left, right, given)
 
     def run(self, algorithm: str) -> tuple[Choice, Built]:
@@ -80,12 +81,13 @@ class AsofPlanning:
             resources=self._resources,
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,
+            partitions=self._partitions(),
             native=self._native,
         )
         return choose(question, algorithm)
 
     def _partitions(self) -> int:
-        return partition_count(self.survey.stats, self._resources, self._resources.cores)
+        return partition_count(self.survey.stats, self._resources, self._shuffled)
 
     def _build(self, algorithm: str, sample: Sample | None) -> Built:
         return build(

@@ -14,7 +14,7 @@ from juncture.planner.choose import choose
 from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import Built, partition_count, result_schema
+from juncture.spark.asof import SHUFFLE_PARTITIONS, Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
@@ -93,6 +93,9 @@ class NearPlanning:
         self._places = kind.places(join)
         self._pairs, self._no_sql = self._in_sql(kind)
         self._bins: Bins | None = None
+        self._cuts: Cuts | None = None
+        self._cut_details: tuple[tuple[str, str], ...] = ()
+        self._partitions = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
         self._matches: float | None = None
         self.survey = NearSurvey(left, right, given)
 
@@ -110,6 +113,9 @@ class NearPlanning:
             self._look(algorithm)
         choice = choose(self._question(), algorithm)
         while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):
+            choice = choose(self._question(), algorithm)
+        if choice.algorithm == "range":
+            self._cuts, self._cut_details = self._balanced()
             choice = choose(self._question(), algorithm)
         built = self._build(choice.algorithm)
         return choice, replace(built, details=(*self._left_out, *built.details))
@@ -137,6 +143,7 @@ class NearPlanning:
             resources=self._resources,
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,
+            partitions=self._partitions if self._cuts is None else self._cuts.partitions,
             offer=self._offer(),
         )
 
@@ -165,18 +172,18 @@ class NearPlanning:
         if algorithm in _PYTHON_ALGORITHMS:
             schema = self._schema()
             if algorithm == "range":
-                cuts, details = self._cuts()
                 assert self._places is not None
+                assert self._cuts is not None
                 frame = join_range(
                     self._join,
                     self._left,
                     self._right,
                     places=self._places,
-                    cuts=cuts,
+                    cuts=self._cuts,
                     memory_bytes=memory_bytes,
                     schema=schema,
                 )
-                return Built(frame, details=details)
+                return Built(frame, details=self._cut_details)
             join_whole = join_whole_right if algorithm == "broadcast" else join_whole_left
             frame, jobs = join_whole(self._join, self._left, self._right, schema, memory_bytes)
             return Built(frame, tuple(jobs))
@@ -197,7 +204,7 @@ class NearPlanning:
             fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
         return st.StructType(fields)
 
-    def _cuts(self) -> tuple[Cuts, tuple[tuple[str, str], ...]]:
+    def _balanced(self) -> tuple[Cuts, tuple[tuple[str, str], ...]]:
         """Return where to end partitions, and what to say of it."""
         assert self._places is not None
         count = partition_count(self.survey.stats, self._resources, self._resources.cores)
