@@ -107,6 +107,8 @@ def on_spark(
 FULL = jn.Range(on="a", lower=-1, upper=1, how="full")
 AGGREGATED = jn.Range(on="a", lower=-1, upper=1, agg={"b": "mean"})
 WHERE = jn.Where("l.a < r.b")
+KEYED = jn.Where("l.k = r.k AND l.a < r.b")
+LARGE = {"left": 100 * MILLION, "right": 100 * MILLION, "has_keys": True}
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,9 @@ def test_what_cannot_serve_on_spark_is_refused_with_its_reason(
             id="crowded-bins",
         ),
         pytest.param(RANGE, {"left": None, "right": None, "lazy": True}, "bucket", id="lazy"),
+        pytest.param(KEYED, LARGE, "range", id="keys that nobody has looked at"),
+        pytest.param(KEYED, LARGE | {"key_pairs": 5e8, "pairs": 2.5e8}, "sql", id="keys of few rows"),
+        pytest.param(KEYED, LARGE | {"key_pairs": 5e12, "pairs": 1e8}, "range", id="keys of many rows"),
     ],
 )
 def test_the_least_cost_is_taken_on_spark(spec: Any, changes: dict[str, Any], algorithm: str) -> None:

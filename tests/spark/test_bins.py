@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from juncture.planner.stats import Resources
-from juncture.spark.bins import SampledSide, choose_bins, estimated_pairs
+from juncture.spark.bins import SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 
 ROWS = 1_000_000
 
@@ -109,3 +109,9 @@ def test_what_lies_at_an_infinity_is_not_long():
     with np.errstate(invalid="raise"):
         bins = choose_bins(rows, rows, is_real=True, are_points=False, resources=resources(2))
     assert bins.reach * 2.0 ** bins.left[-1] >= 1
+
+
+def test_equal_keys_are_counted_by_what_picked_rows_stand_for():
+    left, right = side(np.zeros(4), 0.0, rows=40, key=[1, 1, 2, 3]), side(np.zeros(3), 0.0, rows=30, key=[1, 3, 4])
+    assert equal_key_pairs(left, right) == (2 * 1 + 1 * 1) * 10 * 10
+    assert equal_key_pairs(left, side(np.zeros(0), 0.0, rows=0)) == 0

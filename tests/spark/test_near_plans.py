@@ -132,6 +132,14 @@ def test_the_choice_is_explained(spark):
     assert jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE).algorithm == "nested"
 
 
+def test_keys_are_looked_at_where_both_sides_have_to_move(spark):
+    rows = spark.range(5_000).selectExpr("id", "id % 500 AS k")
+    plan = jn.plan(rows, rows, jn.Where("l.k = r.k AND l.id < r.id", how="full"))
+    assert plan.jobs == ("counted both sides", "sampled 10,000 rows of both sides")
+    assert plan.algorithm == "sql"
+    assert plan.choice.rows.how.startswith("half of the pairs of equal keys in a sample of both sides")
+
+
 def test_the_session_stays_as_it_was(spark):
     def state():
         return {row["key"]: row["value"] for row in spark.sql("SET").collect()}, spark.catalog.listTables()

@@ -128,8 +128,12 @@ def _loop_s(work: NearWork) -> float:
 
 
 def _sql_s(work: NearWork) -> float:
-    c = work.constants
-    return c.stage_s + work.spread_s(_read_and_made_ns(work) + work.all_pairs * c.hashed_ns)
+    c, pairs = work.constants, work.offer.key_pairs
+    if pairs is None:
+        # As if keys came rather often: few of them, or a hot one, would be what makes it slow.
+        return c.stage_s + work.spread_s(_read_and_made_ns(work) + work.all_pairs * c.hashed_ns)
+    moved_ns = (work.left_rows + work.right_rows) * (c.shuffle_ns + c.key_sort_ns)
+    return 2 * c.stage_s + work.spread_s(_read_and_made_ns(work) + moved_ns + pairs * c.bin_pair_ns)
 
 
 def _read_and_made_ns(work: NearWork) -> float:

@@ -40,6 +40,8 @@ class Offer:
         In how many bins a row is, on average.
     candidates
         How many right rows are compared with a left one in its bins; None if nobody has looked.
+    key_pairs
+        About how many pairs have equal keys; None if nobody has looked.
     pairs, pairs_how
         About how many pairs match, None if nobody has looked; and how this is known, or why it is not.
     """
@@ -53,6 +55,7 @@ class Offer:
     left_copies: float = 1.0
     right_copies: float = 2.0
     candidates: float | None = None
+    key_pairs: float | None = None
     pairs: float | None = None
     pairs_how: str = "nobody has looked how many pairs satisfy the condition"
 

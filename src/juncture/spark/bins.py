@@ -16,7 +16,7 @@ import numpy.typing as npt
 from juncture.planner.constants import Constants
 from juncture.planner.stats import Resources
 
-__all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "estimated_pairs"]
+__all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "equal_key_pairs", "estimated_pairs"]
 
 Words = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -172,6 +172,14 @@ def estimated_pairs(left: SampledSide, right: SampledSide) -> float:
         _Neighbours(right, left).count(right.keys, right.first, right.last) if (right.last > right.first).any() else 0
     )
     return float(np.sum(inside) * left.weight + np.sum(back) * right.weight)
+
+
+def equal_key_pairs(left: SampledSide, right: SampledSide) -> float:
+    """Return about how many pairs of rows have equal keys."""
+    keys, counts = np.unique(left.keys, return_counts=True)
+    others, other_counts = np.unique(right.keys, return_counts=True)
+    _, ours, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
+    return float(np.sum(counts[ours] * left.weight * other_counts[theirs] * right.weight))
 
 
 def choose_bins(

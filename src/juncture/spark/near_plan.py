@@ -15,7 +15,7 @@ from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import SHUFFLE_PARTITIONS, Built, partition_count, result_schema
-from juncture.spark.bins import Bins, choose_bins, estimated_pairs
+from juncture.spark.bins import Bins, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
 from juncture.spark.files import FileSide, in_sql
@@ -97,6 +97,7 @@ class NearPlanning:
         self._cut_details: tuple[tuple[str, str], ...] = ()
         self._partitions = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
         self._matches: float | None = None
+        self._key_pairs: float | None = None
         self.survey = NearSurvey(left, right, given)
 
     def _in_sql(self, kind: Kind) -> tuple[Pairs | None, str | None]:
@@ -114,6 +115,9 @@ class NearPlanning:
         choice = choose(self._question(), algorithm)
         while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):
             choice = choose(self._question(), algorithm)
+        if algorithm == "auto" and self._keys_decide(choice.algorithm):
+            self._look_at_keys()
+            choice = choose(self._question(), algorithm)
         if choice.algorithm == "range":
             self._cuts, self._cut_details = self._balanced()
             choice = choose(self._question(), algorithm)
@@ -125,10 +129,21 @@ class NearPlanning:
         wanted = algorithm == "bucket" or (algorithm == "auto" and self._are_many())
         if not wanted or self._pairs is None or self._pairs.spans is None:
             return
-        sides = self.survey.spans(self._pairs)
-        spans = self._pairs.spans
+        sides, spans = self.survey.spans(self._pairs), self._pairs.spans
+        self._key_pairs = equal_key_pairs(*sides) if self._pairs.keys else None
         self._matches = estimated_pairs(*sides)
         self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
+
+    def _keys_decide(self, algorithm: str) -> bool:
+        """Tell whether both sides are to be moved, and it is not known whether keys alone bring few rows together."""
+        if self._lazy or algorithm in SENT or self._pairs is None or not self._pairs.keys:
+            return False
+        return self._key_pairs is None and self._no_sql is None and not self._join.aggregates and self._are_many()
+
+    def _look_at_keys(self) -> None:
+        """Estimate how many pairs have equal keys."""
+        assert self._pairs is not None
+        self._key_pairs = equal_key_pairs(*self.survey.spans(self._pairs))
 
     def _are_many(self) -> bool:
         """Tell whether there may be so many pairs that it pays to look first: nobody knows yet how many match."""
@@ -158,10 +173,15 @@ class NearPlanning:
             is_bounded=spans is not None,
             has_places=self._places is not None,
             no_sql=self._no_sql,
+            key_pairs=self._key_pairs,
             needs_sample=spans is not None and (spans.width is None or not spans.are_points),
         )
         if self._matches is not None:
             offer = replace(offer, pairs=self._matches, pairs_how="by a sample of both sides")
+        elif self._key_pairs is not None and self._pairs is not None:
+            alone, how = self._pairs.match is None, "the pairs of equal keys in a sample of both sides"
+            share, how = (1.0, how) if alone else (0.5, f"half of {how}: nobody has looked at the other conditions")
+            offer = replace(offer, pairs=self._key_pairs * share, pairs_how=how)
         if self._bins is None:
             return offer
         bins = self._bins

@@ -62,25 +62,30 @@ class NearSurvey(Survey):
     """What is known of two inputs so far, and where their rows lie."""
 
     def spans(self, pairs: Pairs) -> tuple[SampledSide, SampledSide]:
-        """Sample where the rows of both sides lie, and find the longest of each, in one job of Spark's SQL."""
-        assert pairs.spans is not None
+        """Sample the keys of both sides and where rows lie, and find the longest of each, in one job of Spark's SQL."""
         parts: list[DataFrame] = []
         for name in self.sides:
             parts += self._placed(name, pairs)
         table = reduce(DataFrame.unionAll, parts).toArrow()
         left, right = (self._sampled(name, table, pairs) for name in self.sides)
         picked = pc.sum(pc.is_in(table["side"], pa.array(list(self.sides)))).as_py() or 0
-        self.jobs.append(f"sampled {picked:,} rows of both sides, and measured the longest")
+        measured = "" if pairs.spans is None else ", and measured the longest"
+        self.jobs.append(f"sampled {picked:,} rows of both sides{measured}")
         return left, right
 
     def _placed(self, name: Name, pairs: Pairs) -> list[DataFrame]:
-        """Return a sample of where the rows of a side lie, and beside it the longest if that is not known."""
-        assert pairs.spans is not None
+        """Return a sample of where the rows of a side lie, and beside it the longest if that is not known.
+
+        Without spans all rows lie in one place.
+        """
         frame = pairs.left if name == "left" else pairs.right
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
-        first, last = (F.col(f"{name[0]}{end}").cast("double") for end in ("first", "last"))
+        ends = (F.lit(0) if pairs.spans is None else F.col(f"{name[0]}{end}") for end in ("first", "last"))
+        first, last = (end.cast("double") for end in ends)
         columns = [F.lit(name).alias("side"), key_hash(keys).alias("key"), first.alias("first"), last.alias("last")]
         parts = [self.some(name, frame, SAMPLE_ROWS).select(*columns)]
+        if pairs.spans is None:
+            return parts
         has_length = not pairs.spans.are_points if name == "right" else pairs.spans.width is None
         # Ends that are floats may be rounded apart.
         if has_length or (pairs.spans.is_real and name == "left"):
@@ -90,7 +95,6 @@ class NearSurvey(Survey):
         return parts
 
     def _sampled(self, name: Name, table: pa.Table, pairs: Pairs) -> SampledSide:
-        assert pairs.spans is not None
         mine = table.filter(pc.equal(table["side"], name))
         usable = mine.filter(pc.and_(mine["first"].is_valid(), mine["last"].is_valid()))
         share = usable.num_rows / max(mine.num_rows, 1)
@@ -98,7 +102,7 @@ class NearSurvey(Survey):
             self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
         keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
         longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
-        known = pairs.spans.width if name == "left" else None
+        known = pairs.spans.width if pairs.spans is not None and name == "left" else None
         widest = longest[0] if longest else known or 0.0
         rows = float(self.of(name).rows or 0) * share
         return SampledSide(keys, first, last, rows, math.nextafter(widest, math.inf))
