@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 
 import juncture as jn
 from juncture.errors import JunctureError, PlanError
 from juncture.spec.asof import Asof
-from support.cases import Case, read_cases
+from support.cases import Case, check_case, read_cases
 from support.engines import (
     LOCAL,
     LOCAL_NEAR,
@@ -58,11 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.mark.parametrize("algorithm", LOCAL)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_in_process(case: Case, algorithm: str):
-    if case.error is not None:
-        with pytest.raises(case.error):
-            run_in_process(case.spec, case.left, case.right, algorithm)
-        return
-    assert difference(run_in_process(case.spec, case.left, case.right, algorithm), case.expected, ordered=True) is None
+    check_case(case, partial(run_in_process, algorithm=algorithm))
 
 
 NEAR = [
@@ -76,12 +74,7 @@ NEAR = [
 
 @pytest.mark.parametrize(("case", "algorithm"), NEAR, ids=str)
 def test_range_overlap_and_where_in_process(case: Case, algorithm: str):
-    if case.error is not None:
-        with pytest.raises(case.error):
-            join_in_process(case.spec, case.left, case.right, algorithm)
-        return
-    answer = join_in_process(case.spec, case.left, case.right, algorithm)
-    assert difference(answer, case.expected, ordered=True) is None
+    check_case(case, partial(join_in_process, algorithm=algorithm))
 
 
 def test_on_spark(case: Case, algorithm: str, spark):

@@ -71,9 +71,8 @@ def test_the_expected_answer_is_that_of_all_pairs(task):
     assert found_pairs(task.joined_ids, joined(task, pairs[::-1]).to_batches(max_chunksize=7)) == expected
 
 
+@pytest.mark.parametrize("task", ["events", "points", "hot"], indirect=True)
 def test_aggregates_are_those_of_all_pairs(task):
-    if task.shape == "intervals":
-        return
     expected = expected_answer(task, aggregated=True)
     groups: dict[int, list[float]] = {}
     for left, right in matches(task):

@@ -95,10 +95,20 @@ def test_a_slip_of_the_keyboard():
     assert "--tolerance" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], ["join"], ["bench"], ["join", "asof", "--help"], ["demo", "-h"]])
-def test_help(arguments):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "calibrate"),
+        (["join"], "overlap"),
+        (["bench"], "its answer checked"),
+        (["join", "asof", "--help"], "--tolerance"),
+        (["demo", "-h"], "weather"),
+    ],
+)
+def test_help(arguments, said):
     result = CliRunner().invoke(juncture_app, arguments)
     assert "Usage" in result.output
+    assert said in result.output
 
 
 def test_version():

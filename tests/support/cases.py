@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from juncture import errors
 from support.kinds import SPECS, Spec
-from support.tables import read_table
+from support.tables import difference, read_table
 
-__all__ = ["Case", "read_cases"]
+__all__ = ["Case", "check_case", "read_cases"]
 
 CASES = Path(__file__).parent.parent / "cases"
 
@@ -46,6 +48,16 @@ class Case:
 
     def __str__(self) -> str:
         return self.name
+
+
+def check_case(case: Case, join: Callable[[Spec, pa.Table, pa.Table], pa.Table]) -> None:
+    """Assert that a join in-process gives the rows of a case in their order, or raises its error."""
+    if case.error is not None:
+        with pytest.raises(case.error):
+            join(case.spec, case.left, case.right)
+        return
+    problem = difference(join(case.spec, case.left, case.right), case.expected, ordered=True)
+    assert problem is None, problem
 
 
 def read_cases(kind: str) -> list[Case]:
