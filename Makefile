@@ -17,9 +17,7 @@ demo: java .venv/demo.installed
 # Two processes, each with a Spark of its own: most of a test on Spark is waiting for small tasks.
 SPREAD := --numprocesses 2 --dist worksteal
 
-# The whole suite comes last, so that its summary ends the log.
 test: java .venv/test.installed
-	.venv/bin/pytest $(SPREAD) --spark connect -m spark
 	.venv/bin/pytest $(SPREAD)
 
 lint: .venv/lint.installed

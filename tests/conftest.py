@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,11 +38,15 @@ SPARK_SETTINGS = {
 }
 
 
+SESSIONS = ("connect", "classic")
+IN_PROCESS = "in-process"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--spark",
-        choices=["classic", "connect"],
-        default="classic",
+        choices=[*SESSIONS, "both"],
+        default="both",
         help="the kind of Spark session that the tests marked `spark` use",
     )
     parser.addoption(
@@ -54,43 +58,85 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # On Spark an example costs seconds, and is not shrunk: each try would cost as much.
-    several = {"ci": 4, "dev": 4, "thorough": 100}[PROFILE] // (2 if config.getoption("--spark") == "connect" else 1)
+    several = {"ci": 4, "dev": 4, "thorough": 100}[PROFILE]
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
     settings.register_profile("spark", settings.get_profile(PROFILE), max_examples=several, phases=phases)
     config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of Spark session")
-    config.addinivalue_line("markers", "spark: uses a Spark session (every test that takes the fixture is marked)")
+    config.addinivalue_line("markers", "early: starts before others, since it waits for processes that take long")
+    config.addinivalue_line("markers", "spark: uses a Spark session (every test that does is marked)")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests that take a session on both kinds, and those that take an engine in-process as well."""
+    if "spark_or_none" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--spark")
+        engines = [*([] if "spark" in metafunc.fixturenames else [IN_PROCESS])]
+        engines += SESSIONS if chosen == "both" else [chosen]
+        metafunc.parametrize("spark_or_none", engines, indirect=True, scope="session")
+
+
+def session_kind(item: pytest.Item) -> str | None:
+    """Return the kind of session that a test uses."""
+    engine = item.callspec.params.get("spark_or_none", IN_PROCESS) if hasattr(item, "callspec") else IN_PROCESS
+    return None if engine == IN_PROCESS else engine
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("spark")
-    if config.getoption("--every-algorithm"):
-        return
-    on_connect = config.getoption("--spark") == "connect"
     turns: Counter[object] = Counter()
     kept, left = [], []
     for item in items:
-        function = item.get_closest_marker("in_turn") and getattr(item, "function", None)
-        turns[function] += 1
-        (left if function and turns[function] % 2 == on_connect else kept).append(item)
+        kind = session_kind(item)
+        if kind:
+            item.add_marker("spark")
+        if item.get_closest_marker("in_turn") and not config.getoption("--every-algorithm"):
+            turns[item.function, kind] += 1
+            (left if turns[item.function, kind] % 2 == (kind == "connect") else kept).append(item)
+        else:
+            kept.append(item)
     config.hook.pytest_deselected(items=left)
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: not item.get_closest_marker("early"))
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """One session for all tests, started when the first of them needs it."""
+def session_of() -> Iterator[Callable[[str], SparkSession]]:
+    """Give the session of a kind, started when a test first needs it.
+
+    One process can have one kind at a time: the other session is stopped. What Spark has compiled stays.
+    """
     from juncture.spark.session import local_session
 
-    connect = request.config.getoption("--spark") == "connect"
-    if connect:
-        # Lets Spark take any free port for its server, where another test run may have the usual one.
-        os.environ["SPARK_TESTING"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    session = local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
+    running: dict[str, SparkSession] = {}
+
+    def session(kind: str) -> SparkSession:
+        if kind not in running:
+            stop()
+            if kind == "connect":
+                # Lets Spark take any free port for its server, where another test run may have the usual one.
+                os.environ["SPARK_TESTING"] = "1"
+            running[kind] = local_session(
+                "juncture-tests", cores=2, memory="1g", connect=kind == "connect", settings=SPARK_SETTINGS
+            )
+        return running[kind]
+
+    def stop() -> None:
+        while running:
+            running.popitem()[1].stop()
+
     yield session
-    session.stop()
+    stop()
+
+
+@pytest.fixture(scope="session")
+def spark_or_none(request: pytest.FixtureRequest, session_of: Callable[[str], SparkSession]) -> SparkSession | None:
+    """What joins: a Spark session, or None for joins in-process."""
+    return None if request.param == IN_PROCESS else session_of(request.param)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_or_none: SparkSession) -> SparkSession:
+    """A Spark session, of each kind in turn."""
+    return spark_or_none
 
 
 @pytest.fixture

@@ -27,12 +27,10 @@ LEFT = read_table("ts: int64 | robot_id: string | frame_id: int64\n2 | a | 1\n5 
 RIGHT = read_table("ts: int64 | robot_id: string | angle: float64\n1 | a | 10.0\n4 | a | 20.0\n8 | b | 30.0")
 
 
-@pytest.fixture(params=["in-process", pytest.param("spark", marks=pytest.mark.spark)])
-def given_as(request: pytest.FixtureRequest) -> Callable[[pa.Table], Any]:
+@pytest.fixture
+def given_as(spark_or_none: Any) -> Callable[[pa.Table], Any]:
     """Return what turns a table into an input of each engine."""
-    if request.param == "spark":
-        return partial(to_spark, request.getfixturevalue("spark"))
-    return lambda table: table
+    return partial(to_spark, spark_or_none) if spark_or_none else lambda table: table
 
 
 def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments: Any) -> None:
@@ -199,12 +197,6 @@ def test_keys_without_a_type():
 # Files, read in-process or by Spark's tasks.
 
 
-@pytest.fixture(params=["in-process", pytest.param("spark", marks=pytest.mark.spark)])
-def session(request: pytest.FixtureRequest) -> Any:
-    """The `spark` argument: none, or a session."""
-    return request.getfixturevalue("spark") if request.param == "spark" else None
-
-
 def files_fail(error: type[Exception], *said: str, left: Any, right: Any, session: Any) -> None:
     """Join files, to the last row, and expect an error that names what it has to."""
     with pytest.raises(Exception) as raised:
@@ -223,22 +215,22 @@ def left_path(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, 0.5, -1])
-def test_a_parquet_file_that_is_cut_off(tmp_path, left_path, session, keep):
+def test_a_parquet_file_that_is_cut_off(tmp_path, left_path, spark_or_none, keep):
     path = tmp_path / "right.parquet"
     pq.write_table(RIGHT, path)
     content = path.read_bytes()
     path.write_bytes(content[: keep if isinstance(keep, int) else int(len(content) * keep)])
-    files_fail(jn.DataError, "right.parquet", left=left_path, right=path, session=session)
+    files_fail(jn.DataError, "right.parquet", left=left_path, right=path, session=spark_or_none)
 
 
-def test_a_parquet_file_that_is_damaged_inside(tmp_path, left_path, session):
+def test_a_parquet_file_that_is_damaged_inside(tmp_path, left_path, spark_or_none):
     path = tmp_path / "right.parquet"
     pq.write_table(RIGHT, path, compression="zstd", use_dictionary=False)
     content = bytearray(path.read_bytes())
     start = pq.ParquetFile(path).metadata.row_group(0).column(2).data_page_offset
     content[start : start + 40] = b"\xff" * 40
     path.write_bytes(content)
-    files_fail(jn.DataError, "right.parquet", left=left_path, right=path, session=session)
+    files_fail(jn.DataError, "right.parquet", left=left_path, right=path, session=spark_or_none)
 
 
 @pytest.mark.parametrize(
@@ -250,24 +242,24 @@ def test_a_parquet_file_that_is_damaged_inside(tmp_path, left_path, session):
         (RIGHT.rename_columns(["time", "robot_id", "angle"]), "ts"),
     ],
 )
-def test_a_parquet_file_with_another_schema_than_its_siblings(tmp_path, left_path, session, other, said):
+def test_a_parquet_file_with_another_schema_than_its_siblings(tmp_path, left_path, spark_or_none, other, said):
     folder = tmp_path / "right"
     folder.mkdir()
     pq.write_table(RIGHT, folder / "a.parquet")
     pq.write_table(other, folder / "b.parquet")
-    files_fail(jn.DataError, "b.parquet", said, left=left_path, right=folder, session=session)
+    files_fail(jn.DataError, "b.parquet", said, left=left_path, right=folder, session=spark_or_none)
 
 
 @pytest.mark.parametrize("name", ["nowhere.parquet", "nowhere/", "nowhere/*.parquet", "empty"])
-def test_paths_that_lead_to_no_file(tmp_path, left_path, session, name):
+def test_paths_that_lead_to_no_file(tmp_path, left_path, spark_or_none, name):
     (tmp_path / "empty").mkdir()
-    files_fail(jn.DataError, name.rstrip("/"), left=left_path, right=f"{tmp_path}/{name}", session=session)
+    files_fail(jn.DataError, name.rstrip("/"), left=left_path, right=f"{tmp_path}/{name}", session=spark_or_none)
 
 
-def test_a_file_that_is_not_parquet(tmp_path, left_path, session):
+def test_a_file_that_is_not_parquet(tmp_path, left_path, spark_or_none):
     path = tmp_path / "right.csv"
     path.write_text("ts,robot_id,angle\n1,a,10.0\n")
-    files_fail(jn.DataError, "right.csv", left=left_path, right=path, session=session)
+    files_fail(jn.DataError, "right.csv", left=left_path, right=path, session=spark_or_none)
 
 
 def test_an_output_folder_that_exists(tmp_path, left_path):

@@ -57,13 +57,10 @@ BAD_ARGUMENTS = [
 ]
 
 
-@pytest.fixture(params=["in-process", pytest.param("spark", marks=pytest.mark.spark)], scope="module")
-def tables(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+@pytest.fixture(scope="module")
+def tables(spark_or_none: Any) -> tuple[Any, Any]:
     """The two tables as inputs of each engine."""
-    if request.param == "in-process":
-        return LEFT, RIGHT
-    spark = request.getfixturevalue("spark")
-    return to_spark(spark, LEFT), to_spark(spark, RIGHT)
+    return (to_spark(spark_or_none, LEFT), to_spark(spark_or_none, RIGHT)) if spark_or_none else (LEFT, RIGHT)
 
 
 @pytest.mark.parametrize(("kind", "arguments", "error", "said"), BAD_ARGUMENTS)
@@ -139,12 +136,6 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["in-process", pytest.param("spark", marks=pytest.mark.spark)])
-def session(request: pytest.FixtureRequest) -> Any:
-    """The `spark` argument: none, or a session."""
-    return request.getfixturevalue("spark") if request.param == "spark" else None
-
-
 def cut_off(right: Path) -> None:
     content = (right / "a.parquet").read_bytes()
     (right / "a.parquet").write_bytes(content[: len(content) // 2])
@@ -167,10 +158,10 @@ def empty_the_folder(right: Path) -> None:
         (empty_the_folder, r"leads to no Parquet file"),
     ],
 )
-def test_files_that_are_no_table(folder, session, kind, damage, said):
+def test_files_that_are_no_table(folder, spark_or_none, kind, damage, said):
     damage(folder / "right")
     with pytest.raises(jn.DataError, match=said):
-        jn.plan(folder / "left.parquet", folder / "right", SPECS[kind], spark=session)
+        jn.plan(folder / "left.parquet", folder / "right", SPECS[kind], spark=spark_or_none)
 
 
 @pytest.mark.parametrize("kind", SPECS)

@@ -41,7 +41,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """
     if metafunc.function is not test_on_spark:
         return
-    every, session = (metafunc.config.getoption(name) for name in ("--every-algorithm", "--spark"))
     pairs = []
     for number, case in enumerate(SPARK_CASES):
         try:
@@ -49,11 +48,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         except JunctureError:
             # What the schemas tell is the same on either engine.
             continue
-        turn, on_connect = divmod(number, 2)
-        if every:
-            pairs += [(case, algorithm) for algorithm in able]
-        elif on_connect == (session == "connect"):
-            pairs.append((case, able[turn % len(able)]))
+        every = metafunc.config.getoption("--every-algorithm")
+        pairs += [(case, algorithm) for algorithm in (able if every else [able[number // 2 % len(able)]])]
     metafunc.parametrize(("case", "algorithm"), pairs, ids=[f"{case}, {algorithm}" for case, algorithm in pairs])
 
 
@@ -77,6 +73,7 @@ def test_range_overlap_and_where_in_process(case: Case, algorithm: str):
     check_case(case, partial(join_in_process, algorithm=algorithm))
 
 
+@pytest.mark.in_turn
 def test_on_spark(case: Case, algorithm: str, spark):
     if case.error is None:
         answer = run_on_spark(spark, case.spec, case.left, case.right, algorithm)

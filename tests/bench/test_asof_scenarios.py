@@ -15,6 +15,7 @@ from juncture.bench.harness import Limits, run_once
 from juncture.bench.trial import measure
 from juncture.datasets import AsofTables, write_asof
 from juncture.errors import SpecError
+from support.processes import no_session
 
 INSTALLED = [name for name, (_, package, _, _) in ENGINES.items() if find_spec(package)]
 
@@ -44,10 +45,12 @@ def test_the_peer_on_spark_gives_the_expected_answer(tmp_path, spark):
     assert expected.difference(found_answer(batches, data.by, ties), ties_decided=False) is None
 
 
+@pytest.mark.early
 def test_a_run_on_spark(tmp_path):
     data = tables(tmp_path, "zipf")
     expected, ties = expected_answer(data)
-    run = run_once(bench_spark.ours(data, ties, "paths"), Limits(timeout_s=120.0, memory_bytes=8_000_000_000))
+    with no_session():
+        run = run_once(bench_spark.ours(data, ties, "paths"), Limits(timeout_s=120.0, memory_bytes=8_000_000_000))
     assert run.status == "ok", run.reason
     answer = run.measured["answer"]
     assert answer.pop("chosen") != "auto"

@@ -18,6 +18,7 @@ from juncture.bench.session import observed_answer
 from juncture.bench.trial import measure
 from juncture.datasets import write_events, write_intervals, write_points
 from juncture.errors import SpecError
+from support.processes import no_session
 
 SIZES = {"left_rows": 1_000, "right_rows": 2_000}
 LIMITS = Limits(timeout_s=120.0, memory_bytes=8_000_000_000)
@@ -61,9 +62,11 @@ def test_peers_on_spark_give_the_expected_answer(tmp_path, spark, name):
     assert expected_answer(given).difference(answer) is None
 
 
+@pytest.mark.early
 def test_a_run_on_spark(tmp_path):
     given = task(tmp_path, "intervals")
-    run = run_once(bench_spark.ours(given, given), LIMITS)
+    with no_session():
+        run = run_once(bench_spark.ours(given, given), LIMITS)
     assert run.status == "ok", run.reason
     answer = run.measured["answer"]
     assert answer.pop("chosen") != "auto"

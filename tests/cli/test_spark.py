@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
+from support.processes import no_session
+
+pytestmark = pytest.mark.early
 
 FRAMES = pa.table(
     {
@@ -38,14 +41,15 @@ def folder(tmp_path):
 
 
 def start(folder, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", "from juncture.cli.main import main; main()", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder / "scratch")},
-    )
+    with no_session():
+        return subprocess.Popen(
+            [sys.executable, "-c", "from juncture.cli.main import main; main()", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(folder / "scratch")},
+        )
 
 
 def run(folder, *arguments):

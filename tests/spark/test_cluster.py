@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 
 import juncture as jn
 from support.cluster import Worker, standalone_cluster, wait_for
+from support.processes import no_session
 
 SCRIPT = Path(__file__).parents[1] / "support" / "cluster_join.py"
 
@@ -59,11 +61,12 @@ JOINS = {
 """What is joined, by the algorithm to take."""
 
 
+@pytest.mark.early
 def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
     for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
         write_side(tmp_path / name, rows, keys=3, seed=seed)
     joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in JOINS.items()]
-    with standalone_cluster(tmp_path / "cluster", workers=3, memory="700m") as cluster:
+    with no_session(), standalone_cluster(tmp_path / "cluster", workers=3, memory="700m") as cluster:
         quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         settings = {
             "spark.executor.memory": "600m",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import juncture as jn
+from support.engines import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
     assert analysis.result.count() == rows
     assert run.left_rows is None
     unknown = set(json.loads(analysis.explain(format="json"))["run"]["unknown"])
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         assert unknown == {"left, right", "stages", "shuffle", "spilled", "memory"}
         assert "    shuffle    not known: Spark Connect has no public way to it" in str(analysis)
         assert [phase.name for phase in run.phases] == ["query"]

@@ -13,6 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.spark.plain_scan import files_behind
+from support.engines import is_connect
 
 ROWS = pa.table({"ts": [1, 2, 3], "k": ["a", "b", "a"], "day": pa.array([0, 1, None], pa.date32())})
 PARTS = [f"part {part}.parquet" for part in range(3)]
@@ -37,9 +38,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def classic(request: pytest.FixtureRequest, spark: Any) -> Any:
+def classic(spark: Any) -> Any:
     """A classic session, whose driver is this process."""
-    return spark if request.config.getoption("--spark") == "classic" else None
+    return None if is_connect(spark) else spark
 
 
 @pytest.fixture

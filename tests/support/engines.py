@@ -29,6 +29,7 @@ __all__ = [
     "SPARK_NEAR",
     "algorithms_on_spark",
     "fits_spark",
+    "is_connect",
     "join_in_process",
     "refuses",
     "refuses_near",
@@ -170,6 +171,11 @@ def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str,
     algorithm = choose(question(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
     batches = KINDS[type(spec)].stream(join, TableSource(left), TableSource(right), algorithm=algorithm, **options)
     return pa.Table.from_batches(batches, join.output_schema)
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Tell whether a session goes through Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def to_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
