@@ -45,3 +45,22 @@ def test_a_stream_that_is_said_to_be_small_goes_to_disk():
     assert analysis.run.rows == 6 * RIGHT.num_rows
     assert f"{analysis.run.algorithm}: what came was too large for {plan.algorithm}" in str(analysis)
     assert "right      300,000 rows (expected 300)" in str(analysis)
+
+
+@pytest.mark.parametrize(
+    ("spec", "algorithm"),
+    [
+        (SPECS["equi"], "hash"),
+        (SPECS["equi"], "sort_merge"),
+        (SPECS["range"], "sorted"),
+        (SPECS["overlap"], "tree"),
+        (SPECS["where"], "nested"),
+        (SPECS["asof"], "merge"),
+    ],
+)
+def test_what_is_named_for_a_stream_that_does_not_fit_is_not_held(spec, algorithm):
+    batch = pa.record_batch({"ts": range(50_000), "end": range(50_000), "k": [3] * 50_000, "v": ["x" * 100] * 50_000})
+    right = pa.RecordBatchReader.from_batches(batch.schema, [batch] * 6)
+    plan = jn.plan(LEFT.slice(0, 5), right, spec, algorithm=algorithm, memory="64MB")
+    assert plan.algorithm == algorithm
+    assert plan.analyze().run.algorithm in ("grace", "external_sort_merge", "external_merge", "probe")

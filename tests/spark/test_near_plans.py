@@ -28,6 +28,7 @@ RIGHT = read_table(
 )
 RANGE = jn.Range(left_on="ts", right_on="at", by="k", lower=-3, upper=1)
 OVERLAP = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), by="k")
+ENDS = {"left_interval": ("id", "until"), "right_interval": ("id", "until")}
 WHERE = jn.Where("l.ts - 3 <= r.at AND r.at <= l.ts + 1 AND l.k = r.k AND l.id <> 6")
 SPECS = {"range": RANGE, "overlap": OVERLAP, "where": WHERE}
 ALGORITHMS = ("broadcast", "broadcast_left", "range", "bucket", "nested")
@@ -103,6 +104,14 @@ def test_lazy_plans_run_no_job(spark, files):
             jn.plan(*frames, RANGE, lazy=True, algorithm=algorithm)
     with pytest.raises(PlanError, match="its bins depend on a sample"):
         jn.plan(*frames, OVERLAP, lazy=True, algorithm="bucket")
+
+
+@pytest.mark.parametrize("spec", [jn.Asof(on="id"), jn.Overlap(**ENDS), jn.Equi(on="id")], ids=["asof", "near", "equi"])
+def test_what_is_too_large_is_not_collected_though_the_algorithm_is_named(spark, spec):
+    few = spark.range(2_000).selectExpr("id", "id AS until")
+    large = few.selectExpr("*", "repeat('x', 100000) AS text")
+    with pytest.raises(PlanError, match=r"the right side has about 200 MB, and \d+ MB may go to every task"):
+        jn.plan(few, large, spec, algorithm="broadcast")
 
 
 def refused(spark, spec: jn.Range | jn.Where, algorithm: str) -> str:

@@ -1,7 +1,8 @@
 """What is known of the inputs before a join runs, and the jobs that it takes to know more.
 
 Nothing is looked at twice: what the caller gives, or files say in their footers, is not gathered again. But before a
-side is held by the driver or by tasks on nothing but the caller's word, it is counted.
+side is held by the driver or by tasks on nothing but the caller's word, or because they named the algorithm, it is
+counted.
 """
 
 from __future__ import annotations
@@ -83,17 +84,21 @@ class Survey:
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
     def check(self, name: Name) -> bool:
-        """Count a side whose size is nothing but the caller's word, in one job, and tell whether that was to be done.
+        """Count a side whose size nobody knows, or on the caller's word only, in one job; tell whether that was done.
 
-        To be called before the side is held somewhere: what a wrong word would cost there is the driver or a task.
+        To be called before the side is held somewhere: what a wrong word would cost there is the driver or a task. Rows
+        that the driver holds already are not counted, unless someone has said how many there are.
         """
-        side = self.of(name)
-        if not isinstance(self.sides[name], FrameSide) or not (side.is_given("rows") or side.is_given("row_bytes")):
+        known, side = self.of(name), self.sides[name]
+        is_given = known.is_given("rows") or known.is_given("row_bytes")
+        if not isinstance(side, FrameSide) or (known.rows is not None and not is_given):
+            return False
+        if not is_given and side.frame.isLocal():
             return False
         totals = self.totals({name: True}).toArrow()
         self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
         self.learn_totals(name, totals)
-        self.jobs.append(f"counted the {name} side, whose size was given")
+        self.jobs.append(f"counted the {name} side{', whose size was given' if is_given else ''}")
         return True
 
     def totals(self, closely: Mapping[Name, bool]) -> DataFrame:
