@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["Mask", "array_of", "plain", "raw_values", "validity", "without_times"]
+from juncture.local.memory import memory_pool
+
+__all__ = ["Mask", "array_of", "concatenated", "plain", "raw_values", "rows_of", "validity", "without_times"]
 
 Mask = npt.NDArray[np.bool_]
+Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 
 def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
@@ -22,6 +26,22 @@ def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | Non
     """
     bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(data_type, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def rows_of(values: Rows, index: pa.Array) -> Rows:
+    """Return some rows of an array, a chunked array or a batch."""
+    return pc.take(values, index, memory_pool=memory_pool())
+
+
+def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:
+    """Return arrays of one type, at least one, as one.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the type cannot hold them in one piece.
+    """
+    return pa.concat_arrays(arrays, memory_pool=memory_pool())
 
 
 def plain(array: pa.Array) -> pa.Array:

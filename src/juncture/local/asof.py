@@ -193,8 +193,8 @@ def stream(
     there are several pieces, all that the output shows is written to disk, once or twice.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads))
-        spill = spill or stack.enter_context(SpillFolder())
+        pool = stack.enter_context(Threads(threads, frugal=True))
+        spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
         timer = Timer(progress)
         row_bytes, room = _search(join, left, right, algorithm, pool, timer).row_bytes, int(memory_bytes * _LEFT_SHARE)
         if left.num_rows * (row_bytes + _shown_bytes(join, left, right)) <= room:

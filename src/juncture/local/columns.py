@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.kernels import gather as kernels
-from juncture.local.arrays import array_of, plain, raw_values, validity
+from juncture.local.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.threads import Threads, slices
 
@@ -95,8 +95,8 @@ def _take_rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
 def take(array: pa.Array, index: pa.Array) -> pa.Array:
     """Take rows of an array of any type."""
     if is_awkward(array.type):
-        return encoded(plain(array).take(index), array.type)
-    return array.take(index)
+        return encoded(rows_of(plain(array), index), array.type)
+    return rows_of(array, index)
 
 
 def is_awkward(data_type: pa.DataType) -> bool:
@@ -256,7 +256,7 @@ class _Kept:
         """Keep rows of an array."""
         if not pat.is_dictionary(array.type):
             array = plain(array)
-        self._arrays[part].append(array.take(array_of(rows, pa.int64())))
+        self._arrays[part].append(rows_of(array, array_of(rows, pa.int64())))
         self._places[part].append(places)
 
     def finish(self, threads: Threads) -> pa.ChunkedArray:
@@ -283,7 +283,7 @@ def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
             arrays = [plain(array) for array in arrays]
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(arrays[0].type, arrays[0].type)
     try:
-        return pa.concat_arrays([array.cast(wide) for array in arrays])
+        return concatenated(array.cast(wide) for array in arrays)
     except pa.ArrowException:
         return pa.chunked_array(arrays)
 
@@ -295,10 +295,10 @@ def ordered(
     first, end = cut
     rows = order[first:end]
     index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
-    taken = whole.take(index)
+    taken = rows_of(whole, index)
     try:
         if isinstance(taken, pa.ChunkedArray):
-            taken = pa.concat_arrays(taken.chunks)
+            taken = concatenated(taken.chunks)
         return [taken if taken.type == data_type else encoded(plain(taken), data_type)]
     except pa.ArrowException:
         if end - first < 2:

@@ -8,10 +8,11 @@ from typing import Literal
 
 import pyarrow as pa
 
+from juncture.local.distribution_sort import DistributionSorter
 from juncture.local.equality.external_merge import ExternalMergeJoin
 from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
-from juncture.local.external_sort import ExternalSorter
+from juncture.local.equality.late import LateColumns, are_worth_holding
 from juncture.local.memory import MEMORY_BYTES
 from juncture.local.numbered import NumberedJoin
 from juncture.local.pruning import within_keys
@@ -23,6 +24,9 @@ from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["EquiAlgorithm", "stream"]
+
+_HELD_PART = 3
+"""The left rows are held where they take no more than one part of so many of the memory."""
 
 EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
 
@@ -79,8 +83,8 @@ def stream(
     """
     with ExitStack() as stack:
         on_disk = algorithm in ("grace", "external_sort_merge")
-        pool = stack.enter_context(Threads(threads, releases=on_disk))
-        spill = spill or stack.enter_context(SpillFolder())
+        pool = stack.enter_context(Threads(threads, frugal=on_disk))
+        spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
         left, right = within_keys(join, left, right, pool)
         if algorithm == "grace" or algorithm == "external_sort_merge":
             yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, spill, memory_bytes, pool, progress)
@@ -97,14 +101,25 @@ def _on_disk(
     progress: Progress | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order."""
+    late = None
+    if algorithm == "grace" and are_worth_holding(numbered, memory_bytes // _HELD_PART):
+        late = LateColumns(numbered, threads)
+        numbered = late.narrow
     work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, memory_bytes // 2, threads)
-    sorter = ExternalSorter(numbered.join.output_schema, numbered.number, spill, memory_bytes // 2, threads)
+    sorter = DistributionSorter(
+        numbered.join.output_schema, numbered.number, numbered.limits, spill, memory_bytes // 4, threads
+    )
     rows = 0
-    for batch in work.rows(progress):
-        sorter.add(batch)
-        rows += batch.num_rows
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in work.rows(progress):
+            rows += batch.num_rows
+            yield batch
+
     advance, done = reporter(progress, "output"), 0
-    for batch in sorter.sorted():
-        yield numbered.finished(batch)
+    for batch in sorter.sort(counted()):
+        for whole in [batch] if late is None else late.added_to(batch):
+            yield numbered.finished(whole)
         done += batch.num_rows
         advance(done, rows)

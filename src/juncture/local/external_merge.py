@@ -23,6 +23,7 @@ from juncture.local.blockwise import Run, join_blockwise
 from juncture.local.codes import TooWideError
 from juncture.local.external_sort import ExternalSorter, joined_batches
 from juncture.local.finder import Sought
+from juncture.local.memory import memory_pool
 from juncture.local.numbered import Join, NumberedJoin
 from juncture.local.ordered import Coded
 from juncture.local.places import (
@@ -115,8 +116,8 @@ def stream_merged(
         If there is no room to spill.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads, releases=True))
-        setting = Setting(spill or stack.enter_context(SpillFolder()), memory_bytes, pool)
+        pool = stack.enter_context(Threads(threads, frugal=True))
+        setting = Setting(spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes)), memory_bytes, pool)
         row_bytes = HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(join.aggregates)
         if right.plain_bytes_of(join.needed("right")) + right.num_rows * row_bytes <= memory_bytes * HELD_SHARE:
             yield from run(join, left, right)
@@ -421,7 +422,7 @@ def _columns_bytes(batch: pa.RecordBatch) -> int:
 
 
 def _whole(batches: list[pa.RecordBatch]) -> Source:
-    return TableSource(pa.Table.from_batches(batches).combine_chunks())
+    return TableSource(pa.Table.from_batches(batches).combine_chunks(memory_pool()))
 
 
 def _extended(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, raw_values
+from juncture.local.arrays import array_of, concatenated, raw_values, rows_of
 from juncture.local.sorting import order_of
 from juncture.local.spill import SpillFile, SpillFolder
 from juncture.local.threads import Threads
@@ -102,7 +102,7 @@ class ExternalSorter:
         values = raw_values(whole.column(self._position), np.int64)
         if bool((values[:-1] <= values[1:]).all()):
             return whole
-        return whole.take(array_of(order_of([values], self._threads), pa.int32()))
+        return rows_of(whole, array_of(order_of([values], self._threads), pa.int32()))
 
     def _written(self, batches: Iterable[pa.RecordBatch], size: int) -> _Run:
         """Write a run in batches so small that one of each of many runs fit."""
@@ -202,7 +202,7 @@ def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the rows of some batches, at least one, as one."""
     if len(batches) == 1:
         return batches[0]
-    columns = [pa.concat_arrays(list(arrays)) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
+    columns = [concatenated(arrays) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 

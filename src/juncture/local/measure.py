@@ -29,6 +29,7 @@ class Opened:
 def measure(
     opened: Callable[[SpillFolder], Opened],
     stream: Callable[..., Iterator[pa.RecordBatch]],
+    spill: SpillFolder,
     take: Callable[[pa.RecordBatch], object],
     progress: Progress | None = None,
 ) -> Run:
@@ -40,13 +41,15 @@ def measure(
         Opens both sides, and says by which algorithm they are joined.
     stream
         Runs the join of them, as `juncture.local.kinds.Stream` does.
+    spill
+        Where to put what does not fit; closed when the join has ended.
     take
         Given each batch of the result.
     progress
         Called as the join goes on.
     """
     earlier_peak_bytes, timeline, rows = peak_memory_bytes(), _Timeline(progress), 0
-    with SpillFolder() as spill:
+    with spill:
         inputs = opened(spill)
         left, right = inputs.left, inputs.right
         timeline.extend("inputs")

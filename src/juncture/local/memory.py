@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-__all__ = ["LEAST_MEMORY_BYTES", "MEMORY_BYTES", "default_budget_bytes", "memory_limit_bytes", "peak_memory_bytes"]
+import pyarrow as pa
+
+__all__ = [
+    "LEAST_MEMORY_BYTES",
+    "MEMORY_BYTES",
+    "default_budget_bytes",
+    "memory_limit_bytes",
+    "memory_pool",
+    "peak_memory_bytes",
+    "release_unused",
+]
 
 LEAST_MEMORY_BYTES = 64 * 10**6
 """The smallest budget that there is work to be done in: some batches of each side, and of the output."""
@@ -19,6 +32,32 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 """Where a container's limit stands, by version of its control groups."""
 
 _SHARE = 0.6
+
+
+def memory_pool() -> pa.MemoryPool:
+    """Return the pool from which joins take what they make: the system's allocator.
+
+    Arrow's own pools keep a heap for each thread and map large blocks anew, whose pages the system has to clear; what
+    one thread made and another lets go stays with the process for long.
+    """
+    return pa.system_memory_pool()
+
+
+def release_unused() -> None:
+    """Give back to the system what allocators keep of blocks that were let go; of Arrow's own, what this thread did."""
+    pa.default_memory_pool().release_unused()
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """Return the C library's own way to do so, which GNU's has."""
+    if sys.platform != "linux":
+        return None
+    trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim
 
 
 def memory_limit_bytes() -> int:

@@ -108,6 +108,12 @@ class NumberedJoin(Generic[Join]):
         """The name of the column with the number."""
         return str(self.join.left_schema.names[-1])
 
+    @property
+    def limits(self) -> tuple[int, int, int]:
+        """Where the numbers of left rows begin, where those of right ones do, and where these end."""
+        left_rows = self.left.num_rows
+        return 0, left_rows, left_rows + self.right.num_rows
+
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the output without their number, in the types that they have to have."""
         arrays = [encoded(batch.column(field.name), field.type) for field in self.output]

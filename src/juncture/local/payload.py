@@ -16,7 +16,7 @@ from juncture.local.scan import Source, TableSource
 from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
 
-__all__ = ["Holder", "Payload", "read_payload"]
+__all__ = ["Holder", "Payload", "read_held", "read_payload"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -144,3 +144,18 @@ def read_payload(source: Source, columns: Sequence[str], spill: SpillFolder, thr
             file.write(batch)
     file.finish()
     return Payload({}, {}, TableSource(pa.Table.from_batches(file.mapped(), schema)))
+
+
+def read_held(source: Source, columns: Sequence[str], threads: Threads) -> Payload:
+    """Hold columns in memory."""
+    holder = Holder(source, columns)
+
+    def read(part: int) -> None:
+        start = int(source.bounds[part])
+        for batch in source.read(part, holder.columns):
+            holder.put(part, start, batch)
+            start += batch.num_rows
+
+    if holder.columns:
+        threads.run(read, range(len(source.part_rows)))
+    return holder.finish()

@@ -124,13 +124,15 @@ def plan(
         return Opened(left, right, serving(question(join, seen, resources), choice.algorithm))
 
     def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
-        with SpillFolder() as spill:
+        with SpillFolder(memory_bytes=budget_bytes) as spill:
             inputs = opened(spill)
             yield from stream(inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress)
 
     def measured(progress: Progress | None, keep: bool) -> tuple[Run, Any]:
         kept: list[pa.RecordBatch] = []
-        run = measure(opened, stream, kept.append if keep else _forget, progress)
+        run = measure(
+            opened, stream, SpillFolder(memory_bytes=budget_bytes), kept.append if keep else _forget, progress
+        )
         return run, finish(pa.Table.from_batches(kept, join.output_schema)) if keep else None
 
     return Plan(

@@ -33,8 +33,8 @@ __all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
 BATCH_ROWS = 1 << 20
 """The most rows that are decoded at once."""
 
-_BATCH_BYTES = 32 << 20
-"""About how much is decoded at once, at most."""
+_BATCH_BYTES = 8 << 20
+"""About how much is decoded at once, at most: from some size on, every block is mapped anew, and cleared first."""
 _BATCHES_OF_MEMORY = 32
 _PIECE_BYTES = 1 << 18
 """How much of a large column chunk is read at once."""

@@ -14,6 +14,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from juncture.errors import StateError
+from juncture.local.memory import memory_pool, release_unused
 from juncture.local.scan import Source
 
 __all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource", "in_small_parts"]
@@ -22,8 +23,8 @@ MEMORY_BYTES = 256 << 20
 """How much of a stream is kept in memory unless the caller says otherwise."""
 
 _ALIGNED_BYTES = 64
-_RELEASED_BYTES = 16 << 20
-"""After so much has been written, what was held for it is given back to the system."""
+_RELEASED_SHARE = 0.125
+"""After so much of the memory has been written or read, what was held for it is given back to the system."""
 _PART_ROWS = 1 << 18
 _PART_BYTES = 32 << 20
 
@@ -35,6 +36,8 @@ class SpillFolder:
     ----------
     parent
         Where to make it; by default in the system's folder for temporary files (``TMPDIR``).
+    memory_bytes
+        How much the join may hold.
 
     Examples
     --------
@@ -43,13 +46,14 @@ class SpillFolder:
     0
     """
 
-    def __init__(self, parent: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, parent: str | os.PathLike[str] | None = None, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self._parent = parent
+        self._released_bytes = int(memory_bytes * _RELEASED_SHARE)
         self._path: Path | None = None
         self._remove: finalize[..., SpillFolder] | None = None
         self._files = 0
         self.spilled_bytes = 0
-        self._released_at_bytes = 0
+        self._passed_bytes = 0
 
     def __enter__(self) -> SpillFolder:
         return self
@@ -82,12 +86,12 @@ class SpillFolder:
         except OSError as error:
             raise self.failure(error) from error
 
-    def count(self, written_bytes: int) -> None:
-        """Count what has been written, and from time to time have Arrow give back memory that it keeps unused."""
-        self.spilled_bytes += written_bytes
-        if self.spilled_bytes - self._released_at_bytes > _RELEASED_BYTES:
-            self._released_at_bytes = self.spilled_bytes
-            pa.default_memory_pool().release_unused()
+    def pass_by(self, size_bytes: int) -> None:
+        """Count what has been written or read, and from time to time give back memory that is kept unused."""
+        self._passed_bytes += size_bytes
+        if self._passed_bytes > self._released_bytes:
+            self._passed_bytes = 0
+            release_unused()
 
     def failure(self, error: OSError) -> StateError:
         """Return the error to raise where the disk refuses."""
@@ -129,10 +133,23 @@ class SpillFile:
         StateError
             If there is no room.
         """
-        content = pa.BufferOutputStream()
+        self.append(self.encoded(batch))
+
+    def encoded(self, batch: pa.RecordBatch) -> pa.Buffer:
+        """Return a batch as it is written. Any thread may do that, while one of them appends."""
+        content = pa.BufferOutputStream(memory_pool())
         with pa.ipc.new_file(content, self._schema, options=self._options) as writer:
             writer.write_batch(batch)
-        written = content.getvalue()
+        return content.getvalue()
+
+    def append(self, written: pa.Buffer) -> int:
+        """Append an encoded batch, and return its number.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
         padding = -written.size % _ALIGNED_BYTES
         try:
             self._sink.write(written)
@@ -142,7 +159,9 @@ class SpillFile:
             raise self._folder.failure(error) from error
         self._places.append((self._end, written.size))
         self._end += written.size + padding
-        self._folder.count(written.size + padding)
+        self._folder.spilled_bytes += written.size + padding
+        self._folder.pass_by(written.size)
+        return len(self._places) - 1
 
     def finish(self) -> None:
         """End the file, so that it can be read.
@@ -161,6 +180,10 @@ class SpillFile:
     def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Yield some batches, with the columns of these numbers, in their own order."""
         return self._read(batches, pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False))
+
+    def read_some(self, batches: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """Yield some batches, with all their columns."""
+        return self._read(batches)
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
         """Yield all batches, one after the other."""
@@ -184,8 +207,10 @@ class SpillFile:
             for number in batches:
                 start, size = self._places[number]
                 content.seek(start)
-                with pa.ipc.open_file(pa.BufferReader(content.read_buffer(size)), options=options) as reader:
+                held = pa.BufferReader(content.read(size))
+                with pa.ipc.open_file(held, options=options, memory_pool=memory_pool()) as reader:
                     yield reader.get_batch(0)
+                self._folder.pass_by(size)
 
     def _abandon(self) -> None:
         """Close what a failed write left open; closing may fail on the same full disk."""
@@ -256,7 +281,7 @@ class SpilledSource(Source):
             return
         if self._file is None:
             self._file = self._spill.file(self.schema)
-        whole = pa.Table.from_batches(self._held).combine_chunks()
+        whole = pa.Table.from_batches(self._held).combine_chunks(memory_pool())
         for batch in whole.to_batches():
             self._file.write(batch)
             self.part_rows.append(batch.num_rows)

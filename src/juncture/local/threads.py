@@ -47,13 +47,14 @@ class Threads:
     ----------
     count
         How many; by default one for each core that this process may use.
-    releases
-        Whether each thread gives back, after each task, the memory that Arrow keeps for it unused.
+    frugal
+        Whether memory is short: no more results are at work or waiting than there are threads, and each thread gives
+        back, after each task, what Arrow keeps for it unused.
     """
 
-    def __init__(self, count: int | None = None, *, releases: bool = False) -> None:
+    def __init__(self, count: int | None = None, *, frugal: bool = False) -> None:
         self.count = available_cores() if count is None else max(1, count)
-        self._releases = releases
+        self._frugal = frugal
         self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
 
     def __enter__(self) -> Threads:
@@ -70,7 +71,8 @@ class Threads:
 
         An error in a task is raised here once those under way have ended, and no other is started.
         """
-        function = _releasing(function) if self._releases else function
+        most = self.count if self._frugal else 2 * self.count
+        function = _releasing(function) if self._frugal else function
         if self._pool is None:
             yield from map(function, items)
             return
@@ -78,7 +80,7 @@ class Threads:
         try:
             for item in items:
                 running.append(self._pool.submit(function, item))
-                if len(running) >= 2 * self.count:
+                if len(running) >= most:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.kernels.hash import hash_integers
-from juncture.local.arrays import array_of, raw_values
+from juncture.local.arrays import array_of, raw_values, rows_of
 from juncture.local.equality.hashing import KeyHashes
 from juncture.local.equality.held import (
     held_bytes,
@@ -129,7 +129,7 @@ class GraceJoin:
 
         def cut(_first: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
             order, edges = partition_rows(self._hash(batch, names, level), count)
-            ordered = batch.take(array_of(order, pa.int64()))
+            ordered = rows_of(batch, array_of(order, pa.int64()))
             return [
                 (piece, ordered.slice(edges[piece], edges[piece + 1] - edges[piece]))
                 for piece in range(count)

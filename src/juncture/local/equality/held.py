@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from juncture.local.equality.partitioned import PartitionedKeys
 from juncture.local.keys import KeyCodes
 from juncture.local.numbered import NumberedJoin
 from juncture.local.pairs import Check, Finder
-from juncture.local.payload import Holder, Payload
+from juncture.local.payload import Holder, Payload, read_held
 from juncture.local.residual import checking, columns_read
 from juncture.local.scan import Source
 from juncture.local.stream import reporter, stream
@@ -131,7 +131,7 @@ def _by_left_keys(
         presence=looks_for_keys_only(join),
         advance=reporter(progress, "right"),
     )
-    payload = _read_payload(kept, _held_columns(join), threads)
+    payload = read_held(kept, _held_columns(join), threads)
     return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
@@ -168,17 +168,3 @@ def _check(join: ResolvedEqui, groups: Groups, payload: Payload) -> Callable[[pa
 
 def _held_columns(join: ResolvedEqui) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*join.right_payload, *columns_read(join.predicate, "right"))))
-
-
-def _read_payload(source: Source, names: Sequence[str], threads: Threads) -> Payload:
-    holder = Holder(source, names)
-
-    def read(part: int) -> None:
-        start = int(source.bounds[part])
-        for batch in source.read(part, holder.columns):
-            holder.put(part, start, batch)
-            start += batch.num_rows
-
-    if holder.columns:
-        threads.run(read, range(len(source.part_rows)))
-    return holder.finish()
