@@ -1,4 +1,4 @@
-"""Constants of joins on Spark: what single steps take for a generated table."""
+"""Constants of joins on Spark: what single steps take for a generated table, and what small joins take to start."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.joins.planning import Spec, plan
+from juncture.planner.stats import SideStats, Stats
 from juncture.spark.session import resources
+from juncture.spec.equi import Equi
+from juncture.spec.range import Range
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["measure_spark"]
 
-_ROUNDS = 4
-"""How often each step is taken. The first time, the JVM has yet to compile what it takes."""
-
 _BIN_ROWS = 100
+_FEW = 100
+"""So few rows that a join of them takes the time that it takes to start."""
 
 
 def measure_spark(
-    session: SparkSession, told: Callable[[str], object] = str, *, rows: int = 2_000_000
+    session: SparkSession, told: Callable[[str], object] = str, *, rows: int = 2_000_000, rounds: int = 4
 ) -> dict[str, float]:
     """Return constants of `juncture.planner.constants.Constants`, by their names.
 
@@ -40,29 +43,27 @@ def measure_spark(
         Called with what is measured next.
     rows
         Of the table.
+    rounds
+        How often each step is taken. The first time, the JVM has yet to compile what it takes.
 
     Notes
     -----
     Takes about a minute for two million rows on two cores. A step costs what a query with it takes longer than one
-    without; each time is the shortest of several. Steps that only Juncture's own kernels take inside of a task are not
-    measured.
+    without; each time is the shortest of several. What it takes to start a stage, and Python in it, is what joins of
+    a few rows take, from the plan to the last row. Steps that only Juncture's own kernels take inside of a task are
+    not measured.
     """
     cores = resources(session).cores
-    told("starting Python")
-    empty_s, python_s = (
-        min(_seconds(frame) for _ in range(_ROUNDS))
-        for frame in (session.range(1), session.range(1).mapInArrow(_count, "rows bigint"))
-    )
     shortest: dict[str, float] = {}
     with TemporaryDirectory(prefix="juncture-") as folder:
         path = str(Path(folder, "rows"))
         _table(session, rows).repartition(cores).write.parquet(path)
-        steps = _steps(session, path, rows, cores)
-        for number in range(_ROUNDS):
-            told(f"round {number + 1} of {_ROUNDS}")
+        steps = _steps(session, path, rows, cores) | _joins(session)
+        for number in range(rounds):
+            told(f"round {number + 1} of {rounds}")
             for name, seconds in steps.items():
                 shortest[name] = min(shortest.get(name, inf), seconds())
-    return _constants(shortest, rows, cores) | {"python_s": max(python_s - empty_s, 0.01)}
+    return _constants(shortest, rows, cores)
 
 
 def _table(session: SparkSession, rows: int) -> DataFrame:
@@ -95,6 +96,17 @@ def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str,
     return steps
 
 
+def _joins(session: SparkSession) -> dict[str, Callable[[], float]]:
+    """Return what takes each join that tells what it takes to start, and says how long it took."""
+    few = session.createDataFrame(pa.table({"id": range(_FEW)}))
+    # Were the sides not counted by someone, a job would count them.
+    known = SideStats(rows=_FEW, row_bytes=8)
+    return {
+        "two stages": partial(_join_s, few, Equi(on="id"), "sort_merge", Stats(left=known, right=known)),
+        "two stages, one with Python": partial(_join_s, few, Range(on="id", lower=0, upper=0), "broadcast", None),
+    }
+
+
 def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, float]:
     """Return what a step costs by the times of queries with and without it."""
 
@@ -104,16 +116,18 @@ def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, f
     def core_ns(seconds: float, count: float) -> float:
         return seconds * cores * 1e9 / count
 
-    stage_s, pairs = between("stage", "nothing"), float(rows // 10) * _BIN_ROWS
+    pairs = float(rows // 10) * _BIN_ROWS
+    stage_s = shortest["two stages"] / 2
     measured = {
         "scan_ns": core_ns(between("scan", "nothing"), rows),
         "direct_scan_ns": shortest["direct scan"] * 1e9 / rows,
         "to_python_ns": core_ns(between("to Python", "scan"), rows),
         "from_python_ns": core_ns(between("and back", "to Python"), rows),
-        "shuffle_ns": core_ns(between("shuffle", "scan") - stage_s, rows),
+        "shuffle_ns": core_ns(between("shuffle", "scan") - between("stage", "nothing"), rows),
         "sort_ns": core_ns(between("sort", "shuffle"), rows),
         "collect_ns": between("collect", "scan") * 1e9 / rows,
         "stage_s": stage_s,
+        "python_s": between("two stages, one with Python", "two stages"),
         "loop_ns": core_ns(between("loop", "no loop"), float(_loop_rows(rows)) ** 2),
         "bin_pair_ns": core_ns(between("bins", "no bins"), pairs),
         "made_ns": core_ns(between("made", "bins"), pairs),
@@ -146,6 +160,13 @@ def _seconds(frame: DataFrame) -> float:
     began = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - began
+
+
+def _join_s(few: DataFrame, spec: Spec, algorithm: str, stats: Stats | None) -> float:
+    """Return how long a join of some rows with themselves takes, from its plan to its last row."""
+    began = time.perf_counter()
+    frame = plan(few, few, spec, algorithm=algorithm, stats=stats).execute()
+    return time.perf_counter() - began + _seconds(frame)
 
 
 def _collect_s(frame: DataFrame) -> float:

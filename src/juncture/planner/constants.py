@@ -36,7 +36,7 @@ class Constants:
     collect_ns
         Bring to the driver.
     stage_s, python_s
-        Start one more stage; hand a task to Python, whose workers Spark keeps.
+        Plan and start one more stage; start Python in a stage, whose workers Spark keeps.
     key_sort_ns
         Sort by a key that is a number, in the JVM.
     table_ns, lookup_ns

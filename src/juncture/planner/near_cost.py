@@ -110,7 +110,8 @@ def _range_s(work: NearWork) -> float:
     c = work.constants
     each = work.enter_ns + c.scan_ns + c.shuffle_ns + c.to_python_ns + c.search_ns
     moved = (work.left_rows + work.right_rows) * each
-    return c.python_s + 3 * c.stage_s + work.spread_s(moved + work.given_ns)
+    # A sample, where rows go, and the join: each is a stage with Python.
+    return 3 * (c.stage_s + c.python_s) + work.spread_s(moved + work.given_ns)
 
 
 def _bucket_s(work: NearWork) -> float:
