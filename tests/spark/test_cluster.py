@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from support.cluster import Worker, standalone_cluster, wait_for
+from support.cluster import SHORT_LIVED, Worker, standalone_cluster, wait_for
 from support.processes import no_session
 
 SCRIPT = Path(__file__).parents[1] / "support" / "cluster_join.py"
@@ -67,11 +67,10 @@ def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
         write_side(tmp_path / name, rows, keys=3, seed=seed)
     joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in JOINS.items()]
     with no_session(), standalone_cluster(tmp_path / "cluster", workers=3, memory="700m") as cluster:
-        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         settings = {
             "spark.executor.memory": "600m",
             "spark.cores.max": "3",
-            "spark.executor.extraJavaOptions": quick,
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.sql.shuffle.partitions": "6",
         }
         running = start_join(cluster.url, tmp_path, joins=joins, settings=settings)

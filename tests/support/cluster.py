@@ -17,6 +17,8 @@ import pyspark
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 120.0
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What Java is told that does not run for long enough to be worth compiling well."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def _start(role: str, options: list[str], folder: Path) -> subprocess.Popen[byte
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_DIRS": str(folder),
         "SPARK_LOCAL_IP": HOST,
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--webui-port", "0", *options]
