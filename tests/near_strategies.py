@@ -19,7 +19,18 @@ from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import common_domain, plain_type
 from juncture.spec.where import Where
-from strategies import LOCAL_BY, LOCAL_ON, LOCAL_PAYLOAD, SPARK_BY, SPARK_ON, SPARK_PAYLOAD, Layout, common, pools
+from strategies import (
+    LOCAL_BY,
+    LOCAL_ON,
+    LOCAL_PAYLOAD,
+    SPARK_BY,
+    SPARK_ON,
+    SPARK_PAYLOAD,
+    Layout,
+    choices,
+    common,
+    pools,
+)
 from support.kinds import Spec, defined_rows
 from support.tables import write_table
 
@@ -49,13 +60,12 @@ class NearExample:
 
 @st.composite
 def near_examples(draw: st.DrawFn, kind: str, *, agg: bool = False, spark: bool = False, rows: int = 16) -> NearExample:
-    """Return a join of two small tables, drawn row by row so that a failure shrinks well."""
+    """Return a join of two small tables, whose cells a failure shrinks."""
     spec, *sides = draw(near_layouts(kind, agg=agg, spark=spark))
-    tables = []
-    for position, side in enumerate(sides):
-        row = st.lists(st.integers(0, 5), min_size=len(side.types), max_size=len(side.types))
-        count = draw(st.integers(0, rows))
-        tables.append(table_of(spec, side, position, draw(st.lists(row, min_size=count, max_size=count))))
+    tables = [
+        table_of(spec, side, position, draw(choices(draw(st.integers(0, rows)), len(side.types))))
+        for position, side in enumerate(sides)
+    ]
     return NearExample(spec, *tables)
 
 
@@ -73,8 +83,8 @@ def packed_near_examples(
     tables = []
     for position, side in enumerate(sides):
         count = chance.randint(0, cases * rows if keyed else 6 * rows)
-        choices = [[chance.randint(0, 5) for _ in side.types] for _ in range(count)]
-        table = table_of(spec, side, position, choices)
+        chosen = [[chance.randint(0, 5) for _ in side.types] for _ in range(count)]
+        table = table_of(spec, side, position, chosen)
         if keyed:
             numbers = [chance.randrange(cases) for _ in range(table.num_rows)]
             table = table.append_column("case", pa.array(numbers, pa.int64()))
@@ -82,15 +92,15 @@ def packed_near_examples(
     return NearExample(spec, *tables)
 
 
-def table_of(spec: Spec, side: Layout, position: int, choices: list[list[int]]) -> pa.Table:
+def table_of(spec: Spec, side: Layout, position: int, chosen: list[list[int]]) -> pa.Table:
     """Return a table without intervals that start after their end: those are refused, which other tests look at."""
-    table = side.table(choices)
+    table = side.table(chosen)
     start, end = (spec.left_interval, spec.right_interval)[position] if isinstance(spec, Overlap) else (None, None)
     if start is None or end is None:
         return table
     domain = common_domain(table.schema.field(start), table.schema.field(end))
     ends = zip(on_values(table[start], domain), on_values(table[end], domain), strict=True)
-    kept = [row for row, (one, other) in zip(choices, ends, strict=True) if None in (one, other) or one <= other]
+    kept = [row for row, (one, other) in zip(chosen, ends, strict=True) if None in (one, other) or one <= other]
     return side.table(kept)
 
 

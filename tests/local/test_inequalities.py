@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from juncture.local import blocks, pairs, scan, stream
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
+from strategies import numbers
 from support.engines import join_in_process
 from support.kinds import defined_rows
 from support.tables import difference, write_table
@@ -80,6 +82,7 @@ def pieces(request, monkeypatch):
         monkeypatch.setattr(blocks, "_BLOCK_ROWS", 3)
 
 
+@lru_cache(maxsize=None, typed=True)
 def fits(value, data_type):
     try:
         pa.array([value], data_type)
@@ -90,7 +93,7 @@ def fits(value, data_type):
 
 def column(data, values, data_type, rows):
     values = [value for value in values if fits(value, data_type)]
-    return pa.array(data.draw(st.lists(st.sampled_from(values), min_size=rows, max_size=rows)), data_type)
+    return pa.array([values[number] for number in data.draw(numbers(rows, len(values)))], data_type)
 
 
 def keys(data, rows, *, coded):
@@ -103,7 +106,6 @@ def check(spec, algorithms, left, right, data):
     algorithm = data.draw(st.sampled_from(algorithms))
     options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
     options["payload_bytes"] = data.draw(st.sampled_from([None, 0]))
-    shown = f"{spec}\n{write_table(left)}\n\n{write_table(right)}"
     try:
         answer = defined_rows(spec, left, right)
     except DataError:
@@ -111,7 +113,7 @@ def check(spec, algorithms, left, right, data):
             join_in_process(spec, left, right, **options)
         return
     problem = difference(join_in_process(spec, left, right, **options), answer, ordered=True)
-    assert problem is None, f"{problem}\n{shown}"
+    assert problem is None, f"{problem}\n{spec}\n{write_table(left)}\n\n{write_table(right)}"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
@@ -290,7 +292,7 @@ def test_aggregates(pieces, kind, case, data):
 
     def side(rows, columns):
         starts = column(data, whole, pa.int64(), rows)
-        lengths = data.draw(st.lists(st.integers(0, 5), min_size=rows, max_size=rows))
+        lengths = data.draw(numbers(rows, 6))
         ends = [None if s is None else s + n for s, n in zip(starts.to_pylist(), lengths, strict=True)]
         return pa.table({"s": starts, "e": pa.array(ends, pa.int64()), "k": keys(data, rows, coded=True)} | columns)
 
