@@ -33,7 +33,7 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, position: 
 
 
 @intrinsic
-def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:  # noqa: ARG001
+def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:
     """Count the leading items of a sorted window that are less than a value (or equal, if inclusive).
 
     The window is ``array[start : start + length]`` with at most `WINDOW` items; `WINDOW` are read in any case.
@@ -60,7 +60,7 @@ def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: An
 
 
 @intrinsic
-def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:  # noqa: ARG001
+def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     """Return a bit for each of the `WINDOW` items from a start on: whether it is at least a value, the first lowest."""
     signature = types.int64(array, types.uintp, types.int64)
 
@@ -77,7 +77,7 @@ def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
 
 
 @intrinsic
-def lowest_bit(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+def lowest_bit(_typing: Any, bits: Any) -> Any:
     """Return the number of the lowest bit that is set, of a word in which one is."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -87,7 +87,7 @@ def lowest_bit(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def bit_count(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+def bit_count(_typing: Any, bits: Any) -> Any:
     """Return how many bits of a word are set."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -97,7 +97,7 @@ def bit_count(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def prefetch(_typing: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
+def prefetch(_typing: Any, array: Any, position: Any) -> Any:
     """Ask for the cache line of an array's item, counted in items from its start whatever its dimensions."""
     signature = types.void(array, types.uintp)
 
@@ -114,7 +114,7 @@ def prefetch(_typing: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def word_at(_typing: Any, data: Any, position: Any) -> Any:  # noqa: ARG001
+def word_at(_typing: Any, data: Any, position: Any) -> Any:
     """Read eight bytes from any place of an array of bytes as one integer."""
     signature = types.uint64(data, types.uintp)
 
@@ -126,7 +126,7 @@ def word_at(_typing: Any, data: Any, position: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def bits_as_float(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+def bits_as_float(_typing: Any, bits: Any) -> Any:
     """Read the bits of an integer as a float."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -136,7 +136,7 @@ def bits_as_float(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def float_as_bits(_typing: Any, value: Any) -> Any:  # noqa: ARG001
+def float_as_bits(_typing: Any, value: Any) -> Any:
     """Read the bits of a float as an integer."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

@@ -4,50 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from juncture.planner.choose import choose
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
-from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import SHUFFLE_PARTITIONS, Built, build, partition_count
+from juncture.spark.asof import Built, build, partition_count
 from juncture.spark.asof_native import has_native
 from juncture.spark.extent import reachable
-from juncture.spark.files import FileSide
 from juncture.spark.partition import Sample
-from juncture.spark.sides import Side
+from juncture.spark.planning import Planning, Request
 from juncture.spark.stats import AsofSurvey
-from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["AsofPlanning"]
 
 
-class AsofPlanning:
-    """The making of one plan, which looks at the inputs no closer than the choice needs.
+class AsofPlanning(Planning):
+    """The making of one plan of an as-of join."""
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs.
-    given
-        What the caller knows of them.
-    resources
-        What may be used.
-    lazy
-        Whether jobs at build time are forbidden.
+    survey: AsofSurvey
 
-    Attributes
-    ----------
-    survey
-        What is known of the inputs.
-    """
-
-    def __init__(
-        self, join: ResolvedAsof, left: Side, right: Side, given: Stats | None, resources: Resources, lazy: bool
-    ) -> None:
-        self._join, self._left, self._right = join, left, right
-        self._resources, self._lazy = resources, lazy
-        self._native = has_native(left.session)
-        self._shuffled = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
-        self.survey = AsofSurvey(join, left, right, given)
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self._native = has_native(request.left.session)
+        self.survey = AsofSurvey(request.join, request.left, request.right, request.given)
 
     def run(self, algorithm: str) -> tuple[Choice, Built]:
         """Choose and build. What turns out too large to be sent is not chosen again."""
@@ -60,9 +37,7 @@ class AsofPlanning:
         if left.extent is not None and is_narrowed:
             self._right, left_out = reachable(self._join, left.extent, self._right)
             self.survey.narrow("right", self._right)
-        choice = self._choose(algorithm)
-        while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):
-            choice = self._choose(algorithm)
+        choice = self._checked(algorithm)
         if choice.algorithm in SENT and not self._lazy and algorithm == "auto":
             self.survey.measure("right" if choice.algorithm == "broadcast" else "left")
             choice = self._choose(algorithm)
@@ -73,21 +48,11 @@ class AsofPlanning:
         built = self._build(choice.algorithm, sample)
         return choice, replace(built, details=(("left out", left_out), *built.details)) if left_out else built
 
-    def _choose(self, algorithm: str) -> Choice:
-        question = Question(
-            join=self._join,
-            engine="spark",
-            stats=self.survey.stats,
-            resources=self._resources,
-            direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
-            lazy=self._lazy,
-            partitions=self._partitions(),
-            native=self._native,
-        )
-        return choose(question, algorithm)
+    def _question(self) -> Question:
+        return self._asked(partitions=self._partitions(), native=self._native)
 
     def _partitions(self) -> int:
-        return partition_count(self.survey.stats, self._resources, self._shuffled)
+        return partition_count(self.survey.stats, self._resources, self._shuffle_partitions)
 
     def _build(self, algorithm: str, sample: Sample | None) -> Built:
         return build(

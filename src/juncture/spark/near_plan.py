@@ -10,25 +10,23 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.planner.choose import choose
 from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.rules import SENT
-from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import SHUFFLE_PARTITIONS, Built, partition_count, result_schema
+from juncture.spark.asof import Built, partition_count, result_schema
 from juncture.spark.bins import Bins, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
-from juncture.spark.files import FileSide, in_sql
+from juncture.spark.files import in_sql
 from juncture.spark.near import join_range, join_whole_left, join_whole_right
 from juncture.spark.near_stats import NearSurvey, copies
 from juncture.spark.pairs import Pairs, join_nested
 from juncture.spark.partition import Cuts, balanced_cuts, even_cuts
+from juncture.spark.planning import Planning, Request
 from juncture.spark.schema import spark_schema
-from juncture.spark.sides import FrameSide, Side
+from juncture.spark.sides import FrameSide
 from juncture.spark.worker.places import Places
 from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
-from juncture.spec.resolved import Resolved
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Kind", "NearPlanning"]
@@ -59,46 +57,31 @@ class Kind:
     places: Callable[[Any], tuple[Places, Places] | None]
 
 
-class NearPlanning:
-    """The making of one plan, which looks at the inputs no closer than the choice needs.
+class NearPlanning(Planning):
+    """The making of one plan of a range, overlap or predicate join.
 
     Parameters
     ----------
-    kind
-        The kind of join.
-    join, left, right
-        The join and its inputs.
-    given
-        What the caller knows of them.
-    resources
-        What may be used.
-    lazy
-        Whether jobs at build time are forbidden.
-
-    Attributes
-    ----------
-    survey
-        What is known of the inputs.
+    kind, request
+        The kind of join, and what the plan is made for.
     """
 
-    def __init__(
-        self, kind: Kind, join: Resolved, left: Side, right: Side, given: Stats | None, resources: Resources, lazy: bool
-    ) -> None:
+    survey: NearSurvey
+
+    def __init__(self, kind: Kind, request: Request) -> None:
+        super().__init__(request)
         left_out = ""
-        if isinstance(join, ResolvedRange):
-            right, left_out = reachable_files(join, left, right)
+        if isinstance(self._join, ResolvedRange):
+            self._right, left_out = reachable_files(self._join, self._left, self._right)
         self._left_out = (("left out", left_out),) if left_out else ()
-        self._join, self._left, self._right = join, left, right
-        self._resources, self._lazy = resources, lazy
-        self._places = kind.places(join)
+        self._places = kind.places(self._join)
         self._pairs, self._no_sql = self._in_sql(kind)
         self._bins: Bins | None = None
         self._cuts: Cuts | None = None
         self._cut_details: tuple[tuple[str, str], ...] = ()
-        self._partitions = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
         self._matches: float | None = None
         self._key_pairs: float | None = None
-        self.survey = NearSurvey(left, right, given)
+        self.survey = NearSurvey(self._left, self._right, request.given)
 
     def _in_sql(self, kind: Kind) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
@@ -112,15 +95,13 @@ class NearPlanning:
         if not self._lazy and algorithm in ("auto", "range", "bucket"):
             self.survey.count("left", "right")
             self._look(algorithm)
-        choice = choose(self._question(), algorithm)
-        while not self._lazy and choice.algorithm in SENT and self.survey.check(SENT[choice.algorithm]):
-            choice = choose(self._question(), algorithm)
+        choice = self._checked(algorithm)
         if algorithm == "auto" and self._keys_decide(choice.algorithm):
             self._look_at_keys()
-            choice = choose(self._question(), algorithm)
+            choice = self._choose(algorithm)
         if choice.algorithm == "range":
             self._cuts, self._cut_details = self._balanced()
-            choice = choose(self._question(), algorithm)
+            choice = self._choose(algorithm)
         built = self._build(choice.algorithm)
         return choice, replace(built, details=(*self._left_out, *built.details))
 
@@ -151,16 +132,8 @@ class NearPlanning:
         return left * right > _FEW_PAIRS
 
     def _question(self) -> Question:
-        return Question(
-            join=self._join,
-            engine="spark",
-            stats=self.survey.stats,
-            resources=self._resources,
-            direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
-            lazy=self._lazy,
-            partitions=self._partitions if self._cuts is None else self._cuts.partitions,
-            offer=self._offer(),
-        )
+        partitions = self._shuffle_partitions if self._cuts is None else self._cuts.partitions
+        return self._asked(partitions=partitions, offer=self._offer())
 
     def _offer(self) -> Offer:
         """Return what brings rows together, with what a look at them has told."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.inputs import kind_of, paths_of
 from juncture.planner.plan import Plan
-from juncture.planner.question import Choice
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import Built
 from juncture.spark.asof_plan import AsofPlanning
 from juncture.spark.equi_plan import EquiPlanning
 from juncture.spark.files import FileSide
@@ -18,6 +16,7 @@ from juncture.spark.measure import measure
 from juncture.spark.near_plan import Kind, NearPlanning
 from juncture.spark.overlap import overlap_pairs, overlap_places
 from juncture.spark.plain_scan import files_behind
+from juncture.spark.planning import Planning, Request
 from juncture.spark.range import range_pairs, range_places
 from juncture.spark.session import resources as resources_of
 from juncture.spark.sides import FrameSide, Side
@@ -35,34 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 
-class Known(Protocol):
-    """What is known of the inputs, and the jobs that ran for it."""
-
-    stats: Stats
-    jobs: list[str]
-
-
-class Planning(Protocol):
-    """The making of one plan, which looks at the inputs no closer than the choice needs."""
-
-    @property
-    def survey(self) -> Known:
-        """What is known of the inputs."""
-        ...
-
-    def run(self, algorithm: str) -> tuple[Choice, Built]:
-        """Choose and build."""
-        ...
-
-
-PLANNINGS: dict[type, Callable[[Any, Side, Side, Stats | None, Resources, bool], Planning]] = {
+PLANNINGS: dict[type, Callable[[Request], Planning]] = {
     Asof: AsofPlanning,
     Range: partial(NearPlanning, Kind(range_pairs, range_places)),
     Overlap: partial(NearPlanning, Kind(overlap_pairs, overlap_places)),
     Where: partial(NearPlanning, Kind(where_pairs, where_places)),
     Equi: EquiPlanning,
 }
-"""What plans each kind of join, given the join, its sides, what is known, what may be used, and whether it is lazy."""
+"""What plans each kind of join."""
 
 
 def plan(
@@ -93,7 +72,8 @@ def plan(
     resources = resources_of(session)
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
-    planning = PLANNINGS[type(spec)](join, ours, theirs, stats, resources, lazy)
+    request = Request(join=join, left=ours, right=theirs, given=stats, resources=resources, lazy=lazy)
+    planning = PLANNINGS[type(spec)](request)
     choice, built = planning.run(algorithm)
     return Plan(
         join=join,
