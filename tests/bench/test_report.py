@@ -17,6 +17,7 @@ def entry(name: str, seconds: float, *, ours: bool = False, java_bytes: float = 
         "cpu_s": 2 * seconds,
         "peak_bytes": 2e9,
         "own_peak_bytes": 1e9,
+        "before_bytes": 3e8,
         "java_peak_bytes": java_bytes,
         "worker_peak_bytes": 5e8,
     }
@@ -58,6 +59,11 @@ def test_on_spark_java_and_workers_are_told_apart_and_the_choice_is_named():
     assert first.startswith("| **Juncture, frames, auto** → hash | 1.00 s |")
     assert "| 2.00 GB (1.50 + 0.50) |" in first
     assert second.startswith("| **Juncture, frames, hash** | 2.00 s |")
+
+
+def test_where_memory_is_limited_it_says_what_was_held_before():
+    limited = {**scenario(entry("Juncture", 1.0, ours=True)), "facts": {"memory_bytes": 10**9}}
+    assert "| 2.00 GB (0.30 before) |" in markdown_table(limited)
 
 
 def test_the_page_has_a_table_a_plot_and_the_circumstances(tmp_path):

@@ -42,13 +42,17 @@ class Usage:
         The greatest resident memory of all its processes together. Pages that they share count in each.
     own_peak_bytes
         The greatest resident memory of the watched process alone, since it started.
+    before_bytes
+        The resident memory of the watched process when it began to be watched.
     java_peak_bytes, worker_peak_bytes
-        The same for its Java processes together and for its other descendants together; 0 where it has none.
+        The greatest resident memory of its Java processes together, and of its other descendants together; 0 where it
+        has none.
     """
 
     cpu_s: float
     peak_bytes: int
     own_peak_bytes: int
+    before_bytes: int
     java_peak_bytes: int
     worker_peak_bytes: int
 
@@ -89,9 +93,11 @@ class Watch:
         self._java_bytes = 0
         self._worker_bytes = 0
         self._total_bytes = 0
+        self._before_bytes = 0
 
     def __enter__(self) -> Watch:
         self._cpu_s = self._tree_cpu_s()
+        self._before_bytes = _memory(self._root, "VmRSS")
         self._thread.start()
         return self
 
@@ -110,6 +116,7 @@ class Watch:
             cpu_s=self._cpu_s,
             peak_bytes=max(own, self._total_bytes),
             own_peak_bytes=own,
+            before_bytes=self._before_bytes,
             java_peak_bytes=self._java_bytes,
             worker_peak_bytes=self._worker_bytes,
         )

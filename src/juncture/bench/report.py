@@ -57,7 +57,10 @@ def markdown_table(scenario: dict[str, Any]) -> str:
     on_spark = any(each.get("median", {}).get("java_peak_bytes") for each in scenario["entries"])
     memory = "peak memory (Java + Python workers)" if on_spark else "peak memory"
     lines = [f"| | time | range | {memory} | cores busy |", "| --- | ---: | ---: | ---: | ---: |"]
-    lines += [f"| {' | '.join(_cells(each))} |" for each in sorted(scenario["entries"], key=_order)]
+    is_limited = "memory_bytes" in scenario.get("facts", {})
+    lines += [
+        f"| {' | '.join(_cells(each, is_limited=is_limited))} |" for each in sorted(scenario["entries"], key=_order)
+    ]
     return "\n".join(lines)
 
 
@@ -66,8 +69,8 @@ def _order(entry: dict[str, Any]) -> tuple[bool, float]:
     return "median" not in entry, entry.get("median", {}).get("seconds", 0.0)
 
 
-def _cells(entry: dict[str, Any]) -> list[str]:
-    """Return a table row."""
+def _cells(entry: dict[str, Any], *, is_limited: bool = False) -> list[str]:
+    """Return a table row; where memory is limited, with what the process held before it had joined anything."""
     title = f"**{entry['title']}**" if entry["ours"] else entry["title"]
     if chosen := entry.get("answer", {}).get("chosen"):
         title += f" → {chosen}" if not title.rstrip("*").endswith(chosen) else ""
@@ -77,6 +80,8 @@ def _cells(entry: dict[str, Any]) -> list[str]:
     memory = f"{median['peak_bytes'] / 1e9:.2f} GB"
     if median["java_peak_bytes"]:
         memory += f" ({median['java_peak_bytes'] / 1e9:.2f} + {median['worker_peak_bytes'] / 1e9:.2f})"
+    if is_limited:
+        memory += f" ({median['before_bytes'] / 1e9:.2f} before)"
     return [
         title,
         f"{median['seconds']:.2f} s",

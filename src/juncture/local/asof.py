@@ -26,7 +26,7 @@ __all__ = ["Found", "Matches", "Progress", "Report", "find", "join", "match", "s
 
 Ints = npt.NDArray[np.int64]
 
-_LEFT_SHARE = 0.4
+_LEFT_SHARE = 0.3
 """How much of the memory the left side takes, or a piece of it. The rest is for what goes by."""
 
 _ALONE: dict[How, How] = {"right": "inner", "full": "left"}

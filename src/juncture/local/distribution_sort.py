@@ -22,8 +22,11 @@ __all__ = ["DistributionSorter"]
 Ints = npt.NDArray[np.int64]
 
 _RANGES_MOST = 256
-_PIECE_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 15
 """What is worth a piece of a file of its own."""
+
+_MORE = 2.0
+"""Ranges are not all of one size."""
 
 _BATCH_ROWS = 1 << 16
 
@@ -90,8 +93,12 @@ class DistributionSorter:
         else:
             yield from self._sorted(held)
             return
-        count = max(2, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
-        yield from self._through_disk(_one_after_the_other(held, batches), _edges(self._limits, count))
+        yield from self._through_disk(_one_after_the_other(held, batches), _edges(self._limits, self._count()))
+
+    def _count(self, size_bytes: int | None = None) -> int:
+        """Return into how many ranges to cut rows: as few as fit each, or as are worth a piece of every group."""
+        most = max(2, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
+        return most if size_bytes is None else max(2, min(most, int(_MORE * size_bytes / self._range_bytes) + 1))
 
     def _through_disk(self, batches: Iterator[pa.RecordBatch], edges: Ints) -> Iterator[pa.RecordBatch]:
         """Cut rows by ranges, and yield those of each range in order."""
@@ -103,7 +110,7 @@ class DistributionSorter:
                 continue
             for each in several:
                 pieces = file.read_some(each.pieces)
-                finer = _edges((each.first, each.end), _RANGES_MOST)
+                finer = _edges((each.first, each.end), self._count(each.size_bytes))
                 # Rows of one number have kept the order in which they came.
                 yield from pieces if each.end - each.first == 1 else self._through_disk(pieces, finer)
         file.remove()

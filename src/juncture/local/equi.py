@@ -26,7 +26,14 @@ from juncture.spec.equi import ResolvedEqui
 __all__ = ["EquiAlgorithm", "stream"]
 
 _HELD_PART = 3
-"""The left rows are held where they take no more than one part of so many of the memory."""
+"""All left rows may take one part of so many of the memory."""
+
+_PIECE_PART = 6
+"""Where they take more, pieces of the sides may take one of so many."""
+
+_ORDERED_PART = 6
+"""And rows that are brought into order one of so many. The rest is for what streams past, and for what allocators keep
+of what was let go."""
 
 EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
 
@@ -101,13 +108,13 @@ def _on_disk(
     progress: Progress | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order."""
-    late = None
+    late, room_bytes = None, memory_bytes // _PIECE_PART
     if algorithm == "grace" and are_worth_holding(numbered, memory_bytes // _HELD_PART):
-        late = LateColumns(numbered, threads)
+        late, room_bytes = LateColumns(numbered, threads), memory_bytes // _HELD_PART
         numbered = late.narrow
-    work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, memory_bytes // 2, threads)
+    work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, room_bytes, threads)
     sorter = DistributionSorter(
-        numbered.join.output_schema, numbered.number, numbered.limits, spill, memory_bytes // 4, threads
+        numbered.join.output_schema, numbered.number, numbered.limits, spill, memory_bytes // _ORDERED_PART, threads
     )
     rows = 0
 

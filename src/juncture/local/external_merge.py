@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic
 
 import numpy as np
@@ -42,7 +43,7 @@ from juncture.local.scan import Source, TableSource
 from juncture.local.selected import SelectedSource, SomeParts
 from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.stream import reporter
-from juncture.local.threads import Threads
+from juncture.local.threads import Threads, pool_of
 from juncture.planner.memory import FOLDED_ROW_BYTES, HELD_ROW_BYTES, HELD_SHARE
 from juncture.planner.plan import Progress
 from juncture.spec.schema import OutputColumn
@@ -80,11 +81,11 @@ def stream_merged(
     left: Source,
     right: Source,
     places: Callable[[Join], Places],
-    run: Run[Join],
+    run: Callable[..., Iterator[pa.RecordBatch]],
     *,
     spill: SpillFolder | None,
     memory_bytes: int,
-    threads: int | None,
+    threads: int | Threads | None,
     progress: Progress | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
@@ -96,7 +97,7 @@ def stream_merged(
     places
         Tells where the rows of a join lie.
     run
-        Joins pieces in memory.
+        Joins pieces in memory, with the ``threads`` that it is given.
     spill
         Where to put what does not fit; by default in a folder of the join's own.
     memory_bytes
@@ -116,14 +117,15 @@ def stream_merged(
         If there is no room to spill.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads, frugal=True))
+        pool = stack.enter_context(pool_of(threads, frugal=True))
+        on_pool: Run[Join] = partial(run, threads=pool)
         setting = Setting(spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes)), memory_bytes, pool)
         row_bytes = HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(join.aggregates)
         if right.plain_bytes_of(join.needed("right")) + right.num_rows * row_bytes <= memory_bytes * HELD_SHARE:
-            yield from run(join, left, right)
+            yield from on_pool(join, left, right)
             return
         numbered = NumberedJoin.of(join, left, right)
-        work = _Merge(numbered, places(numbered.join), run, setting, progress)
+        work = _Merge(numbered, places(numbered.join), on_pool, setting, progress)
         yield from work.rows()
 
 
@@ -165,9 +167,11 @@ class _Merge(Generic[Join]):
         self._spill = setting.spill
         self._memory_bytes = setting.memory_bytes
         self._threads = setting.threads
-        # A quarter each for the rows that are held, for the order of the output, and for the sides on their way through
-        # the disk; the rest is for what is read and given out.
-        self._room = max(1, setting.memory_bytes // 4)
+        # One part each for the rows that are held, for the order of the output, and for the sides on their way through
+        # the disk; the rest is for what is read and given out, and for what allocators keep of what was let go.
+        self._room = max(1, setting.memory_bytes // 10)
+        # What cannot be cut may take more.
+        self._most_room = max(1, setting.memory_bytes // 4)
         self._part_bytes = self._room // _PARTS_OF_ROOM
         self._row_bytes = HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(numbered.join.aggregates)
         self._progress = progress
@@ -291,8 +295,10 @@ class _Merge(Generic[Join]):
                 yield joined_batches([*held, batch.slice(0, int(changes[-1]))])
                 held, batch = [], batch.slice(int(changes[-1]))
             held.append(batch)
-            if (size := sum(map(self._held_bytes, held))) > self._room:
-                raise _too_small(self._memory_bytes, 2 * size / self._room, "Right rows whose values are nearly equal")
+            if (size := sum(map(self._held_bytes, held))) > self._most_room:
+                raise _too_small(
+                    self._memory_bytes, 2 * size / self._most_room, "Right rows whose values are nearly equal"
+                )
         if held:
             yield joined_batches(held)
 
@@ -341,14 +347,16 @@ class _Merge(Generic[Join]):
             first, end = waiting.pop()
             reach = Reach.of(*(values[first:end] for values in fields))
             size = shelf.bytes_within(reach)
-            if size <= self._room:
+            if size <= (self._room if end - first > 1 else self._most_room):
                 rows = np.arange(first, end) + left.bounds[part]
                 yield from self._run(self._numbered.join, SelectedSource(left, rows), shelf.within(reach))
             elif end - first > 1:
                 middle = (first + end) // 2
                 waiting += [(middle, end), (first, middle)]
             else:
-                raise _too_small(self._memory_bytes, size / self._room, "A single left row aggregates right rows that")
+                raise _too_small(
+                    self._memory_bytes, size / self._most_room, "A single left row aggregates right rows that"
+                )
 
 
 class _Shelf:

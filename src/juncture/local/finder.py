@@ -24,7 +24,7 @@ from juncture.local.payload import Holder, Payload, read_payload
 from juncture.local.scan import Source
 from juncture.local.spill import SpillFolder
 from juncture.local.stream import reporter, stream
-from juncture.local.threads import Threads
+from juncture.local.threads import Threads, pool_of
 from juncture.planner.plan import Progress
 from juncture.spec.resolved import Resolved
 
@@ -160,7 +160,7 @@ def run(
     *,
     checked: Sequence[str] = (),
     emit: Emit | None = None,
-    threads: int | None = None,
+    threads: int | Threads | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
     progress: Progress | None = None,
@@ -178,7 +178,7 @@ def run(
     emit
         Yields the output in place of `juncture.local.stream.stream`.
     threads
-        By default one for each core.
+        How many, by default one for each core; or a pool that is there.
     spill
         Where to put right columns that exceed ``payload_bytes``; by default in a folder of the join's own.
     payload_bytes
@@ -187,7 +187,7 @@ def run(
         Called as the work goes on, from the calling thread.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads))
+        pool = stack.enter_context(pool_of(threads))
         spill = spill or stack.enter_context(SpillFolder())
         names = tuple(dict.fromkeys((*join.right_payload, *checked)))
         make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, reporter(progress, "right"))

@@ -109,10 +109,11 @@ class NumberedJoin(Generic[Join]):
         return str(self.join.left_schema.names[-1])
 
     @property
-    def limits(self) -> tuple[int, int, int]:
-        """Where the numbers of left rows begin, where those of right ones do, and where these end."""
+    def limits(self) -> tuple[int, ...]:
+        """Where the numbers in the output begin and end; in between, where those of right rows without a match do."""
         left_rows = self.left.num_rows
-        return 0, left_rows, left_rows + self.right.num_rows
+        keeps_right = self.join.how in ("right", "full")
+        return (0, left_rows, left_rows + self.right.num_rows) if keeps_right else (0, left_rows)
 
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the output without their number, in the types that they have to have."""

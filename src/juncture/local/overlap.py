@@ -45,7 +45,7 @@ def stream(
     right: Source,
     *,
     algorithm: OverlapAlgorithm = "tree",
-    threads: int | None = None,
+    threads: int | Threads | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
     memory_bytes: int = MEMORY_BYTES,
@@ -78,7 +78,7 @@ def stream(
     """
     if algorithm == "external_merge":
         return stream_merged(
-            join, left, right, _places, partial(stream, threads=threads),
+            join, left, right, _places, stream,
             spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
         )  # fmt: skip
     prepare = prepared(join, left, right, nested=algorithm == "nested")

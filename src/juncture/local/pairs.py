@@ -35,7 +35,7 @@ Codes = npt.NDArray[np.int32]
 Check = Callable[[Codes, Codes], Mask]
 
 PAIRS_MOST = 1 << 18
-"""About how many pairs a task makes: some megabytes of output, and worth a thread's while."""
+"""About how many pairs a task makes at most: some megabytes of output, and worth a thread's while."""
 
 
 @dataclass(frozen=True)
@@ -175,20 +175,20 @@ def only_whether(asked: Asked, right: Held, rows: int) -> Asked:
     return Asked(np.zeros(rows, np.int32), matched)
 
 
-def spans_of(batch: pa.RecordBatch, asked: Asked, right: Held) -> Spans:
-    """Count the matches of the spans, and cut those with too many for a task."""
+def spans_of(batch: pa.RecordBatch, asked: Asked, right: Held, most: int = PAIRS_MOST) -> Spans:
+    """Count the matches of the spans, and cut those with more than a task is to make."""
     rows = np.arange(len(asked.first), dtype=np.int32) if asked.rows is None else asked.rows
     counts = _counts(asked, right)
     asked = replace(asked, rows=rows)
-    if len(counts) == 0 or counts.max() <= PAIRS_MOST:
+    if len(counts) == 0 or counts.max() <= most:
         return Spans(batch, asked, counts)
     # A piece cannot have more matches than positions.
     lengths = asked.end.astype(np.int64) - asked.first
-    pieces = np.where(counts > PAIRS_MOST, -(-lengths // PAIRS_MOST), 1)
+    pieces = np.where(counts > most, -(-lengths // most), 1)
     which = np.repeat(np.arange(len(rows)), pieces)
     number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    first = asked.first[which] + number * PAIRS_MOST
-    end = np.where(pieces[which] == 1, asked.end[which], np.minimum(first + PAIRS_MOST, asked.end[which]))
+    first = asked.first[which] + number * most
+    end = np.where(pieces[which] == 1, asked.end[which], np.minimum(first + most, asked.end[which]))
     thresholds = None if asked.thresholds is None else asked.thresholds[which]
     asked = Asked(first.astype(np.int32), end.astype(np.int32), rows[which], thresholds, asked.check)
     counts = _counts(asked, right)
@@ -205,7 +205,7 @@ def spans_of(batch: pa.RecordBatch, asked: Asked, right: Held) -> Spans:
     return Spans(batch, asked, counts[good])
 
 
-def cut(spans: Spans, *, keep: bool) -> list[Task]:
+def cut(spans: Spans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
     """Cut spans into tasks; an empty span makes a pair too if rows without a match are kept."""
     rows, counts = spans.asked.rows, spans.counts
     assert rows is not None
@@ -215,7 +215,7 @@ def cut(spans: Spans, *, keep: bool) -> list[Task]:
     edges = [0]
     while edges[-1] < len(counts):
         done = int(ends[edges[-1] - 1]) if edges[-1] else 0
-        edges.append(max(edges[-1] + 1, int(np.searchsorted(ends, done + PAIRS_MOST, "right"))))
+        edges.append(max(edges[-1] + 1, int(np.searchsorted(ends, done + most, "right"))))
     return [
         Task(
             spans,

@@ -44,6 +44,12 @@ class Payload:
         self._types = types
         self._mapped = mapped
 
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row takes."""
+        columns = self._columns.values() if self._mapped is None else self._mapped.table.columns
+        return sum(int(column.nbytes) // max(len(column), 1) for column in columns)
+
     def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""
         if self._mapped is not None:

@@ -15,7 +15,7 @@ from juncture.local.codes import StepCoder, TooWideError, steps_of
 from juncture.local.forms import Form, form_of
 from juncture.local.left import Left
 from juncture.local.scan import ParquetSource, Source
-from juncture.local.threads import Threads
+from juncture.local.threads import Threads, pool_of
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange
@@ -82,7 +82,7 @@ def parts_within(source: Source, column: str, domain: Domain, low: Any, high: An
     return kept
 
 
-def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int | None) -> Source:
+def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int | Threads | None) -> Source:
     """Return the right side of a range join without the row groups that the window of no left row reaches.
 
     Only constant ends tell, and only of right rows that nobody wants without a match.
@@ -91,7 +91,7 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
     if not ends or join.how in ("right", "full") or not isinstance(right, ParquetSource):
         return right
 
-    with Threads(threads) as pool:
+    with pool_of(threads) as pool:
         found = [extent_of(ends, join.domain) for ends in _all_ends(left, join.left_on, pool)]
     extents = [each for each in found if each is not None]
     if not extents:

@@ -41,7 +41,7 @@ def stream(
     right: Source,
     *,
     algorithm: RangeAlgorithm = "sorted",
-    threads: int | None = None,
+    threads: int | Threads | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
     memory_bytes: int = MEMORY_BYTES,
@@ -88,7 +88,7 @@ def stream(
     right = within_reach(join, left, right, threads)
     if algorithm == "external_merge":
         return stream_merged(
-            join, left, right, _places, partial(stream, threads=threads),
+            join, left, right, _places, stream,
             spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.local import pairs
 from juncture.local.arrays import plain
 from juncture.local.columns import encoded, is_awkward, nulls, ordered
 from juncture.local.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
@@ -31,6 +32,12 @@ Made = tuple[Task, Codes, Codes]
 Done = list[pa.RecordBatch]
 
 _SLICE_ROWS = 1 << 18
+
+_PAIRS_LEAST = 1 << 10
+_TASK_BYTES = 64 << 20
+"""About how much output a task makes at most."""
+_FRUGAL_TASK_BYTES = 2 << 20
+"""And where memory is short."""
 
 
 def stream(
@@ -85,6 +92,9 @@ class _Stream:
         shown = [column.source for column in join.output if column.side == "left"]
         # Batches without columns would have no rows either.
         self._columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
+        row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
+        task_bytes = _FRUGAL_TASK_BYTES if threads.is_frugal else _TASK_BYTES
+        self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(row_bytes, 1)))
         keeps_right = join.how in ("right", "full")
         self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
 
@@ -136,7 +146,8 @@ class _Stream:
         asked = self._finder.find(batch)
         if self._join.how in ("semi", "anti") and asked.check is None:
             asked = only_whether(asked, self._finder.right, batch.num_rows)
-        return cut(spans_of(batch, asked, self._finder.right), keep=self._keep and asked.check is None)
+        spans = spans_of(batch, asked, self._finder.right, self._pairs_most)
+        return cut(spans, keep=self._keep and asked.check is None, most=self._pairs_most)
 
     def _pairs(self, task: Task) -> Made:
         """Return a task's pairs of left row and position; if they have to be checked, without rows that lack any."""

@@ -36,6 +36,9 @@ SAMPLE_ROWS = 20_000
 _PARTS_MOST = 16
 """In how many parts of a side."""
 
+_SAMPLE_BYTES = 4 << 20
+"""About how much is read of columns that are measured: wide rows tell in small numbers what they take."""
+
 
 @dataclass(frozen=True)
 class Looked:
@@ -124,15 +127,15 @@ class _Look:
         ]
         wants_on = bool(self._on and unknown)
         coded = self._variable() if isinstance(self._source, ParquetSource) else []
-        asked = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()), *coded)
+        if coded and self._source.num_rows:
+            self._measure(coded)
+        asked = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()))
         columns = list(dict.fromkeys((*asked, *reach_columns(self._join, self._side))))
         if not columns or not self._source.num_rows:
             return
-        self.rows = rows = self._some(columns)
-        name = sampled_from(rows.num_rows, self._source.num_rows)
+        self.rows = rows = self._some(columns, SAMPLE_ROWS)
+        name = self._name(rows)
         is_even = not isinstance(self._source, ParquetSource)
-        if not is_even and rows.num_rows < self._source.num_rows:
-            name += f" at the start of {min(len(self._source.part_rows), _PARTS_MOST)} row groups"
         if wants_keys and (counts := _counts(self._keys(rows))) is not None:
             sample = KeySample(counts, rows.num_rows, self._source.num_rows, name, is_even)
             figures, sources = sample.figures()
@@ -144,8 +147,6 @@ class _Look:
             # Types that Arrow cannot compare, such as half floats, are left alone.
             with suppress(pa.ArrowNotImplementedError):
                 self._look_at_order(rows, name)
-        if coded:
-            self._measure(rows, coded, name)
 
     def _keys(self, rows: pa.Table) -> list[pa.Array]:
         """Return what has to be equal: columns, and what a predicate makes of them."""
@@ -165,8 +166,10 @@ class _Look:
             if not ascends or rows.num_rows == self._source.num_rows:
                 self._learn(name, is_sorted=bool(ascends))
 
-    def _measure(self, rows: pa.Table, coded: Sequence[str], name: str) -> None:
+    def _measure(self, coded: Sequence[str]) -> None:
         """Correct the size of a row, since strings that come often take less in files than they do in memory."""
+        rows = self._some(coded, min(SAMPLE_ROWS, _SAMPLE_BYTES // max(self.figures["row_bytes"], 1)))
+        name = self._name(rows)
         variable = sum(plain_column(rows, column).nbytes for column in coded)
         row_bytes = self._fixed_bytes() + variable // rows.num_rows
         if row_bytes > self.figures["row_bytes"]:
@@ -182,12 +185,19 @@ class _Look:
         schema = self._source.schema
         return [name for name in self._join.needed(self._side) if not is_fixed(schema.field(name).type)]
 
-    def _some(self, columns: Sequence[str]) -> pa.Table:
-        """Return some rows, in order."""
+    def _name(self, rows: pa.Table) -> str:
+        """Say what a sample is."""
+        name = sampled_from(rows.num_rows, self._source.num_rows)
+        if isinstance(self._source, ParquetSource) and rows.num_rows < self._source.num_rows:
+            name += f" at the start of {min(len(self._source.part_rows), _PARTS_MOST)} row groups"
+        return name
+
+    def _some(self, columns: Sequence[str], most: int) -> pa.Table:
+        """Return about so many rows, in order."""
         source = self._source
         parts = len(source.part_rows)
         picked = range(parts) if parts <= _PARTS_MOST else np.linspace(0, parts - 1, _PARTS_MOST).astype(int).tolist()
-        each = -(-SAMPLE_ROWS // len(picked))
+        each = max(1, -(-most // len(picked)))
         if isinstance(source, ParquetSource):
             return pa.Table.from_batches([source.first_rows(part, columns, each) for part in picked])
         return pa.concat_tables([rows for part in picked for rows in _by_chance(source, part, columns, each)])

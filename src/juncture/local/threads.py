@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from types import TracebackType
 from typing import TypeVar
 
 import pyarrow as pa
 
-__all__ = ["Threads", "available_cores", "slices"]
+from juncture.local.memory import release_unused
+
+__all__ = ["Threads", "available_cores", "pool_of", "slices"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -54,10 +57,13 @@ class Threads:
 
     def __init__(self, count: int | None = None, *, frugal: bool = False) -> None:
         self.count = available_cores() if count is None else max(1, count)
-        self._frugal = frugal
+        self.is_frugal = frugal
         self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
 
     def __enter__(self) -> Threads:
+        if self.is_frugal:
+            # What was used before, to plan the join or for other work.
+            release_unused()
         return self
 
     def __exit__(
@@ -71,8 +77,8 @@ class Threads:
 
         An error in a task is raised here once those under way have ended, and no other is started.
         """
-        most = self.count if self._frugal else 2 * self.count
-        function = _releasing(function) if self._frugal else function
+        most = self.count if self.is_frugal else 2 * self.count
+        function = _releasing(function) if self.is_frugal else function
         if self._pool is None:
             yield from map(function, items)
             return
@@ -91,10 +97,24 @@ class Threads:
                 if not task.cancelled():
                     task.exception()
 
-    def run(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
+    def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
         """Call a function with each item, and wait for all."""
+        if len(items) == 1:
+            # Not worth waking another thread.
+            function(items[0])
+            return
         for _ in self.map(function, items):
             pass
+
+
+@contextmanager
+def pool_of(threads: int | Threads | None, *, frugal: bool = False) -> Iterator[Threads]:
+    """Yield the threads that are given, or for as long as the context lasts a pool of so many."""
+    if isinstance(threads, Threads):
+        yield threads
+        return
+    with Threads(threads, frugal=frugal) as pool:
+        yield pool
 
 
 def _releasing(function: Callable[[Item], Result]) -> Callable[[Item], Result]:

@@ -164,7 +164,7 @@ def stream(
     right: Source,
     *,
     algorithm: WhereAlgorithm,
-    threads: int | None = None,
+    threads: int | Threads | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
     memory_bytes: int = MEMORY_BYTES,
@@ -199,7 +199,7 @@ def stream(
     conditions = Conditions.of(join)
     if algorithm == "external_merge":
         return stream_merged(
-            join, left, right, _places, partial(stream, algorithm=_of_pieces(conditions), threads=threads),
+            join, left, right, _places, partial(stream, algorithm=_of_pieces(conditions)),
             spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
         )  # fmt: skip
     if algorithm in ("blocks", "nested"):

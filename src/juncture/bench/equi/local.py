@@ -65,6 +65,15 @@ def duckdb_limited(task: Task) -> Iterator[pa.RecordBatch]:
         yield from connection.sql(_QUERY.format(left=task.left, right=task.right)).to_arrow_reader(1_000_000)
 
 
+def polars_streaming(task: Task) -> Iterator[pa.RecordBatch]:
+    """Join with Polars' streaming engine, which nobody can tell how much memory to use."""
+    import polars as pl
+
+    left, right = (pl.scan_parquet(f"{side}/*.parquet") for side in (task.left, task.right))
+    for frame in left.join(right, on="key").collect_batches(engine="streaming"):
+        yield from frame.to_arrow().to_batches()
+
+
 JOINING: Engines = {
     "juncture": ("Juncture", "juncture", juncture),
     "duckdb": ("DuckDB", "duckdb", duckdb),
@@ -75,8 +84,9 @@ JOINING: Engines = {
 LIMITED: Engines = {
     "juncture-limited": ("Juncture, memory=", "juncture", juncture_limited),
     "duckdb-limited": ("DuckDB, memory_limit", "duckdb", duckdb_limited),
+    "polars-streaming": ("Polars, streaming, without a limit", "polars", polars_streaming),
 }
-"""The same of each that joins within a limit."""
+"""The same of each whose rows go by as they come, within a limit where it can be set."""
 
 
 def contestant(name: str, task: Task, tiny: Task) -> Contestant:

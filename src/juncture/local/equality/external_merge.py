@@ -48,7 +48,7 @@ class ExternalMergeJoin:
     ) -> None:
         self._numbered = numbered
         self._spill = spill
-        self._room = max(1, memory_bytes // 4)
+        self._room = max(1, memory_bytes // 5)
         self._threads = threads
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
         self._code = numbered.number + "_code"

@@ -51,7 +51,7 @@ class GraceJoin:
     spill
         Where to keep the pieces.
     memory_bytes
-        How much to hold.
+        How much to hold, beside what streams past.
     threads
         Who works.
     """
@@ -61,9 +61,8 @@ class GraceJoin:
     ) -> None:
         self._numbered = numbered
         self._spill = spill
-        # For the rows of a piece that are held; while none are, for what is on its way to the disk. The rest is for
-        # what streams past, and the caller's.
-        self._room = max(1, 2 * memory_bytes // 3)
+        # For the rows of a piece that are held; while none are, for what is on its way to the disk.
+        self._room = max(1, memory_bytes)
         self._threads = threads
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
 

@@ -1,0 +1,63 @@
+"""Joins two Parquet files in a process of its own, and prints how much more memory that took than the process had.
+
+What a process needs to join at all (libraries, compiled kernels, the code of both in memory) is there once it has
+joined the first rows of both files, with so little memory that they went to disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import juncture as jn
+from juncture.local.kinds import KINDS
+from juncture.local.memory import peak_memory_bytes
+from juncture.local.scan import ParquetSource
+
+SPECS = {
+    "asof": jn.Asof(on="at", by="key"),
+    "range": jn.Range(on="at", by="key", lower=-40, upper=0),
+    "range-agg": jn.Range(on="at", by="key", lower=-400, upper=0, agg={"at": ["mean", "max"], "text": "first"}),
+    "overlap": jn.Overlap(left_interval=("at", "end"), right_interval=("at", "end"), by="key"),
+    "where": jn.Where("l.at <= r.end AND r.at <= l.end AND l.key = r.key"),
+    "equi": jn.Equi(on="row"),
+}
+
+FIRST_ROWS = 4_000
+
+
+def beginning(path: str) -> str:
+    """Write the first rows of a file to another one beside it."""
+    rows = next(pq.ParquetFile(path).iter_batches(FIRST_ROWS))
+    small = f"{path}-{FIRST_ROWS}"
+    if not Path(small).exists():
+        pq.write_table(pa.Table.from_batches([rows]), small, row_group_size=FIRST_ROWS // 8)
+    return small
+
+
+def main(kind: str, algorithm: str, memory: str, left: str, right: str) -> None:
+    spec = SPECS[kind]
+    beginnings = [beginning(path) for path in (left, right)]
+    sum(batch.num_rows for batch in jn.plan(*beginnings, spec, algorithm=algorithm, memory=int(memory)).batches())
+    sides = [ParquetSource([path]) for path in beginnings]
+    join = spec.resolve(*(side.schema for side in sides))
+    for _ in KINDS[type(spec)].stream(join, *sides, algorithm=algorithm, memory_bytes=2_000_000):
+        pass
+    # Sets the peak back to what is held now, where there is a /proc.
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    before = peak_memory_bytes()
+    plan = jn.plan(left, right, spec, algorithm=algorithm, memory=int(memory))
+    count = sum(batch.num_rows for batch in plan.batches())
+    sys.stdout.write(
+        json.dumps({"algorithm": plan.algorithm, "rows": count, "taken_bytes": peak_memory_bytes() - before})
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
