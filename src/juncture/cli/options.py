@@ -221,7 +221,9 @@ Algorithm = Annotated[
 Memory = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="How much the join aims to hold, such as 2GB; the rest goes to disk.", rich_help_panel=_RUN
+        metavar="SIZE",
+        help="How much memory the join may take, such as 2GB; the rest goes to disk.",
+        rich_help_panel=_RUN,
     ),
 ]
 Explain = Annotated[

@@ -88,9 +88,8 @@ def join_asof(
     lazy
         Whether to forbid Spark jobs before the result is asked for.
     memory
-        How much an in-process join aims to hold, such as ``"2GB"``; by default a share of what this process may have.
-        What does not fit goes to disk, in the folder that ``TMPDIR`` names. The process itself grows by more, since
-        allocators keep some of what they are given back.
+        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
+        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 

@@ -65,9 +65,8 @@ def join(
     lazy
         Whether to run no Spark job before the result is asked for. Hot keys are then not looked for.
     memory
-        How much an in-process join aims to hold, such as ``"2GB"``; by default a share of what this process may have.
-        What does not fit goes to disk, in the folder that ``TMPDIR`` names. The process itself grows by more, since
-        allocators keep some of what they are given back.
+        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
+        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
 
