@@ -25,6 +25,9 @@ _RANGES_MOST = 256
 _PIECE_BYTES = 1 << 15
 """What is worth a piece of a file of its own."""
 
+_BYTES_MOST = 1 << 30
+"""Arrow's strings hold less than twice as much in one piece."""
+
 _MORE = 2.0
 """Ranges are not all of one size."""
 
@@ -68,9 +71,9 @@ class DistributionSorter:
         self._limits = limits
         self._spill = spill
         # A group of rows on its way to the disk is there three times: as it came, in order, and encoded.
-        self._group_bytes = max(1, memory_bytes // (3 * threads.count))
+        self._group_bytes = max(1, min(memory_bytes // (3 * threads.count), _BYTES_MOST))
         # A range on its way back is there twice, and one more is being handed out.
-        self._range_bytes = max(1, memory_bytes // (2 * threads.count + 1))
+        self._range_bytes = max(1, min(memory_bytes // (2 * threads.count + 1), _BYTES_MOST))
         self._threads = threads
         self._alone = Threads(1)
 

@@ -169,7 +169,8 @@ class _Merge(Generic[Join]):
         self._threads = setting.threads
         # One part each for the rows that are held, for the order of the output, and for the sides on their way through
         # the disk; the rest is for what is read and given out, and for what allocators keep of what was let go.
-        self._room = max(1, setting.memory_bytes // 10)
+        # Aggregates are made beside what they are made of.
+        self._room = max(1, setting.memory_bytes // (24 if numbered.join.aggregates else 10))
         # What cannot be cut may take more.
         self._most_room = max(1, setting.memory_bytes // 4)
         self._part_bytes = self._room // _PARTS_OF_ROOM

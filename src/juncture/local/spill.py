@@ -25,6 +25,9 @@ MEMORY_BYTES = 256 << 20
 _ALIGNED_BYTES = 64
 _RELEASED_SHARE = 0.125
 """After so much of the memory has been written or read, what was held for it is given back to the system."""
+
+_RELEASED_BYTES_LEAST = 4 << 20
+"""Giving back takes milliseconds, which less is not worth."""
 _PART_ROWS = 1 << 18
 _PART_BYTES = 32 << 20
 
@@ -48,7 +51,7 @@ class SpillFolder:
 
     def __init__(self, parent: str | os.PathLike[str] | None = None, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self._parent = parent
-        self._released_bytes = int(memory_bytes * _RELEASED_SHARE)
+        self._released_bytes = max(_RELEASED_BYTES_LEAST, int(memory_bytes * _RELEASED_SHARE))
         self._path: Path | None = None
         self._remove: finalize[..., SpillFolder] | None = None
         self._files = 0
