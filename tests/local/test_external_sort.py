@@ -1,4 +1,4 @@
-"""Sorted runs on disk: the order and all rows, whatever fits in memory, and equal rows as they came."""
+"""Batches sorted through the disk: the order and all rows, whatever fits in memory, and equal rows as they came."""
 
 from __future__ import annotations
 
@@ -25,39 +25,72 @@ def batches(codes, sizes):
         place += size
 
 
-def sorted_rows(codes, sizes, memory_bytes):
-    with SpillFolder() as spill, Threads(2) as threads:
-        sorter = ExternalSorter(SCHEMA, "code", spill, memory_bytes, threads)
-        for batch in batches(codes, sizes):
-            sorter.add(batch)
-        return pa.Table.from_batches(sorter.sorted(), SCHEMA), spill.spilled_bytes
+def sorted_rows(codes, sizes, memory_bytes, thread_count=2, sample=None):
+    with SpillFolder() as spill, Threads(thread_count, frugal=True) as threads:
+        sample = None if sample is None else np.array(sample, np.int64)
+        sorter = ExternalSorter(SCHEMA, "code", spill, memory_bytes, threads, sample)
+        return pa.Table.from_batches(sorter.sort(batches(codes, sizes)), SCHEMA), spill
+
+
+def in_order(codes):
+    return np.argsort(np.array(codes, np.int64), kind="stable").tolist()
 
 
 @given(
-    codes=st.lists(st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1]), max_size=60),
+    codes=st.lists(st.integers(-3, 3) | st.integers(0, 1_009) | st.sampled_from([-(2**63), 2**63 - 1]), max_size=60),
     sizes=st.lists(st.integers(0, 9), min_size=60, max_size=60),
-    memory_bytes=st.sampled_from([1, 200, 1_000, 10**9]),
-    runs=st.sampled_from([2, 3, 64]),
+    memory_bytes=st.sampled_from([1, 500, 5_000, 10**9]),
+    sample=st.none() | st.lists(st.integers(-3, 1_009), min_size=1, max_size=5) | st.just([-(2**63), 2**63 - 1]),
+    ranges=st.sampled_from([2, 3, 256]),
     rows=st.sampled_from([1, 5, 1 << 16]),
 )
-def test_stable_order(codes, sizes, memory_bytes, runs, rows):
+def test_stable_order(codes, sizes, memory_bytes, sample, ranges, rows):
     codes = codes[: sum(sizes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_RUNS_MOST", runs)
+        patch.setattr(module, "_RANGES_LEAST", 2)
+        patch.setattr(module, "_RANGES_MOST", ranges)
+        patch.setattr(module, "_PIECE_BYTES", 50)
         patch.setattr(module, "_BATCH_ROWS", rows)
-        table, _ = sorted_rows(codes, sizes, memory_bytes)
-    order = np.argsort(np.array(codes, np.int64), kind="stable").tolist()
-    assert table["place"].to_pylist() == order
-    assert table["text"].to_pylist() == [f"row {i}" for i in order]
+        table, _ = sorted_rows(codes, sizes, memory_bytes, sample=sample)
+    assert table["place"].to_pylist() == in_order(codes)
+    assert table["text"].to_pylist() == [f"row {i}" for i in in_order(codes)]
 
 
 def test_what_fits_is_not_written():
-    assert sorted_rows(list(range(100)), [50, 50], 10**6)[1] == 0
-    assert sorted_rows(list(range(100)), [50, 50], 1_000)[1] > 0
+    assert sorted_rows(list(range(100)), [50, 50], 10**6)[1].spilled_bytes == 0
+    assert sorted_rows(list(range(100)), [50, 50], 1_000)[1].spilled_bytes > 0
 
 
-def test_many_rows_of_one_code_stream_through():
-    codes = [7] * 5_000
-    table, spilled = sorted_rows(codes, [100] * 50, 20_000)
-    assert spilled > 0
+@pytest.mark.parametrize("thread_count", [1, 2])
+@pytest.mark.parametrize("sample", [None, [0, 10**6]])
+def test_many_rows_of_one_code_stream_through(sample, thread_count):
+    table, spill = sorted_rows([7] * 5_000, [100] * 50, 20_000, thread_count, sample)
+    assert spill.spilled_bytes > 0
     assert table["place"].to_pylist() == list(range(5_000))
+
+
+@pytest.mark.parametrize("sample", [None, [10**6], range(0, 10**6, 1_000)], ids=["first rows", "one value", "wrong"])
+@pytest.mark.parametrize("order", ["ascending", "descending", "none"])
+def test_ranges_with_too_many_rows_are_cut_again(order, sample):
+    codes = np.random.default_rng(1).integers(0, 50, 5_000)
+    codes = {"ascending": np.sort(codes), "descending": -np.sort(-codes), "none": codes}[order].tolist()
+    table, _ = sorted_rows(codes, [100] * 50, 20_000, sample=sample)
+    assert table["place"].to_pylist() == in_order(codes)
+
+
+def test_rows_are_written_once_where_the_sample_is_right():
+    codes = np.random.default_rng(1).integers(0, 10**6, 50_000).tolist()
+    sizes = [100] * 500
+    right = sorted_rows(codes, sizes, 10**6, sample=range(0, 10**6, 1_000))[1].spilled_bytes
+    wrong = sorted_rows(codes, sizes, 10**6, sample=[10**7])[1].spilled_bytes
+    assert right < 0.6 * wrong
+
+
+def test_files_are_removed_once_they_are_read(tmp_path):
+    with SpillFolder(tmp_path) as spill, Threads(2) as threads:
+        codes = np.random.default_rng(1).integers(0, 50, 5_000).tolist()
+        rows = ExternalSorter(SCHEMA, "code", spill, 20_000, threads).sort(batches(codes, [100] * 50))
+        assert list(tmp_path.glob("*/*"))
+        for _ in rows:
+            pass
+        assert not list(tmp_path.glob("*/*"))

@@ -13,7 +13,17 @@ import pyarrow.types as pat
 
 from juncture.local.memory import memory_pool
 
-__all__ = ["Mask", "array_of", "concatenated", "plain", "raw_values", "rows_of", "validity", "without_times"]
+__all__ = [
+    "Mask",
+    "array_of",
+    "concatenated",
+    "joined_batches",
+    "plain",
+    "raw_values",
+    "rows_of",
+    "validity",
+    "without_times",
+]
 
 Mask = npt.NDArray[np.bool_]
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
@@ -42,6 +52,20 @@ def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:
         If the type cannot hold them in one piece.
     """
     return pa.concat_arrays(arrays, memory_pool=memory_pool())
+
+
+def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of some batches, at least one, as one.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the type of a column cannot hold them in one piece.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    columns = [concatenated(arrays) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
 def plain(array: pa.Array) -> pa.Array:

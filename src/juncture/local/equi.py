@@ -8,11 +8,11 @@ from typing import Literal
 
 import pyarrow as pa
 
-from juncture.local.distribution_sort import DistributionSorter
 from juncture.local.equality.external_merge import ExternalMergeJoin
 from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
 from juncture.local.equality.late import LateColumns, are_worth_holding
+from juncture.local.external_sort import ExternalSorter
 from juncture.local.memory import MEMORY_BYTES
 from juncture.local.numbered import NumberedJoin
 from juncture.local.pruning import within_keys
@@ -113,8 +113,8 @@ def _on_disk(
         late, room_bytes = LateColumns(numbered, threads), memory_bytes // _HELD_PART
         numbered = late.narrow
     work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, room_bytes, threads)
-    sorter = DistributionSorter(
-        numbered.join.output_schema, numbered.number, numbered.limits, spill, memory_bytes // _ORDERED_PART, threads
+    sorter = ExternalSorter(
+        numbered.join.output_schema, numbered.number, spill, memory_bytes // _ORDERED_PART, threads, numbered.sample
     )
     rows = 0
 

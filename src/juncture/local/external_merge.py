@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.local.arrays import raw_values
+from juncture.local.arrays import joined_batches, raw_values
 from juncture.local.blockwise import Run, join_blockwise
 from juncture.local.codes import TooWideError
-from juncture.local.external_sort import ExternalSorter, joined_batches
+from juncture.local.external_sort import ExternalSorter
 from juncture.local.finder import Sought
 from juncture.local.memory import memory_pool
 from juncture.local.numbered import Join, NumberedJoin
@@ -160,8 +160,9 @@ class _Merge(Generic[Join]):
         setting: Setting,
         progress: Progress | None,
     ) -> None:
-        self._numbered = _with_right_number(numbered) if places.by_row else numbered
-        self._total = numbered.left.num_rows + numbered.right.num_rows
+        self._shows_right_numbers = places.by_row and numbered.join.how not in ("semi", "anti")
+        self._numbered = _with_right_number(numbered) if self._shows_right_numbers else numbered
+        self._step = np.int64(numbered.left.num_rows + numbered.right.num_rows + 1 if self._shows_right_numbers else 1)
         self._places = places
         self._run = run
         self._spill = setting.spill
@@ -169,8 +170,7 @@ class _Merge(Generic[Join]):
         self._threads = setting.threads
         # One part each for the rows that are held, for the order of the output, and for the sides on their way through
         # the disk; the rest is for what is read and given out, and for what allocators keep of what was let go.
-        # Aggregates are made beside what they are made of.
-        self._room = max(1, setting.memory_bytes // (24 if numbered.join.aggregates else 10))
+        self._room = max(1, setting.memory_bytes // 7)
         # What cannot be cut may take more.
         self._most_room = max(1, setting.memory_bytes // 4)
         self._part_bytes = self._room // _PARTS_OF_ROOM
@@ -183,19 +183,18 @@ class _Merge(Generic[Join]):
         schema = numbered.join.output_schema
         order = _unused("order", schema)
         schema = schema.append(pa.field(order, pa.int64()))
-        sorter = ExternalSorter(schema, order, self._spill, self._room, self._threads)
-        for batch in self._pieces():
-            sorter.add(with_fields(batch, [self._order_of(batch)], schema))
-        for batch in sorter.sorted():
+        sample = numbered.sample * self._step
+        sorter = ExternalSorter(schema, order, self._spill, self._room, self._threads, sample)
+        pieces = (with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
+        for batch in sorter.sort(pieces):
             yield numbered.finished(batch)
 
     def _order_of(self, batch: pa.RecordBatch) -> Ints:
         """Return what brings rows of the output into their order, stably."""
-        numbers = self._numbered.numbers_of(batch)
-        if not self._places.by_row or self._numbered.join.how in ("semi", "anti"):
-            return numbers
-        rights = batch.column(len(self._numbered.join.output) - 1).fill_null(0)
-        order: Ints = numbers * np.int64(self._total + 1) + raw_values(rights, np.int64)
+        order: Ints = self._numbered.numbers_of(batch) * self._step
+        if self._shows_right_numbers:
+            rights = batch.column(len(self._numbered.join.output) - 1).fill_null(0)
+            order += raw_values(rights, np.int64)
         return order
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
@@ -224,9 +223,7 @@ class _Merge(Generic[Join]):
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return with_fields(batch, placed_right(code(batch, first), batch.num_rows), schema)
 
-        for batch in read_through(side, placed, self._threads, self._room, reporter(self._progress, "right")):
-            sorter.add(batch)
-        return sorter.sorted()
+        return sorter.sort(read_through(side, placed, self._threads, self._room, reporter(self._progress, "right")))
 
     def _sorted_left(self, seek: Callable[[pa.RecordBatch], Sought]) -> _Stretches:
         """Bring the left side into the order of what it reaches, and keep it on disk."""
@@ -239,10 +236,9 @@ class _Merge(Generic[Join]):
                 self._places.check(batch, first)
             return with_fields(batch, placed_left(seek(batch), batch.num_rows), schema)
 
-        for batch in read_through(side, placed, self._threads, self._room, reporter(self._progress, "left")):
-            sorter.add(batch)
+        rows = sorter.sort(read_through(side, placed, self._threads, self._room, reporter(self._progress, "left")))
         kept, reaches = SpilledSource(schema, self._spill, 0), []
-        for batch in _cut(sorter.sorted(), self._part_bytes, _columns_bytes):
+        for batch in _cut(rows, self._part_bytes, _columns_bytes):
             kept.write(batch)
             reaches.append(Reach.of(*last_fields(batch, 4)[1][:3]))
         kept.finish()
@@ -389,8 +385,6 @@ class _Shelf:
 def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
     """Return a join whose output shows the numbers of the right rows too, in its last column."""
     join = numbered.join
-    if join.how in ("semi", "anti"):
-        return numbered
     name = _unused(numbered.number, join.output_schema)
     output = (*join.output, OutputColumn(name, "right", numbered.number, None))
     return replace(numbered, join=replace(join, output=output))

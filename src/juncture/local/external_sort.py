@@ -1,29 +1,40 @@
-"""Batches sorted by an integer column, in memory as far as they fit, and in sorted runs on disk beyond that."""
+"""Batches sorted by an integer column: in memory as far as they fit, and beyond that cut on disk by ranges of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, concatenated, raw_values, rows_of
+from juncture.local.arrays import array_of, joined_batches, raw_values, rows_of
 from juncture.local.sorting import order_of
 from juncture.local.spill import SpillFile, SpillFolder
 from juncture.local.threads import Threads
 
-__all__ = ["ExternalSorter", "joined_batches"]
+__all__ = ["ExternalSorter"]
 
 Ints = npt.NDArray[np.int64]
 
-_RUNS_MOST = 16
-"""How many runs are merged at once. With more, what is at hand of each gets too small to be worth a step."""
+_RANGES_LEAST, _RANGES_MOST = 16, 256
+_PIECE_BYTES = 1 << 15
+"""What is worth a piece of a file of its own."""
 
-_RUN_BYTES_MOST = 1 << 30
+_BYTES_MOST = 1 << 30
 """Arrow's strings hold less than twice as much in one piece."""
 
+_MORE = 2.0
+"""Ranges are not all of one size."""
+
+_SAMPLED = 16
+"""How many values of each piece are kept, to tell how those of a range are spread."""
+
 _BATCH_ROWS = 1 << 16
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 class ExternalSorter:
@@ -36,191 +47,205 @@ class ExternalSorter:
     spill
         Where to put what does not fit.
     memory_bytes
-        How much to hold, that of sorting and merging included.
+        How much to hold.
     threads
-        Who sorts.
+        Who works.
+    sample
+        Values that are spread about as those of the column; by default those of the first rows.
 
     Notes
     -----
-    Each row is written once, and once more for every factor of 16 by which all rows exceed five times the memory
-    (Knuth, The Art of Computer Programming 3, 5.4). What fits is never written.
+    What does not fit is cut into ranges at quantiles of the sample and written, and then read and sorted range by
+    range: no run has to be merged with others, so that all threads work all the time. Rows are written once if the
+    sample was right, and those of a range that got too many of them once more, cut at quantiles of their own (Vitter,
+    Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970). What fits
+    is never written.
     """
 
-    def __init__(self, schema: pa.Schema, column: str, spill: SpillFolder, memory_bytes: int, threads: Threads) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        column: str,
+        spill: SpillFolder,
+        memory_bytes: int,
+        threads: Threads,
+        sample: Ints | None = None,
+    ) -> None:
         self._schema = schema
         self._position = schema.get_field_index(column)
         self._spill = spill
-        # A run is taken into a new order, so that it is there twice for a while.
-        self._run_bytes = max(1, min(memory_bytes // 3, _RUN_BYTES_MOST))
+        # A group of rows on its way to the disk is there three times: as it came, in order, and encoded.
+        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * threads.count), _BYTES_MOST))
+        # A range on its way back is there twice, and one more is being handed out.
+        self._range_bytes = max(1, min(memory_bytes // (2 * threads.count + 1), _BYTES_MOST))
         self._threads = threads
-        self._held: list[pa.RecordBatch] = []
-        self._held_bytes = 0
-        self._runs: list[_Run] = []
+        self._alone = Threads(1)
+        self._sample = sample
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take a batch.
-
-        Raises
-        ------
-        StateError
-            If there is no room to spill.
-        """
-        if batch.num_rows == 0:
-            return
-        self._held.append(batch)
-        self._held_bytes += batch.nbytes
-        if self._held_bytes > self._run_bytes:
-            self._runs.append(self._written([self._sorted(self._held)], self._held_bytes))
-            self._held, self._held_bytes = [], 0
-
-    def sorted(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in order. No batch may be added after that.
+    def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take all batches, and return an iterator over their rows in order.
 
         Raises
         ------
         StateError
             If there is no room to spill.
         """
-        last = self._sorted(self._held)
-        self._held = []
-        if not self._runs:
-            yield from _slices(last, _BATCH_ROWS)
-            return
-        if last.num_rows:
-            self._runs.append(self._written([last], self._held_bytes))
-        del last
-        while len(self._runs) > _RUNS_MOST:
-            # Neighbours, so that equal rows keep their order; no more at once than it takes.
-            count = min(_RUNS_MOST, -(-len(self._runs) // _RUNS_MOST))
-            groups = [self._runs[first : first + count] for first in range(0, len(self._runs), count)]
-            self._runs = [self._merged_into_one(group) for group in groups]
-        yield from _gathered(self._merged(self._runs), _BATCH_ROWS, self._run_bytes // 4)
-
-    def _sorted(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        """Return the rows of some batches as one, in order."""
-        whole = joined_batches(batches or [_empty(self._schema)])
-        values = raw_values(whole.column(self._position), np.int64)
-        if bool((values[:-1] <= values[1:]).all()):
-            return whole
-        return rows_of(whole, array_of(order_of([values], self._threads), pa.int32()))
-
-    def _written(self, batches: Iterable[pa.RecordBatch], size: int) -> _Run:
-        """Write a run in batches so small that one of each of many runs fit."""
-        file = self._spill.file(self._schema)
-        rows: int | None = None
+        batches = iter(batches)
+        held: list[pa.RecordBatch] = []
+        size = 0
         for batch in batches:
-            if rows is None:
-                row_bytes = max(1, batch.nbytes // max(batch.num_rows, 1))
-                rows = max(1, min(_BATCH_ROWS, max(self._run_bytes, size) // (_RUNS_MOST * row_bytes)))
-            for piece in _slices(batch, rows):
-                file.write(piece)
+            held.append(batch)
+            size += batch.nbytes
+            if size > self._range_bytes:
+                break
+        else:
+            return iter(self._sorted(held, self._threads))
+        sample = np.concatenate([self._values(batch) for batch in held]) if self._sample is None else self._sample
+        everything = _Range(_LEAST, _GREATEST, sample=[sample])
+        return self._read(*self._cut(_one_after_the_other(held, batches), everything, self._most_ranges))
+
+    @property
+    def _most_ranges(self) -> int:
+        """How many pieces of a group of rows are worth being written."""
+        return max(_RANGES_LEAST, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
+
+    def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
+        """Write rows to a file, those of each of about so many ranges in pieces of their own."""
+        file = self._spill.file(self._schema)
+        edges = whole.edges(count)
+        ranges = [_Range(first, end - 1) for first, end in pairwise([whole.first, *edges.tolist(), whole.last + 1])]
+
+        def encode(group: list[pa.RecordBatch]) -> list[tuple[_Range, int, Ints, pa.Buffer]]:
+            rows = joined_batches(group)
+            group.clear()
+            which = np.searchsorted(edges, self._values(rows), "right").astype(np.uint16)
+            if (which[1:] < which[:-1]).any():
+                rows = rows_of(rows, array_of(np.argsort(which, kind="stable"), pa.int64()))
+            spans = pairwise([0, *np.cumsum(np.bincount(which, minlength=len(ranges))).tolist()])
+            pieces = ((each, rows.slice(start, end - start)) for each, (start, end) in zip(ranges, spans, strict=True))
+            return [
+                (each, piece.nbytes, self._some(piece), file.encoded(piece)) for each, piece in pieces if piece.num_rows
+            ]
+
+        for pieces in self._threads.map(encode, self._groups(batches)):
+            for each, size, sample, piece in pieces:
+                each.pieces.append(file.append(piece))
+                each.size_bytes += size
+                each.sample.append(sample)
         file.finish()
-        return _Run(file)
+        return file, ranges
 
-    def _merged_into_one(self, runs: list[_Run]) -> _Run:
-        """Merge runs on disk."""
-        if len(runs) == 1:
-            return runs[0]
-        merged = self._written(self._merged(runs), self._run_bytes)
-        for run in runs:
-            run.file.remove()
-        return merged
+    def _some(self, piece: pa.RecordBatch) -> Ints:
+        """Return some values of a piece, without holding the others."""
+        values = self._values(piece)
+        return values[:: -(-len(values) // _SAMPLED)].copy()
 
-    def _merged(self, runs: list[_Run]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of runs in order, those of earlier runs first among equal ones."""
-        heads = [_Head(run.file.read_all(), self._position) for run in runs]
-        while live := [head for head in heads if head.is_there()]:
-            # Up to the value at which the first of the batches at hand ends, no other row can come between.
-            value = min(head.last for head in live)
-            below = joined_batches([head.take_below(value) for head in live])
-            if below.num_rows:
-                yield self._sorted([below])
-            for head in live:
-                while head.is_there() and head.first == value:
-                    yield head.take_equal(value)
+    def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+        """Bring batches together that are worth being cut together."""
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            rows = max(1, self._group_bytes * batch.num_rows // max(batch.nbytes, 1))
+            for piece in _slices(batch, rows):
+                if held and size + piece.nbytes > self._group_bytes:
+                    yield held
+                    held, size = [], 0
+                held.append(piece)
+                size += piece.nbytes
+        if held:
+            yield held
 
+    def _read(self, file: SpillFile, ranges: Iterable[_Range]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of ranges in order, and remove their file."""
+        together = _together(ranges, self._range_bytes)
+        for are_small, several in groupby(together, lambda each: each.size_bytes <= self._range_bytes):
+            if are_small:
+                for batches in self._threads.map(partial(self._read_small, file), several):
+                    yield from batches
+            else:
+                for each in several:
+                    yield from self._read_large(file, each)
+        file.remove()
 
-class _Run:
-    """Sorted rows on disk."""
+    def _read_small(self, file: SpillFile, one: _Range) -> list[pa.RecordBatch]:
+        """Return the rows of a range in order."""
+        return self._sorted(list(file.read_some(one.pieces)), self._alone)
 
-    def __init__(self, file: SpillFile) -> None:
-        self.file = file
+    def _read_large(self, file: SpillFile, one: _Range) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a range in order that does not fit beside others."""
+        pieces = file.read_some(one.pieces)
+        if one.first == one.last:
+            # Rows of one value have kept the order in which they came.
+            for group in self._groups(pieces):
+                yield from _slices(joined_batches(group), _BATCH_ROWS)
+        elif one.size_bytes <= self._threads.count * self._range_bytes:
+            yield from self._sorted(list(pieces), self._threads)
+        else:
+            count = min(self._most_ranges, int(_MORE * one.size_bytes / self._range_bytes) + 1)
+            yield from self._read(*self._cut(pieces, one, count))
 
+    def _sorted(self, batches: list[pa.RecordBatch], threads: Threads) -> list[pa.RecordBatch]:
+        """Return the rows of some batches in order."""
+        if not batches:
+            return []
+        rows = joined_batches(batches)
+        values = self._values(rows)
+        if (values[1:] < values[:-1]).any():
+            rows = rows_of(rows, array_of(order_of([values], threads), pa.int32()))
+        return list(_slices(rows, _BATCH_ROWS))
 
-class _Head:
-    """What of a run has been read, and not handed on."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch], position: int) -> None:
-        self._batches = batches
-        self._position = position
-        self._take(None)
-
-    def is_there(self) -> bool:
-        """Tell whether there are rows left, and read some."""
-        while self._batch is None or self._batch.num_rows == 0:
-            batch = next(self._batches, None)
-            if batch is None:
-                return False
-            self._take(batch)
-        return True
-
-    @property
-    def first(self) -> int:
-        """The least value at hand."""
-        return int(self._values[0])
-
-    @property
-    def last(self) -> int:
-        """The greatest value at hand."""
-        return int(self._values[-1])
-
-    def take_below(self, value: int) -> pa.RecordBatch:
-        """Hand on the rows at hand that are less than a value."""
-        return self._cut(int(np.searchsorted(self._values, value, "left")))
-
-    def take_equal(self, value: int) -> pa.RecordBatch:
-        """Hand on the rows at hand that are at most a value."""
-        return self._cut(int(np.searchsorted(self._values, value, "right")))
-
-    def _cut(self, rows: int) -> pa.RecordBatch:
-        assert self._batch is not None
-        taken = self._batch.slice(0, rows)
-        self._take(self._batch.slice(rows))
-        return taken
-
-    def _take(self, batch: pa.RecordBatch | None) -> None:
-        self._batch = batch
-        none = np.zeros(0, np.int64)
-        self._values: Ints = none if batch is None else raw_values(batch.column(self._position), np.int64)
+    def _values(self, batch: pa.RecordBatch) -> Ints:
+        values: Ints = raw_values(batch.column(self._position), np.int64)
+        return values
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+@dataclass
+class _Range:
+    """Rows whose values are from one to another, it included, in pieces on disk."""
+
+    first: int
+    last: int
+    pieces: list[int] = field(default_factory=list)
+    size_bytes: int = 0
+    sample: list[Ints] = field(default_factory=list)
+
+    def edges(self, count: int) -> Ints:
+        """Return where to cut this range, so that about so many get as many rows each.
+
+        A value that has more rows than that gets a range of its own.
+        """
+        ordered = np.sort(np.concatenate(self.sample))
+        # With three ranges or more, either two of their edges differ or one value is met again: a range gets narrower.
+        count = max(count, 3)
+        quantiles = ordered[len(ordered) * np.arange(1, count) // count]
+        values, times = np.unique(quantiles, return_counts=True)
+        often = values[(times > 1) & (values < self.last)]
+        edges: Ints = np.unique(np.concatenate([values, often + 1]))
+        return edges[(edges > self.first) & (edges <= self.last)]
 
 
-def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of some batches, at least one, as one."""
-    if len(batches) == 1:
-        return batches[0]
-    columns = [concatenated(arrays) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+def _together(ranges: Iterable[_Range], size_most: int) -> Iterator[_Range]:
+    """Bring neighbours together as far as they fit."""
+    held: _Range | None = None
+    for each in ranges:
+        if held is None:
+            held = each
+        elif held.size_bytes + each.size_bytes <= size_most:
+            held = _Range(held.first, each.last, held.pieces + each.pieces, held.size_bytes + each.size_bytes)
+        else:
+            yield held
+            held = each
+    if held is not None:
+        yield held
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], rows: int, size_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield small batches together, up to so many rows or bytes."""
-    held: list[pa.RecordBatch] = []
-    count = size = 0
-    for batch in batches:
-        held.append(batch)
-        count += batch.num_rows
-        size += batch.nbytes
-        if count >= rows or size >= size_bytes:
-            yield joined_batches(held)
-            held, count, size = [], 0, 0
-    if held:
-        yield joined_batches(held)
+def _one_after_the_other(held: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches that are held, letting go of each, and then the others."""
+    held.reverse()
+    while held:
+        yield held.pop()
+    yield from batches

@@ -20,6 +20,8 @@ __all__ = ["NumberedJoin", "NumberedSource"]
 
 Join = TypeVar("Join", bound=Resolved)
 
+_SAMPLED = 1 << 10
+
 
 class NumberedSource(Source):
     """A source of plain values, whatever their encoding, with a column that numbers the rows.
@@ -109,11 +111,14 @@ class NumberedJoin(Generic[Join]):
         return str(self.join.left_schema.names[-1])
 
     @property
-    def limits(self) -> tuple[int, ...]:
-        """Where the numbers in the output begin and end; in between, where those of right rows without a match do."""
+    def sample(self) -> npt.NDArray[np.int64]:
+        """Numbers as they may be spread in the output: half of them of right rows, where these come without a match."""
         left_rows = self.left.num_rows
-        keeps_right = self.join.how in ("right", "full")
-        return (0, left_rows, left_rows + self.right.num_rows) if keeps_right else (0, left_rows)
+        places = np.arange(_SAMPLED) / _SAMPLED
+        numbers = [places * left_rows]
+        if self.join.how in ("right", "full"):
+            numbers.append(left_rows + places * self.right.num_rows)
+        return np.concatenate(numbers).astype(np.int64)
 
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the output without their number, in the types that they have to have."""

@@ -108,8 +108,9 @@ class SpillFolder:
 class SpillFile:
     """Record batches on disk: written once, then read in any order by any thread.
 
-    Each is an Arrow IPC file of its own within the file, since one IPC file has one dictionary for a column, and
-    batches of one stream may have different ones.
+    Each is an Arrow IPC stream of its own within the file, since one stream has one dictionary for a column, and
+    batches may have different ones. Whoever calls writes and reads: to wake Arrow's own threads takes longer than a
+    small batch does, and they keep memory of their own.
     """
 
     def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
@@ -118,7 +119,7 @@ class SpillFile:
         self._schema = schema
         self._sink = pa.OSFile(self._path, "wb")
         self._options = pa.ipc.IpcWriteOptions(
-            compression="lz4" if compressed and pa.Codec.is_available("lz4") else None
+            compression="lz4" if compressed and pa.Codec.is_available("lz4") else None, use_threads=False
         )
         self._places: list[tuple[int, int]] = []
         self._end = 0
@@ -141,7 +142,7 @@ class SpillFile:
     def encoded(self, batch: pa.RecordBatch) -> pa.Buffer:
         """Return a batch as it is written. Any thread may do that, while one of them appends."""
         content = pa.BufferOutputStream(memory_pool())
-        with pa.ipc.new_file(content, self._schema, options=self._options) as writer:
+        with pa.ipc.new_stream(content, self._schema, options=self._options) as writer:
             writer.write_batch(batch)
         return content.getvalue()
 
@@ -182,7 +183,7 @@ class SpillFile:
 
     def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Yield some batches, with the columns of these numbers, in their own order."""
-        return self._read(batches, pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False))
+        return self._read(batches, list(columns))
 
     def read_some(self, batches: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """Yield some batches, with all their columns."""
@@ -200,19 +201,19 @@ class SpillFile:
         """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
         with pa.memory_map(self._path) as content:
             whole = content.read_buffer()
-        return [pa.ipc.open_file(pa.BufferReader(whole.slice(*place))).get_batch(0) for place in self._places]
+        return [pa.ipc.open_stream(whole.slice(*place)).read_next_batch() for place in self._places]
 
-    def _read(self, batches: Iterable[int], options: pa.ipc.IpcReadOptions | None = None) -> Iterator[pa.RecordBatch]:
+    def _read(self, batches: Iterable[int], columns: list[int] | None = None) -> Iterator[pa.RecordBatch]:
         if not self._places:
             return
+        options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
         # Not mapped, because pages that were read would count as memory of this process.
         with pa.OSFile(self._path, "rb") as content:
             for number in batches:
                 start, size = self._places[number]
                 content.seek(start)
-                held = pa.BufferReader(content.read(size))
-                with pa.ipc.open_file(held, options=options, memory_pool=memory_pool()) as reader:
-                    yield reader.get_batch(0)
+                with pa.ipc.open_stream(content.read(size), options=options, memory_pool=memory_pool()) as reader:
+                    yield reader.read_next_batch()
                 self._folder.pass_by(size)
 
     def _abandon(self) -> None:

@@ -24,6 +24,9 @@ from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["ExternalMergeJoin"]
 
+_HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.int64)
+"""How hashes of 64 bits are spread."""
+
 
 class ExternalMergeJoin:
     """One external sort-merge join.
@@ -48,7 +51,7 @@ class ExternalMergeJoin:
     ) -> None:
         self._numbered = numbered
         self._spill = spill
-        self._room = max(1, memory_bytes // 5)
+        self._room = max(1, memory_bytes // 3)
         self._threads = threads
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
         self._code = numbered.number + "_code"
@@ -93,14 +96,12 @@ class ExternalMergeJoin:
     def _sorted(self, side: Source, names: Sequence[str], advance: Advance) -> _Ascending:
         """Sort a side by the hash of its keys."""
         schema = side.schema.append(pa.field(self._code, pa.int64()))
-        sorter = ExternalSorter(schema, self._code, self._spill, self._room, self._threads)
+        sorter = ExternalSorter(schema, self._code, self._spill, self._room, self._threads, _HASHES)
 
         def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return self._coded(batch, names, schema)
 
-        for batch in read_through(side, coded, self._threads, self._room, advance):
-            sorter.add(batch)
-        return _Ascending(schema, sorter.sorted())
+        return _Ascending(schema, sorter.sort(read_through(side, coded, self._threads, self._room, advance)))
 
     def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         hashes, usable = self._hashes.of([batch.column(name) for name in names])
