@@ -192,15 +192,16 @@ def stream(
     Time O(P R + L log L) for P pieces: row groups of the right side that no row of a piece can match are left out. If
     there are several pieces, all that the output shows is written to disk, once or twice.
     """
+    timer, room = Timer(progress), int(memory_bytes * _LEFT_SHARE)
+    row_bytes = _search(join, left, right, algorithm, Threads(1), timer).row_bytes
+    fits = left.num_rows * (row_bytes + _shown_bytes(join, left, right)) <= room
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads, frugal=True))
-        spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
-        timer = Timer(progress)
-        row_bytes, room = _search(join, left, right, algorithm, pool, timer).row_bytes, int(memory_bytes * _LEFT_SHARE)
-        if left.num_rows * (row_bytes + _shown_bytes(join, left, right)) <= room:
+        pool = stack.enter_context(Threads(threads, frugal=not fits))
+        if fits:
             search = _search(join, left, right, algorithm, pool, timer, memory_bytes=memory_bytes)
             yield from _in_one_piece(join, left, right, search.run(None), pool, timer)
             return
+        spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
         left = in_small_parts(left, join.needed("left"), max(1, room // row_bytes), spill)
 
         def found() -> Iterator[tuple[Source, Ints]]:
