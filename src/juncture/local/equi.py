@@ -31,7 +31,7 @@ _HELD_PART = 3
 _PIECE_PART = 6
 """Where they take more, pieces of the sides may take one of so many."""
 
-_ORDERED_PART = 6
+_ORDERED_PART = 12
 """And rows that are brought into order one of so many. The rest is for what streams past, and for what allocators keep
 of what was let go."""
 
