@@ -26,7 +26,7 @@ def batches(codes, sizes):
 
 
 def sorted_rows(codes, sizes, memory_bytes, thread_count=2, sample=None):
-    with SpillFolder() as spill, Threads(thread_count, frugal=True) as threads:
+    with SpillFolder() as spill, Threads(thread_count, room_bytes=memory_bytes) as threads:
         sample = None if sample is None else np.array(sample, np.int64)
         sorter = ExternalSorter(SCHEMA, "code", spill, memory_bytes, threads, sample)
         return pa.Table.from_batches(sorter.sort(batches(codes, sizes)), SCHEMA), spill

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.kernels.sort import mark_runs
-from juncture.local.arrays import plain
+from juncture.local.arrays import concatenated, plain
 from juncture.local.columns import nulls
 from juncture.local.folds import Fold, Values, fold_of
 from juncture.local.pairs import Finder, Held, cut, pairs_of, spans_of
 from juncture.local.payload import Payload
+from juncture.local.reading import read_through
 from juncture.local.scan import Source
 from juncture.local.sorting import Slots, order_of
 from juncture.local.stream import Advance, taken
@@ -77,26 +78,26 @@ def stream_aggregates(
     Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
     """
     folds = _folds(join.aggregates, finder.right, payload, threads)
+    # Folds hold the columns in their own order.
+    payload.release()
+    threads.release_unused()
     counter = fold_of(Aggregate("", None, "count", pa.int64()), None, threads)
     shown = [column.source for column in join.output]
     columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
 
-    def read(part: int) -> list[pa.RecordBatch]:
-        batches = []
-        for batch in left.read(part, columns, finder.coded):
-            states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
-            _add((counter, *folds), states, batch, finder)
-            rows = np.arange(batch.num_rows, dtype=np.int32)
-            if join.how == "inner":
-                rows = np.flatnonzero(states[0] > 0).astype(np.int32)
-            results = [fold.finish(state, rows) for state, fold in zip(states[1:], folds, strict=True)]
-            table = pa.table([*taken(batch, shown, rows), *results], schema=join.output_schema)
-            batches += table.to_batches()
+    def folded(_first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
+        _add((counter, *folds), states, batch, finder)
+        rows = np.arange(batch.num_rows, dtype=np.int32)
+        if join.how == "inner":
+            rows = np.flatnonzero(states[0] > 0).astype(np.int32)
+        results = [fold.finish(state, rows) for state, fold in zip(states[1:], folds, strict=True)]
+        table = pa.table([*taken(batch, shown, rows), *results], schema=join.output_schema)
+        batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
-    for part, batches in enumerate(threads.map(read, range(len(left.part_rows)))):
+    for batches in read_through(left, folded, threads, progress, columns=columns, coded=finder.coded):
         yield from batches
-        progress(int(left.bounds[part + 1]), left.num_rows)
 
 
 def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, threads: Threads) -> list[Fold]:
@@ -106,7 +107,7 @@ def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, thr
         if each.column is not None and each.column not in values:
             [column] = payload.take([each.column], right.rows_at(np.arange(len(right), dtype=np.int32)))
             chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
-            values[each.column] = Values(pa.concat_arrays(chunks))
+            values[each.column] = Values(chunks[0] if len(chunks) == 1 else concatenated(chunks))
     return [fold_of(each, values[each.column], threads) for each in aggregates]
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local.fetch import fetch
-from juncture.local.memory import MEMORY_BYTES
+from juncture.local.memory import MEMORY_BYTES, PARTS_UNDER_WAY
 from juncture.local.output import assemble, lonely_right, pairs_of, unmatched_right
 from juncture.local.scan import Source
 from juncture.local.search import Algorithm, Found, Progress, Report, Search, Timer, pieces
@@ -196,7 +196,7 @@ def stream(
     row_bytes = _search(join, left, right, algorithm, Threads(1), timer).row_bytes
     fits = left.num_rows * (row_bytes + _shown_bytes(join, left, right)) <= room
     with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads, frugal=not fits))
+        pool = stack.enter_context(Threads(threads, room_bytes=None if fits else memory_bytes // PARTS_UNDER_WAY))
         if fits:
             search = _search(join, left, right, algorithm, pool, timer, memory_bytes=memory_bytes)
             yield from _in_one_piece(join, left, right, search.run(None), pool, timer)

@@ -13,7 +13,7 @@ from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
 from juncture.local.equality.late import LateColumns, are_worth_holding
 from juncture.local.external_sort import ExternalSorter
-from juncture.local.memory import MEMORY_BYTES
+from juncture.local.memory import MEMORY_BYTES, PARTS_UNDER_WAY
 from juncture.local.numbered import NumberedJoin
 from juncture.local.pruning import within_keys
 from juncture.local.scan import Source
@@ -67,7 +67,7 @@ def stream(
     spill
         Where to put what does not fit; by default in a folder of the join's own.
     memory_bytes
-        How much the last two algorithms may hold.
+        How much the last two algorithms may hold; of the others, what is under way may take a part of it.
     progress
         Called as the work goes on, from the calling thread.
 
@@ -90,7 +90,8 @@ def stream(
     """
     with ExitStack() as stack:
         on_disk = algorithm in ("grace", "external_sort_merge")
-        pool = stack.enter_context(Threads(threads, frugal=on_disk))
+        room_bytes = memory_bytes // (_PIECE_PART if on_disk else PARTS_UNDER_WAY)
+        pool = stack.enter_context(Threads(threads, room_bytes=room_bytes))
         spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
         left, right = within_keys(join, left, right, pool)
         if algorithm == "grace" or algorithm == "external_sort_merge":

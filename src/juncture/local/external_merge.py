@@ -44,7 +44,7 @@ from juncture.local.selected import SelectedSource, SomeParts
 from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.stream import reporter
 from juncture.local.threads import Threads, pool_of
-from juncture.planner.memory import FOLDED_ROW_BYTES, HELD_ROW_BYTES, HELD_SHARE
+from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.planner.plan import Progress
 from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
@@ -52,6 +52,10 @@ from juncture.spec.size import format_size
 __all__ = ["stream_merged"]
 
 Ints = npt.NDArray[np.int64]
+
+_PARTS_OF_MEMORY = 7
+"""One each for the rows that are held, for the order of the output, and for the sides on their way through the disk;
+the rest is for what is read and given out, and for what allocators keep of what was let go."""
 
 _PARTS_OF_ROOM = 8
 """Right rows are kept in parts of such a share of what may be held at once."""
@@ -117,11 +121,11 @@ def stream_merged(
         If there is no room to spill.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(pool_of(threads, frugal=True))
+        pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // _PARTS_OF_MEMORY))
         on_pool: Run[Join] = partial(run, threads=pool)
         setting = Setting(spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes)), memory_bytes, pool)
-        row_bytes = HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(join.aggregates)
-        if right.plain_bytes_of(join.needed("right")) + right.num_rows * row_bytes <= memory_bytes * HELD_SHARE:
+        row_bytes = held_row_bytes(join, right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1))
+        if right.num_rows * row_bytes <= memory_bytes * HELD_SHARE:
             yield from on_pool(join, left, right)
             return
         numbered = NumberedJoin.of(join, left, right)
@@ -168,13 +172,11 @@ class _Merge(Generic[Join]):
         self._spill = setting.spill
         self._memory_bytes = setting.memory_bytes
         self._threads = setting.threads
-        # One part each for the rows that are held, for the order of the output, and for the sides on their way through
-        # the disk; the rest is for what is read and given out, and for what allocators keep of what was let go.
-        self._room = max(1, setting.memory_bytes // 7)
+        self._room = max(1, setting.memory_bytes // _PARTS_OF_MEMORY)
         # What cannot be cut may take more.
         self._most_room = max(1, setting.memory_bytes // 4)
         self._part_bytes = self._room // _PARTS_OF_ROOM
-        self._row_bytes = HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(numbered.join.aggregates)
+        self._row_bytes = held_row_bytes(numbered.join, 0)
         self._progress = progress
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -223,7 +225,7 @@ class _Merge(Generic[Join]):
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return with_fields(batch, placed_right(code(batch, first), batch.num_rows), schema)
 
-        return sorter.sort(read_through(side, placed, self._threads, self._room, reporter(self._progress, "right")))
+        return sorter.sort(read_through(side, placed, self._threads, reporter(self._progress, "right")))
 
     def _sorted_left(self, seek: Callable[[pa.RecordBatch], Sought]) -> _Stretches:
         """Bring the left side into the order of what it reaches, and keep it on disk."""
@@ -236,7 +238,7 @@ class _Merge(Generic[Join]):
                 self._places.check(batch, first)
             return with_fields(batch, placed_left(seek(batch), batch.num_rows), schema)
 
-        rows = sorter.sort(read_through(side, placed, self._threads, self._room, reporter(self._progress, "left")))
+        rows = sorter.sort(read_through(side, placed, self._threads, reporter(self._progress, "left")))
         kept, reaches = SpilledSource(schema, self._spill, 0), []
         for batch in _cut(rows, self._part_bytes, _columns_bytes):
             kept.write(batch)

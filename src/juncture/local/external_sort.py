@@ -75,9 +75,9 @@ class ExternalSorter:
         self._position = schema.get_field_index(column)
         self._spill = spill
         # A group of rows on its way to the disk is there three times: as it came, in order, and encoded.
-        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * threads.count), _BYTES_MOST))
+        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * threads.at_once), _BYTES_MOST))
         # A range on its way back is there twice, and one more is being handed out.
-        self._range_bytes = max(1, min(memory_bytes // (2 * threads.count + 1), _BYTES_MOST))
+        self._range_bytes = max(1, min(memory_bytes // (2 * threads.at_once + 1), _BYTES_MOST))
         self._threads = threads
         self._alone = Threads(1)
         self._sample = sample

@@ -18,6 +18,7 @@ from juncture.local.arrays import Mask
 from juncture.local.codes import TooWideError
 from juncture.local.keys import EMPTY, KeyCodes
 from juncture.local.limits import GREATEST, LEAST
+from juncture.local.memory import MEMORY_BYTES, PARTS_UNDER_WAY
 from juncture.local.ordered import Ordered
 from juncture.local.pairs import Asked, Check, Finder
 from juncture.local.payload import Holder, Payload, read_payload
@@ -163,6 +164,7 @@ def run(
     threads: int | Threads | None = None,
     spill: SpillFolder | None = None,
     payload_bytes: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the output of a join, batch by batch.
@@ -183,15 +185,18 @@ def run(
         Where to put right columns that exceed ``payload_bytes``; by default in a folder of the join's own.
     payload_bytes
         How much of the right columns to hold in memory.
+    memory_bytes
+        How much the join may hold; what is under way may take a part of it.
     progress
         Called as the work goes on, from the calling thread.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(pool_of(threads))
+        pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // PARTS_UNDER_WAY))
         spill = spill or stack.enter_context(SpillFolder())
         names = tuple(dict.fromkeys((*join.right_payload, *checked)))
         make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, reporter(progress, "right"))
         finder, report = make(payload), reporter(progress, "left")
+        pool.release_unused()
         if emit is not None:
             yield from emit(left, finder, payload, pool, report)
         else:

@@ -15,6 +15,7 @@ import pyarrow as pa
 __all__ = [
     "LEAST_MEMORY_BYTES",
     "MEMORY_BYTES",
+    "PARTS_UNDER_WAY",
     "default_budget_bytes",
     "memory_limit_bytes",
     "memory_pool",
@@ -27,6 +28,9 @@ LEAST_MEMORY_BYTES = 64 * 10**6
 
 MEMORY_BYTES = 4 << 30
 """How much a join on disk may hold unless the caller says otherwise."""
+
+PARTS_UNDER_WAY = 4
+"""What streams past rows that are held in memory may take one of so many parts of it."""
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where a container's limit stands, by version of its control groups."""

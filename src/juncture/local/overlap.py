@@ -85,7 +85,8 @@ def stream(
     return run(
         join, left, right, prepare,
         checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
-        threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
+        threads=threads, spill=spill, payload_bytes=payload_bytes, memory_bytes=memory_bytes,
+        progress=progress,
     )  # fmt: skip
 
 

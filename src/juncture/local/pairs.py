@@ -248,12 +248,12 @@ def pairs_of(task: Task, right: Held, *, keep: bool) -> tuple[Codes, Codes]:
     return lefts[:written], positions[:written]
 
 
-def with_lonely(task: Task, lefts: Codes, positions: Codes, *, had: bool, continues: bool) -> tuple[Codes, Codes, bool]:
+def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool, continues: bool) -> tuple[Codes, Codes, bool]:
     """Add the rows that are left without a match to the pairs of a task that passed a check.
 
     Parameters
     ----------
-    task, lefts, positions
+    task, lefts, rights
         The task, and its pairs.
     had
         Whether the task's first row had a match in the task before, where it comes from there.
@@ -262,15 +262,15 @@ def with_lonely(task: Task, lefts: Codes, positions: Codes, *, had: bool, contin
 
     Returns
     -------
-    lefts, positions
-        The pairs with those of lonely rows, whose position is -1.
+    lefts, rights
+        The pairs with those of lonely rows, whose right one is -1.
     bool
         Whether the last row has had a match so far.
     """
     rows = task.spans.asked.rows
     assert rows is not None
     if task.end == task.first:
-        return lefts, positions, False
+        return lefts, rights, False
     first, last = int(rows[task.first]), int(rows[task.end - 1])
     here = np.zeros(last + 1 - first, np.bool_)
     here[lefts - first] = True
@@ -279,8 +279,8 @@ def with_lonely(task: Task, lefts: Codes, positions: Codes, *, had: bool, contin
     here[-1] |= continues
     alone = (np.flatnonzero(~here) + first).astype(np.int32)
     if len(alone) == 0:
-        return lefts, positions, has
+        return lefts, rights, has
     merged = np.concatenate([lefts, alone])
     order = np.argsort(merged, kind="stable")
     nowhere = np.full(len(alone), band.NOWHERE, np.int32)
-    return merged[order], np.concatenate([positions, nowhere])[order], has
+    return merged[order], np.concatenate([rights, nowhere])[order], has

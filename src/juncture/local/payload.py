@@ -50,6 +50,10 @@ class Payload:
         columns = self._columns.values() if self._mapped is None else self._mapped.table.columns
         return sum(int(column.nbytes) // max(len(column), 1) for column in columns)
 
+    def release(self) -> None:
+        """Let go of the columns in memory. None of them can be taken after that."""
+        self._columns.clear()
+
     def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""
         if self._mapped is not None:

@@ -65,7 +65,7 @@ def stream(
     payload_bytes
         How much of the right columns to hold in memory.
     memory_bytes
-        How much ``"external_merge"`` may hold.
+        How much ``"external_merge"`` may hold; of the others, what is under way may take a part of it.
     progress
         Called with a phase (``"right"``, ``"left"``), how many of its rows are done, and how many there are.
 
@@ -111,7 +111,8 @@ def stream(
     return run(
         join, left, right, prepare,
         checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
-        threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
+        threads=threads, spill=spill, payload_bytes=payload_bytes, memory_bytes=memory_bytes,
+        progress=progress,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ a join with any number of matches needs the memory of a few tasks, beside the ri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from juncture.local.arrays import plain
 from juncture.local.columns import encoded, is_awkward, nulls, ordered
 from juncture.local.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
 from juncture.local.payload import Payload
+from juncture.local.reading import read_through
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
@@ -34,6 +36,9 @@ Done = list[pa.RecordBatch]
 _SLICE_ROWS = 1 << 18
 
 _PAIRS_LEAST = 1 << 10
+_CHECKED_LEAST = 1 << 16
+"""Pairs that have to be checked take little, and few of them may be good."""
+
 _TASK_BYTES = 64 << 20
 """About how much output a task makes at most."""
 _FRUGAL_TASK_BYTES = 2 << 20
@@ -92,9 +97,9 @@ class _Stream:
         shown = [column.source for column in join.output if column.side == "left"]
         # Batches without columns would have no rows either.
         self._columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
-        row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
+        self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
         task_bytes = _FRUGAL_TASK_BYTES if threads.is_frugal else _TASK_BYTES
-        self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(row_bytes, 1)))
+        self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
         keeps_right = join.how in ("right", "full")
         self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
 
@@ -107,7 +112,7 @@ class _Stream:
     def semi(self) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with (or without) a match."""
         matched = np.zeros(0, np.bool_)
-        for task, lefts, _ in self._threads.map(self._pairs, self._tasks(self._cut)):
+        for task, lefts, _ in self._threads.map(self._good, self._tasks(self._cut)):
             if task.first == 0:
                 matched = np.zeros(task.spans.batch.num_rows, np.bool_)
             matched[lefts] = True
@@ -117,39 +122,35 @@ class _Stream:
 
     def _tasks(self, work: Callable[[pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
         """Read the left side, and yield what some work makes of its rows, in order."""
-        bounds = self._left.bounds
 
-        def read(part: int) -> list[Each]:
-            made: list[Each] = []
-            for batch in self._left.read(part, self._columns, self._finder.coded):
-                # So few rows that what is made of them is still in a cache when it is looked at again.
-                for start in range(0, batch.num_rows, _SLICE_ROWS):
-                    made += work(batch.slice(start, _SLICE_ROWS))
-            return made
+        def made(_first: int, batch: pa.RecordBatch) -> list[Each]:
+            # So few rows that what is made of them is still in a cache when it is looked at again.
+            slices = (batch.slice(start, _SLICE_ROWS) for start in range(0, batch.num_rows, _SLICE_ROWS))
+            return [each for rows in slices for each in work(rows)]
 
-        for part, tasks in enumerate(self._threads.map(read, range(len(self._left.part_rows)))):
-            yield from tasks
-            if self._progress is not None:
-                self._progress(int(bounds[part + 1]), int(bounds[-1]))
+        tasks = read_through(
+            self._left, made, self._threads, self._progress,
+            columns=self._columns, coded=self._finder.coded, made_bytes=self._row_bytes,
+        )  # fmt: skip
+        yield from chain.from_iterable(tasks)
 
     def _done_or_cut(self, batch: pa.RecordBatch) -> Sequence[Task | Done]:
         """Return the output of some rows, if it has no more than they are; otherwise what there is to do for them."""
         tasks = self._cut(batch)
-        is_little = sum(task.size for task in tasks) <= batch.num_rows and not self._depends(tasks[0])
+        # Where rows without a match are kept, only the next task tells if the last row has one that passes the check.
+        depends = self._keep and tasks[0].spans.asked.check is not None
+        is_little = sum(task.size for task in tasks) <= batch.num_rows and not depends
         return [self._finish(task) for task in tasks] if is_little else tasks
-
-    def _depends(self, task: Task) -> bool:
-        """Tell whether only the next task tells if the last row has a match."""
-        return self._keep and task.spans.asked.check is not None
 
     def _cut(self, batch: pa.RecordBatch) -> list[Task]:
         asked = self._finder.find(batch)
         if self._join.how in ("semi", "anti") and asked.check is None:
             asked = only_whether(asked, self._finder.right, batch.num_rows)
-        spans = spans_of(batch, asked, self._finder.right, self._pairs_most)
-        return cut(spans, keep=self._keep and asked.check is None, most=self._pairs_most)
+        most = self._pairs_most if asked.check is None else max(self._pairs_most, _CHECKED_LEAST)
+        spans = spans_of(batch, asked, self._finder.right, most)
+        return cut(spans, keep=self._keep and asked.check is None, most=most)
 
-    def _pairs(self, task: Task) -> Made:
+    def _good(self, task: Task) -> Made:
         """Return a task's pairs of left row and position; if they have to be checked, without rows that lack any."""
         check = task.spans.asked.check
         lefts, positions = pairs_of(task, self._finder.right, keep=self._keep and check is None)
@@ -158,36 +159,53 @@ class _Stream:
             lefts, positions = lefts[good], positions[good]
         return task, lefts, positions
 
+    def _pairs(self, task: Task) -> Made:
+        """Return a task's pairs of left and right row in their order."""
+        task, lefts, positions = self._good(task)
+        rights = self._finder.right.rows_at(positions)
+        if self._finder.by_row and not self._finder.right.is_in_order:
+            both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
+            lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
+        return task, lefts, rights
+
     def _made(self, tasks: Iterator[Task | Done]) -> Iterator[Made | Task | Done]:
-        """Make pairs of the tasks that cannot be finished alone: whether a row has a match may depend on the next."""
+        """Make pairs of the tasks that have to be checked: how much output they make, and for which rows, is seen then.
+
+        Whether the last row of one has a match may depend on the next.
+        """
         had = False
         waiting: Made | None = None
         for each in self._threads.map(self._alone_or_pairs, tasks):
             if waiting is not None:
                 continues = isinstance(each, tuple) and each[0].continued
-                lefts, positions, had = with_lonely(*waiting, had=had, continues=continues)
-                yield waiting[0], lefts, positions
+                pieces, had = self._pieces(waiting, had=had, continues=continues)
+                yield from pieces
                 waiting = None
             if isinstance(each, tuple):
                 waiting = each
             else:
                 yield each
         if waiting is not None:
-            lefts, positions, _ = with_lonely(*waiting, had=had, continues=False)
-            yield waiting[0], lefts, positions
+            yield from self._pieces(waiting, had=had, continues=False)[0]
 
     def _alone_or_pairs(self, task: Task | Done) -> Made | Task | Done:
-        return self._pairs(task) if isinstance(task, Task) and self._depends(task) else task
+        return self._pairs(task) if isinstance(task, Task) and task.spans.asked.check is not None else task
+
+    def _pieces(self, made: Made, *, had: bool, continues: bool) -> tuple[list[Made], bool]:
+        """Return a task's pairs as pieces of bounded output, and whether its last row has had a match so far."""
+        task, lefts, rights = made
+        if self._keep:
+            lefts, rights, had = with_lonely(task, lefts, rights, had=had, continues=continues)
+        most = self._pairs_most
+        return [
+            (task, lefts[start : start + most], rights[start : start + most]) for start in range(0, len(lefts), most)
+        ], had
 
     def _finish(self, made: Made | Task | Done) -> Done:
         """Return the output rows of a task."""
         if isinstance(made, list):
             return made
-        task, lefts, positions = made if isinstance(made, tuple) else self._pairs(made)
-        rights = self._finder.right.rows_at(positions)
-        if self._finder.by_row and not self._finder.right.is_in_order:
-            both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
-            lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
+        task, lefts, rights = made if isinstance(made, tuple) else self._pairs(made)
         if len(self._matched):
             self._matched[rights[rights >= 0]] = True
         return self._assembled(task.spans.batch, lefts, rights)

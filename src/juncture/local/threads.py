@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +20,11 @@ __all__ = ["Threads", "available_cores", "pool_of", "slices"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_END: Any = object()
+
+_ROOM_BYTES = 64 << 20
+"""A thread that has so much room need not care."""
 
 
 def available_cores() -> int:
@@ -50,20 +56,26 @@ class Threads:
     ----------
     count
         How many; by default one for each core that this process may use.
-    frugal
-        Whether memory is short: no more results are at work or waiting than there are threads, and each thread gives
-        back, after each task, what Arrow keeps for it unused.
+    room_bytes
+        How much what is under way may take, where that matters. If it is little for so many threads, each gives back,
+        after each task, what Arrow keeps for it unused.
+
+    Attributes
+    ----------
+    at_once
+        How many results may be at work or waiting.
     """
 
-    def __init__(self, count: int | None = None, *, frugal: bool = False) -> None:
+    def __init__(self, count: int | None = None, *, room_bytes: int | None = None) -> None:
         self.count = available_cores() if count is None else max(1, count)
-        self.is_frugal = frugal
+        self.room_bytes = room_bytes
+        self.is_frugal = room_bytes is not None and room_bytes < self.count * _ROOM_BYTES
+        self.at_once = self.count if self.is_frugal else 2 * self.count
         self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
 
     def __enter__(self) -> Threads:
-        if self.is_frugal:
-            # What was used before, to plan the join or for other work.
-            release_unused()
+        # What was used before, to plan the join or for other work.
+        self.release_unused()
         return self
 
     def __exit__(
@@ -72,12 +84,16 @@ class Threads:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
+    def release_unused(self) -> None:
+        """Give back memory that is kept unused, if there is little."""
+        if self.is_frugal:
+            release_unused()
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results in order, a few items ahead of the one that is asked for.
 
         An error in a task is raised here once those under way have ended, and no other is started.
         """
-        most = self.count if self.is_frugal else 2 * self.count
         function = _releasing(function) if self.is_frugal else function
         if self._pool is None:
             yield from map(function, items)
@@ -86,7 +102,7 @@ class Threads:
         try:
             for item in items:
                 running.append(self._pool.submit(function, item))
-                if len(running) >= most:
+                if len(running) >= self.at_once:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
@@ -96,6 +112,21 @@ class Threads:
             for task in running:
                 if not task.cancelled():
                     task.exception()
+
+    def ahead(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items, each of which a thread has made while the one before it was in use."""
+        if self._pool is None:
+            yield from items
+            return
+        make = partial(next, iter(items), _END)
+        running = self._pool.submit(make)
+        try:
+            while (item := running.result()) is not _END:
+                running = self._pool.submit(make)
+                yield item
+        finally:
+            if not running.cancel():
+                running.exception()
 
     def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
         """Call a function with each item, and wait for all."""
@@ -108,12 +139,12 @@ class Threads:
 
 
 @contextmanager
-def pool_of(threads: int | Threads | None, *, frugal: bool = False) -> Iterator[Threads]:
+def pool_of(threads: int | Threads | None, *, room_bytes: int | None = None) -> Iterator[Threads]:
     """Yield the threads that are given, or for as long as the context lasts a pool of so many."""
     if isinstance(threads, Threads):
         yield threads
         return
-    with Threads(threads, frugal=frugal) as pool:
+    with Threads(threads, room_bytes=room_bytes) as pool:
         yield pool
 
 

@@ -210,7 +210,8 @@ def stream(
     checked = () if conditions.exact else join.compared("right")
     return run(
         join, left, right, prepare,
-        checked=checked, threads=threads, spill=spill, payload_bytes=payload_bytes, progress=progress,
+        checked=checked, threads=threads, spill=spill, payload_bytes=payload_bytes, memory_bytes=memory_bytes,
+        progress=progress,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "HELD_SHARE",
     "fits",
     "held_bytes",
+    "held_row_bytes",
     "room_bytes",
     "too_much",
 ]
@@ -26,8 +27,9 @@ HELD_ROW_BYTES = 48
 FOLDED_ROW_BYTES = 64
 """What it takes besides to be aggregated."""
 
-HELD_SHARE = 0.6
-"""How much of the memory held rows may take. The rest is for what comes in and goes out."""
+HELD_SHARE = 0.4
+"""How much of the memory held rows may take. Columns are there twice for a moment, while they are put together or in
+order, and the rest is for what comes in and goes out."""
 
 ASSUMED_ROW_BYTES = 32
 """What a row takes whose size nobody knows."""
@@ -38,8 +40,12 @@ def held_bytes(join: Resolved, side: SideStats) -> int | None:
     if side.rows is None:
         return None
     row_bytes = ASSUMED_ROW_BYTES if side.row_bytes is None else side.row_bytes
-    folded = FOLDED_ROW_BYTES * len(join.aggregates)
-    return side.rows * (row_bytes + HELD_ROW_BYTES + folded)
+    return side.rows * held_row_bytes(join, row_bytes)
+
+
+def held_row_bytes(join: Resolved, row_bytes: int) -> int:
+    """Return what a row of so many bytes takes in memory."""
+    return row_bytes + HELD_ROW_BYTES + FOLDED_ROW_BYTES * len(join.aggregates)
 
 
 def room_bytes(resources: Resources) -> int:

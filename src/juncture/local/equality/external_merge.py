@@ -101,7 +101,7 @@ class ExternalMergeJoin:
         def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return self._coded(batch, names, schema)
 
-        return _Ascending(schema, sorter.sort(read_through(side, coded, self._threads, self._room, advance)))
+        return _Ascending(schema, sorter.sort(read_through(side, coded, self._threads, advance)))
 
     def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         hashes, usable = self._hashes.of([batch.column(name) for name in names])

@@ -135,7 +135,7 @@ class GraceJoin:
                 if edges[piece] < edges[piece + 1]
             ]
 
-        for found in read_through(side, cut, self._threads, self._room, advance):
+        for found in read_through(side, cut, self._threads, advance):
             for piece, batch in found:
                 pieces[piece].write(batch)
         for each in pieces:

@@ -58,6 +58,7 @@ def stream_held(
         finder, payload = _by_left_keys(join, left, right, method, threads, progress)
     else:
         finder, payload = _by_right_keys(join, left, right, method, threads, progress)
+    threads.release_unused()
     yield from stream(join, left, finder, payload, threads, reporter(progress, "left"))
 
 
