@@ -14,13 +14,13 @@ import pytest
 
 from juncture.local.memory import LEAST_MEMORY_BYTES
 
-ROWS = {"left": 48_000, "right": 48_000, "few": 16_000}
+ROWS = {"left": 48_000, "right": 48_000, "few": 18_000}
 TEXT_BYTES = 1_000
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Two files whose rows take 50 MB each, and one that takes 17 MB, in no order."""
+    """Two files whose rows take 50 MB each, and one that takes 19 MB, in no order."""
     chance = np.random.default_rng(1)
     paths = {}
     for name, rows in ROWS.items():

@@ -27,7 +27,7 @@ HELD_ROW_BYTES = 48
 FOLDED_ROW_BYTES = 64
 """What it takes besides to be aggregated."""
 
-HELD_SHARE = 0.4
+HELD_SHARE = 0.375
 """How much of the memory held rows may take. Columns are there twice for a moment, while they are put together or in
 order, and the rest is for what comes in and goes out."""
 
