@@ -58,7 +58,7 @@ def _grace_ns(work: EquiWork) -> float:
 def _external_sort_merge_ns(work: EquiWork) -> float:
     c = work.constants
     ordered_rows = work.left_rows + work.right_rows + work.output_rows
-    # Rows are written as sorted runs, as the window that they are joined in, and in the output.
+    # Rows are written as ranges to be sorted, as the window that they are joined in, and in the output.
     return _sort_merge_ns(work) + ordered_rows * c.restore_ns + 3 * work.spilled_bytes * c.spill_ns
 
 

@@ -39,7 +39,7 @@ class ExternalMergeJoin:
     numbered
         The join, and its sides.
     spill
-        Where to keep sorted runs.
+        Where to keep what does not fit.
     memory_bytes
         How much to hold.
     threads
