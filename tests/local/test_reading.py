@@ -1,0 +1,96 @@
+"""Sides read from end to end: the same results in the same order, however many parts fit at once."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from juncture.local.reading import read_through
+from juncture.local.scan import Source
+from juncture.local.threads import Threads
+
+ROWS, PART_ROWS, BATCH_ROWS = 1_000, 100, 30
+
+
+class Parts(Source):
+    """Numbers in parts of a hundred, which counts the parts that are being read."""
+
+    def __init__(self) -> None:
+        self.schema = pa.schema([("number", pa.int64())])
+        self.part_rows = [PART_ROWS] * (ROWS // PART_ROWS)
+        self.open = self.most_open = 0
+        self._lock = threading.Lock()
+
+    def read(self, part, columns, _coded=(), /):
+        with self._lock:
+            self.open += 1
+            self.most_open = max(self.most_open, self.open)
+        try:
+            for start in range(0, PART_ROWS, BATCH_ROWS):
+                first = part * PART_ROWS + start
+                numbers = range(first, min(first + BATCH_ROWS, (part + 1) * PART_ROWS))
+                yield pa.record_batch([pa.array(numbers)], schema=self.schema).select(columns)
+        finally:
+            with self._lock:
+                self.open -= 1
+
+    def bytes_of(self, columns):
+        return 8 * ROWS * len(columns)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("room_bytes", [None, 10**6, 100])
+def test_results_come_in_order(count, room_bytes):
+    source, done = Parts(), []
+    with Threads(count, room_bytes=room_bytes) as threads:
+        made = read_through(
+            source, lambda first, batch: (first, batch["number"].to_pylist()), threads, lambda *each: done.append(each)
+        )
+        results = list(made)
+    assert [number for _, numbers in results for number in numbers] == list(range(ROWS))
+    assert all(first == numbers[0] for first, numbers in results)
+    assert done == [(rows, ROWS) for rows in range(PART_ROWS, ROWS + 1, PART_ROWS)]
+    assert source.open == 0
+
+
+def test_parts_that_do_not_fit_are_read_one_after_the_other():
+    source = Parts()
+    part_bytes = 8 * PART_ROWS
+    for room_bytes, most_open in ((20 * part_bytes, range(2, 4)), (part_bytes, range(1, 2))):
+        source.most_open = 0
+        barrier = threading.Barrier(2)
+
+        def make(first, _batch, barrier=barrier, room_bytes=room_bytes):
+            # Two parts are open at once if the threads may do that: each waits for the other.
+            if room_bytes > part_bytes and first in (0, PART_ROWS):
+                barrier.wait(timeout=30)
+
+        with Threads(3, room_bytes=room_bytes) as threads:
+            assert len(list(read_through(source, make, threads))) == 10 * 4
+        assert source.most_open in most_open
+
+
+@pytest.mark.parametrize("room_bytes", [None, 100])
+def test_an_error_ends_the_reading(room_bytes):
+    source = Parts()
+
+    def make(first, _batch):
+        if first == 430:
+            raise ValueError("row 430")
+
+    with Threads(2, room_bytes=room_bytes) as threads, pytest.raises(ValueError, match="row 430"):
+        list(read_through(source, make, threads))
+    assert source.open <= 1
+
+
+@pytest.mark.parametrize("room_bytes", [None, 100])
+def test_what_is_let_go_is_read_no_further(room_bytes):
+    source = Parts()
+    with Threads(2, room_bytes=room_bytes) as threads:
+        made = read_through(source, lambda first, _batch: first, threads)
+        assert next(made) == 0
+        made.close()
+        del made
+    assert source.open == 0
