@@ -27,6 +27,7 @@ def check(spark, example: NearExample, algorithm: str) -> None:
     assert problem is None, f"{plan.details}\n{problem}"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("kind", "algorithm"), ALGORITHMS)
 @settings(settings.get_profile("spark"))
 @given(data=st.data())
@@ -34,6 +35,7 @@ def test_random_tables(spark, kind, algorithm, data):
     check(spark, data.draw(able_examples(kind, algorithm)), algorithm)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", ["range", "overlap"])
 @pytest.mark.parametrize("algorithm", ["broadcast", "range"])
 @settings(settings.get_profile("spark"))

@@ -45,6 +45,7 @@ def hashes(spark) -> dict[str | None, int]:
     return dict(zip(rows["k"].to_pylist(), rows["hash"].to_pylist(), strict=True))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("where", [None, "l.v < r.v"])
 @pytest.mark.parametrize("how", HOWS)
 def test_divided_keys_lose_and_repeat_no_row(spark, hashes, how, where):
