@@ -24,7 +24,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     chance = np.random.default_rng(1)
     paths = {}
     for name, rows in ROWS.items():
-        at = chance.integers(0, 2 * 10**6, rows)
+        at = chance.integers(0, 40 * ROWS["left"], rows)
         letters = chance.integers(97, 123, rows * TEXT_BYTES, np.uint8)
         offsets = np.arange(rows + 1, dtype=np.int32) * TEXT_BYTES
         table = pa.table(
