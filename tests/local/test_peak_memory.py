@@ -14,13 +14,13 @@ import pytest
 
 from juncture.local.memory import LEAST_MEMORY_BYTES
 
-ROWS = {"left": 33_000, "right": 33_000, "few": 18_000}
+ROWS = {"left": 33_000, "right": 33_000, "few": 16_500}
 TEXT_BYTES = 1_000
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Two files whose rows take 34 MB each, and one that takes 19 MB, in no order."""
+    """Two files whose rows take 34 MB each, and one that takes 17 MB, in no order."""
     chance = np.random.default_rng(1)
     paths = {}
     for name, rows in ROWS.items():

@@ -54,7 +54,7 @@ def test_what_may_not_fit_goes_to_disk(spec: Any, rows: int | None) -> None:
     choice = in_process(spec, right=rows)
     assert choice.algorithm == "external_merge"
     if rows is not None:
-        with pytest.raises(PlanError, match=r"it holds right rows of about 8\.0 GB, and 402\.7 MB may be held\."):
+        with pytest.raises(PlanError, match=r"it holds right rows of about 8\.8 GB, and 644\.2 MB may be held\."):
             in_process(spec, "nested", right=rows)
 
 

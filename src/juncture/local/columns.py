@@ -15,12 +15,12 @@ from juncture.kernels import gather as kernels
 from juncture.local.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.threads import Threads, slices
+from juncture.spec.schema import is_fixed
 
 __all__ = [
     "encoded",
     "gather",
     "is_awkward",
-    "is_fixed",
     "joined",
     "nulls",
     "ordered",
@@ -202,13 +202,6 @@ def _by_part(source: Source, pointers: Ints, threads: Threads) -> tuple[Position
             range(len(ranges)),
         )
     return positions, np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)
-
-
-def is_fixed(data_type: pa.DataType) -> bool:
-    """Tell types whose values are whole bytes of one width."""
-    if not pat.is_primitive(data_type) and not pat.is_decimal(data_type) and not pat.is_fixed_size_binary(data_type):
-        return False
-    return not pat.is_boolean(data_type) and data_type.bit_width > 0
 
 
 def worth_coding(source: Source, columns: Sequence[str]) -> list[str]:

@@ -124,8 +124,8 @@ def stream_merged(
         pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // _PARTS_OF_MEMORY))
         on_pool: Run[Join] = partial(run, threads=pool)
         setting = Setting(spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes)), memory_bytes, pool)
-        row_bytes = held_row_bytes(join, right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1))
-        if right.num_rows * row_bytes <= memory_bytes * HELD_SHARE:
+        row_bytes = right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1)
+        if right.num_rows * held_row_bytes(join, "right", row_bytes) <= memory_bytes * HELD_SHARE:
             yield from on_pool(join, left, right)
             return
         numbered = NumberedJoin.of(join, left, right)
@@ -176,7 +176,7 @@ class _Merge(Generic[Join]):
         # What cannot be cut may take more.
         self._most_room = max(1, setting.memory_bytes // 4)
         self._part_bytes = self._room // _PARTS_OF_ROOM
-        self._row_bytes = held_row_bytes(numbered.join, 0)
+        self._row_bytes = held_row_bytes(numbered.join, "right", 0)
         self._progress = progress
 
     def rows(self) -> Iterator[pa.RecordBatch]:

@@ -316,6 +316,9 @@ class ParquetSource(Source):
             )
             for batch in file.iter_batches(rows, [group.number], list(columns), use_threads=False):
                 yield batch.select(columns)
+                if self._batch_bytes < _BATCH_BYTES:
+                    # Little may be held, and what Arrow keeps of the batches before is soon more than a batch.
+                    pa.default_memory_pool().release_unused()
 
     def _chunk(self, part: int, column: str) -> tuple[pq.ColumnChunkMetaData, pq.ParquetColumnSchema] | None:
         """Return what a row group's footer says of a column, if that is not nested."""

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.local.arrays import plain
-from juncture.local.columns import is_fixed
 from juncture.local.conditions import equalities_of
 from juncture.local.pruning import ends_of, extent_of
 from juncture.local.reach import reach_columns
@@ -25,7 +24,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import Side, is_fixed
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["SAMPLE_ROWS", "Looked", "look"]

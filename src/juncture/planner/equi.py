@@ -29,7 +29,7 @@ def _fits_in_memory(question: Question, algorithm: str) -> str | None:
 def _cost_s(question: Question, algorithm: str) -> float | None:
     if question.engine == "spark":
         return equi_cost_s(question, algorithm)
-    held = held_bytes(question.join, question.stats.right)
+    held = held_bytes(question.join, "right", question.stats.right)
     if held is None and algorithm in _IN_MEMORY:
         # A side that nobody has counted is not held, unless someone says so.
         return None
@@ -54,7 +54,8 @@ def _has_order(question: Question) -> bool:
 
 def _spilled_bytes(question: Question) -> int:
     """Return what a join in pieces writes: nothing if it can hold the smaller side."""
-    held = [held_bytes(question.join, side) for side in (question.stats.left, question.stats.right)]
+    stats = question.stats
+    held = [held_bytes(question.join, "left", stats.left), held_bytes(question.join, "right", stats.right)]
     room = question.resources.memory_bytes * _PIECE_SHARE
     if any(each is not None and each <= room for each in held):
         return 0

@@ -44,9 +44,9 @@ def expected_task(question: Question, algorithm: str) -> Estimate | None:
         if isinstance(question.join, ResolvedEqui):
             table = None if side.bytes is None else side.bytes * TABLE_FACTOR
             return _estimate(table, f"a table of the {name} side whole, in the JVM, which all its tasks share")
-        return _estimate(held_bytes(question.join, side), f"the {name} side whole, in Python")
+        return _estimate(held_bytes(question.join, name, side), f"the {name} side whole, in Python")
     if algorithm in ("hash", "range"):
-        held = [held_bytes(question.join, each) for each in (left, right)]
+        held = [held_bytes(question.join, "left", left), held_bytes(question.join, "right", right)]
         total = None if None in held else sum(filter(None, held))
         share = _hottest(question) if algorithm == "hash" else 0.0
         return _part(total, max(1 / question.partitions, share), "in Python, of which what does not fit spills")

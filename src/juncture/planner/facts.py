@@ -38,7 +38,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
             "constants": plan.resources.constants.source,
         },
         "budget": {
-            "held_bytes": held_bytes(plan.join, plan.stats.right) if plan.engine == "local" else None,
+            "held_bytes": held_bytes(plan.join, "right", plan.stats.right) if plan.engine == "local" else None,
             "room_bytes": room_bytes(plan.resources) if plan.engine == "local" else None,
         },
         "expected": {

@@ -46,7 +46,7 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _budget(plan: Plan) -> str:
     """Say whether the right rows fit in memory."""
-    held, room = held_bytes(plan.join, plan.stats.right), format_size(room_bytes(plan.resources))
+    held, room = held_bytes(plan.join, "right", plan.stats.right), format_size(room_bytes(plan.resources))
     if held is None:
         return f"{room} may be held, and the right rows are not counted"
     verdict = "fit" if held <= room_bytes(plan.resources) else "do not fit"

@@ -25,6 +25,7 @@ __all__ = [
     "check_keys",
     "check_pairs",
     "common_domain",
+    "is_fixed",
     "left_columns",
     "output_columns",
     "plain_type",
@@ -105,6 +106,13 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     while pat.is_dictionary(data_type) or pat.is_run_end_encoded(data_type):
         data_type = data_type.value_type
     return data_type
+
+
+def is_fixed(data_type: pa.DataType) -> bool:
+    """Tell types whose values are whole bytes of one width."""
+    if not pat.is_primitive(data_type) and not pat.is_decimal(data_type) and not pat.is_fixed_size_binary(data_type):
+        return False
+    return not pat.is_boolean(data_type) and data_type.bit_width > 0
 
 
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
