@@ -83,6 +83,9 @@ def _hash(data: Bytes, first: int, end: int) -> Any:
     while position + 8 <= end:
         state = (mix(state ^ word_at(data, np.uint64(position))) << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15)
         position += 8
+    if first + 8 <= end:
+        # Some bytes twice is less work than the last ones one by one.
+        return mix(state ^ word_at(data, np.uint64(end - 8)))
     tail = np.uint64(0)
     while position < end:
         tail = (tail << np.uint64(8)) | np.uint64(data[position])
@@ -250,11 +253,14 @@ def hash_bytes(offsets: Ints, data: Bytes, hashes: Words) -> None:
 def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int, other_end: int) -> bool:
     if end - first != other_end - other_first:
         return False
+    start = other_first
     while first + 8 <= end:
         if word_at(one, np.uint64(first)) != word_at(other, np.uint64(other_first)):
             return False
         first += 8
         other_first += 8
+    if other_first > start:
+        return bool(word_at(one, np.uint64(end - 8)) == word_at(other, np.uint64(other_end - 8)))
     while first < end:
         if one[first] != other[other_first]:
             return False
