@@ -56,7 +56,7 @@ class ExternalSorter:
     Notes
     -----
     What does not fit is cut into ranges at quantiles of the sample and written, and then read and sorted range by
-    range: no run has to be merged with others, so that all threads work all the time. Rows are written once if the
+    range: no run has to be merged with others, so that threads sort side by side. Rows are written once if the
     sample was right, and those of a range that got too many of them once more, cut at quantiles of their own (Vitter,
     Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970). What fits
     is never written.
