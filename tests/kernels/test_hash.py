@@ -41,15 +41,14 @@ def test_hashes_spread_over_all_bits(bits):
 
 @given(codes=CODES, cut=st.integers(0, 7))
 def test_rows_by_code(codes, cut):
-    counts = np.zeros(7, np.int64)
+    counts = np.zeros(7, np.int32)
     kernels.count_codes(codes, counts)
     kept = codes[codes != EMPTY]
     assert counts.tolist() == np.bincount(kept, minlength=7).tolist()
     starts = np.concatenate([[0], np.cumsum(counts)])
-    places, rows = starts[:-1].copy(), np.full(len(kept), -9, np.int32)
-    for low, high in ((0, cut), (cut, 7)):
-        for first, piece in ((0, codes[:cut]), (cut, codes[cut:])):
-            kernels.order_by_code(piece, first, low, high, places, rows)
+    places, rows = starts[:-1].astype(np.int32), np.full(len(kept), -9, np.int32)
+    for first, piece in ((0, codes[:cut]), (cut, codes[cut:])):
+        kernels.order_by_code(piece, first, places, rows)
     assert rows.tolist() == [row for code in range(7) for row in np.flatnonzero(codes == code)]
     first, end = np.empty(len(codes), np.int32), np.empty(len(codes), np.int32)
     kernels.spans_of_codes(codes, starts, first, end)

@@ -7,10 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import intrinsics
-from juncture.kernels.compiled import boolean, compiled, float64_table, int64, int64s, int64s_in, uint8s_in, void
-from juncture.kernels.intrinsics import WINDOW
+from juncture.kernels.compiled import (
+    boolean,
+    compiled,
+    float64_table,
+    int64,
+    int64s,
+    int64s_in,
+    uint8s_in,
+    uint32s_in,
+    void,
+)
+from juncture.kernels.intrinsics import LANES, WINDOW
 
 words = st.one_of(st.integers(-5, 5), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
+halves = st.sampled_from([0, 1, 2**31, 2**32 - 1])
 
 
 @compiled(int64(int64s_in, int64, int64, int64, boolean))
@@ -21,6 +32,11 @@ def below(array, start, length, value, inclusive):
 @compiled(int64(int64s_in, int64, int64))
 def at_least(array, start, value):
     return intrinsics.at_least_in_window(array, np.uint64(start), value)
+
+
+@compiled(int64(uint32s_in, int64, int64))
+def equal(array, start, value):
+    return intrinsics.equal_lanes(array, np.uint64(start), np.uint32(value))
 
 
 @compiled(void(int64s))
@@ -54,6 +70,16 @@ def test_windows(items, before, length, value, inclusive):
     wanted = sum(item < value or (inclusive and item == value) for item in items[:length])
     assert below(array, before, length, value, inclusive) == wanted
     assert at_least(array, before, value) == sum((item >= value) << place for place, item in enumerate(items))
+
+
+@given(
+    items=st.lists(halves, min_size=LANES, max_size=LANES),
+    before=st.integers(0, 3),
+    value=halves,
+)
+def test_lanes(items, before, value):
+    array = np.array([0] * before + items, np.uint32)
+    assert equal(array, before, value) == sum((item == value) << lane for lane, item in enumerate(items))
 
 
 @given(st.integers(1, 2**63 - 1))

@@ -27,6 +27,8 @@ __all__ = [
     "int64s_in",
     "uint8s",
     "uint8s_in",
+    "uint32s",
+    "uint32s_in",
     "uint64s",
     "uint64s_in",
     "void",
@@ -45,6 +47,7 @@ boolean, int64, void = types.boolean, types.int64, types.void
 int32s, int32s_in = _array(types.int32), _array(types.int32, readonly=True)
 int64s, int64s_in = _array(types.int64), _array(types.int64, readonly=True)
 uint8s, uint8s_in = _array(types.uint8), _array(types.uint8, readonly=True)
+uint32s, uint32s_in = _array(types.uint32), _array(types.uint32, readonly=True)
 uint64s, uint64s_in = _array(types.uint64), _array(types.uint64, readonly=True)
 float64_table, float64_table_in = _array(types.float64, 2), _array(types.float64, 2, readonly=True)
 int64_table, int64_table_in = _array(types.int64, 2), _array(types.int64, 2, readonly=True)

@@ -10,7 +10,6 @@ from juncture.kernels.compiled import (
     int32s,
     int32s_in,
     int64,
-    int64s,
     int64s_in,
     uint64s,
     uint64s_in,
@@ -39,16 +38,16 @@ def combine_hashes(hashes: Words, others: Words) -> None:
         hashes[i] = mix((hashes[i] << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15) ^ others[i])
 
 
-@compiled(void(int32s_in, int64s))
-def count_codes(codes: Codes, counts: Ints) -> None:
+@compiled(void(int32s_in, int32s))
+def count_codes(codes: Codes, counts: Codes) -> None:
     """Count the rows of each code, adding to the counts; those with the code `EMPTY` are left out."""
     for i in range(len(codes)):
         if codes[i] != EMPTY:
             counts[codes[i]] += 1
 
 
-@compiled(void(int32s_in, int64, int64, int64, int64s, int32s))
-def order_by_code(codes: Codes, first: int, low: int, high: int, places: Ints, rows: Codes) -> None:
+@compiled(void(int32s_in, int64, int32s, int32s))
+def order_by_code(codes: Codes, first: int, places: Codes, rows: Codes) -> None:
     """List the rows code by code, in their order within each.
 
     Parameters
@@ -57,8 +56,6 @@ def order_by_code(codes: Codes, first: int, low: int, high: int, places: Ints, r
         The code of each row.
     first
         The number of the first row.
-    low, high
-        The codes to take care of, the last one excluded: threads share the work by codes.
     places
         Where the first row of each code goes; moved on.
     rows
@@ -70,7 +67,7 @@ def order_by_code(codes: Codes, first: int, low: int, high: int, places: Ints, r
     """
     for i in range(len(codes)):
         code = codes[i]
-        if low <= code < high:
+        if code != EMPTY:
             rows[places[code]] = first + i
             places[code] += 1
 

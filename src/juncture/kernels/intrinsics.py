@@ -9,11 +9,13 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
+    "LANES",
     "WINDOW",
     "at_least_in_window",
     "below_in_window",
     "bit_count",
     "bits_as_float",
+    "equal_lanes",
     "float_as_bits",
     "lowest_bit",
     "prefetch",
@@ -22,6 +24,9 @@ __all__ = [
 
 WINDOW = 16
 """How many values `below_in_window` looks at. Arrays that it reads need as many spare ones at their end."""
+
+LANES = 8
+"""How many words of half the size `equal_lanes` looks at."""
 
 _WORD = ir.IntType(64)
 _HALF = ir.IntType(32)
@@ -72,6 +77,23 @@ def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
         broadcast = ir.Constant(ir.VectorType(_HALF, WINDOW), [0] * WINDOW)
         values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
         return builder.zext(builder.bitcast(builder.icmp_signed(">=", items, values), ir.IntType(WINDOW)), _WORD)
+
+    return signature, generate
+
+
+@intrinsic
+def equal_lanes(_typing: Any, array: Any, start: Any, value: Any) -> Any:
+    """Return a bit for each of the `LANES` items from a start on: whether it equals a value, the first lowest."""
+    signature = types.int64(array, types.uintp, types.uint32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.VectorType(_HALF, LANES)
+        address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        items = builder.load(builder.bitcast(address, wide.as_pointer()), align=4)
+        lane = builder.insert_element(ir.Constant(wide, ir.Undefined), arguments[2], _HALF(0))
+        broadcast = ir.Constant(wide, [0] * LANES)
+        values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
+        return builder.zext(builder.bitcast(builder.icmp_unsigned("==", items, values), ir.IntType(LANES)), _WORD)
 
     return signature, generate
 

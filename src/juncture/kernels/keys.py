@@ -1,10 +1,15 @@
 """Hash tables that give each distinct key a dense code: of integers, and of byte strings.
 
-Both are open addressing with linear probing over a power of two of slots. A slot is one word: in its upper half that of
-the key's hash, in its lower half the code and one, and 0 where it is free. So a look-up of a key that is not there
-touches a single cache line nearly always, and keys themselves are looked at only where half of the hash agrees.
+A table is made of buckets of one cache line, chosen by the lower bits of a key's hash. A bucket has `LANES` lanes:
+their tags, the upper half of the hash made odd, and then their codes. Lanes are filled in order, and a tag of 0 is a
+free lane's. All tags of a bucket are compared at once, and what a full bucket has no room for is in the next one; so a
+look-up touches one cache line nearly always, and no branch depends on where a key is, or whether it is there. (Tables
+of this kind: Bronson and Shi, "Open-sourcing F14 for faster, more memory-efficient hash tables", 2019.)
 
-A table never holds more than half of its slots; the kernels that add keys stop when it is full, and the caller goes on
+A byte string is looked at as two words, in which all of it stands if it is short. The bytes themselves are compared for
+long ones alone.
+
+A table never holds more than half of its lanes; the kernels that add keys stop when it is full, and the caller goes on
 with a larger one.
 """
 
@@ -25,21 +30,25 @@ from juncture.kernels.compiled import (
     int64s_in,
     uint8s,
     uint8s_in,
+    uint32s,
+    uint32s_in,
     uint64s,
     uint64s_in,
     void,
 )
-from juncture.kernels.intrinsics import prefetch, word_at
+from juncture.kernels.intrinsics import LANES, equal_lanes, lowest_bit, prefetch, word_at
 
 __all__ = [
     "EMPTY",
     "add_bytes",
     "add_integers",
+    "empty_table",
     "find_bytes",
     "find_integers",
     "hash_bytes",
     "map_codes",
     "mix",
+    "most_keys",
     "refill_bytes",
     "refill_integers",
 ]
@@ -50,17 +59,45 @@ EMPTY = -1
 BLOCK = 64
 """How many rows are looked up together."""
 
-AHEAD = 16
-"""How many rows ahead the slot of a key is asked for."""
-
-_FREE = np.uint64(0)
+_BUCKET_WORDS = 2 * LANES
+_CACHE_LINE_BYTES = 64
+_FREE = np.uint32(0)
+_ODD = np.uint32(1)
+_HALF = np.uint64(32)
+_STEP = np.uint64(_BUCKET_WORDS)
+_CODES = np.uint64(LANES)
+_LAST = np.uint64(LANES - 1)
+_LAST_BIT = np.int64(1 << (LANES - 1))
 _ONE = np.uint64(1)
-_LOWER_HALF = np.uint64(0xFFFFFFFF)
+_TWO = np.uint64(2)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+_SHORT_BYTES = 15
+_LENGTH_BITS = np.uint64(56)
+_LONG = np.uint64(1 << 63)
+_LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
+Table = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
+
+
+def empty_table(keys: int) -> Table:
+    """Return a table without keys that has room for some; they are at least `most_keys` of it."""
+    buckets = 1
+    while buckets * LANES < 2 * keys:
+        buckets *= 2
+    line = _CACHE_LINE_BYTES // 4
+    words = np.zeros(buckets * _BUCKET_WORDS + line, np.uint32)
+    first = -words.ctypes.data % _CACHE_LINE_BYTES // 4
+    return words[first : first + buckets * _BUCKET_WORDS]
+
+
+def most_keys(table: Table) -> int:
+    """Return how many keys a table holds."""
+    return len(table) // 4
 
 
 @inlined
@@ -76,70 +113,71 @@ def mix(value: Any) -> Any:
 
 
 @inlined
-def _hash(data: Bytes, first: int, end: int) -> Any:
-    """Hash a byte string, eight bytes at a time; the length is part of it."""
-    state = np.uint64(end - first) * np.uint64(0x9E3779B97F4A7C15)
-    position = first
-    while position + 8 <= end:
-        state = (mix(state ^ word_at(data, np.uint64(position))) << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15)
-        position += 8
-    if first + 8 <= end:
-        # Some bytes twice is less work than the last ones one by one.
-        return mix(state ^ word_at(data, np.uint64(end - 8)))
-    tail = np.uint64(0)
-    while position < end:
-        tail = (tail << np.uint64(8)) | np.uint64(data[position])
-        position += 1
-    return mix(state ^ tail)
+def _tag(hashed: Any) -> Any:
+    return np.uint32(hashed >> _HALF) | _ODD
 
 
 @inlined
-def _entry(hashed: Any, code: Any) -> Any:
-    """Return what a slot holds for a key."""
-    return (hashed & ~_LOWER_HALF) | (np.uint64(code) + _ONE)
+def _bucket(table: Table, hashed: Any) -> Any:
+    """Return where a key's own bucket starts."""
+    return (hashed * _STEP) & np.uint64(len(table) - 1)
 
 
 @inlined
-def _code(entry: Any) -> Any:
-    """Return the code in a slot; that of a free one is no code."""
-    return (entry & _LOWER_HALF) - _ONE
+def _next_bucket(table: Table, bucket: Any) -> Any:
+    return (bucket + _STEP) & np.uint64(len(table) - 1)
 
 
 @inlined
-def _candidate(slots: Words, hashed: Any) -> Any:
-    """Return the first slot from a key's own on that may hold it, or is free."""
-    mask = np.uint64(len(slots) - 1)
-    slot = hashed & mask
-    # One condition of two, because a branch for each would be mispredicted every other time.
-    while (slots[slot] != _FREE) & ((slots[slot] ^ hashed) > _LOWER_HALF):
-        slot = (slot + _ONE) & mask
-    return slot
+def _candidate(table: Table, hashed: Any) -> Any:
+    """Return whether a lane has a key's tag, and the code of the first that does; any code if none does."""
+    tag = _tag(hashed)
+    bucket = _bucket(table, hashed)
+    lanes = equal_lanes(table, bucket, tag)
+    # One condition of two, because a branch for the first would be mispredicted every other time.
+    while (lanes == 0) & (table[bucket + _LAST] != _FREE):
+        bucket = _next_bucket(table, bucket)
+        lanes = equal_lanes(table, bucket, tag)
+    return lanes != 0, np.uint64(table[bucket + _CODES + np.uint64(lowest_bit(lanes | _LAST_BIT))])
 
 
 @inlined
-def _free_slot(slots: Words, hashed: Any) -> Any:
-    """Return the slot where a key goes that is not there yet."""
-    mask = np.uint64(len(slots) - 1)
-    slot = hashed & mask
-    while slots[slot] != _FREE:
-        slot = (slot + _ONE) & mask
-    return slot
+def _put(table: Table, hashed: Any, place: Any, code: Any) -> None:
+    """Fill the lane at a place."""
+    table[place] = _tag(hashed)
+    table[place + _CODES] = np.uint32(code)
 
 
 @inlined
-def _slot_of_integer(value: Any, hashed: Any, slots: Words, known: Ints) -> Any:
-    """Return the slot that holds an integer, or the free one where it would go."""
-    mask = np.uint64(len(slots) - 1)
-    slot = hashed & mask
-    while slots[slot] != _FREE:
-        if (slots[slot] ^ hashed) <= _LOWER_HALF and known[_code(slots[slot])] == value:
-            break
-        slot = (slot + _ONE) & mask
-    return slot
+def _free_place(table: Table, hashed: Any) -> Any:
+    """Return the place of the lane where a key goes that is not there yet."""
+    bucket = _bucket(table, hashed)
+    lanes = equal_lanes(table, bucket, _FREE)
+    while lanes == 0:
+        bucket = _next_bucket(table, bucket)
+        lanes = equal_lanes(table, bucket, _FREE)
+    return bucket + np.uint64(lowest_bit(lanes))
 
 
-@compiled(int64(int64s_in, int64, uint64s, int64s, int64, int32s))
-def add_integers(values: Ints, first: int, slots: Words, known: Ints, count: int, codes: Codes) -> int:
+@inlined
+def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any:
+    """Return the place of the lane that holds an integer, or of the free one where it would go."""
+    tag = _tag(hashed)
+    bucket = _bucket(table, hashed)
+    while True:
+        lanes = equal_lanes(table, bucket, tag)
+        while lanes != 0:
+            place = bucket + np.uint64(lowest_bit(lanes))
+            if known[table[place + _CODES]] == value:
+                return place
+            lanes &= lanes - 1
+        if table[bucket + _LAST] == _FREE:
+            return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, _FREE)))
+        bucket = _next_bucket(table, bucket)
+
+
+@compiled(int64(int64s_in, int64, uint32s, int64s, int64, int32s))
+def add_integers(values: Ints, first: int, table: Table, known: Ints, count: int, codes: Codes) -> int:
     """Give each integer its code, a new one if it is new.
 
     Parameters
@@ -148,10 +186,10 @@ def add_integers(values: Ints, first: int, slots: Words, known: Ints, count: int
         The keys.
     first
         Where to start.
-    slots
+    table
         The table.
     known
-        The keys that it has, by code; at least half as many places as slots.
+        The keys that it has, by code; room for as many as the table holds.
     count
         How many.
     codes
@@ -160,34 +198,38 @@ def add_integers(values: Ints, first: int, slots: Words, known: Ints, count: int
     Returns
     -------
     int
-        Where it stopped because the table is half full, or the number of values. The keys that it has by then are
-        one more than the greatest code.
+        Where it stopped because the table is full, or the number of values. The keys that it has by then are one more
+        than the greatest code.
     """
-    mask = np.uint64(len(slots) - 1)
-    for i in range(first, len(values)):
-        if i + AHEAD < len(values):
-            prefetch(slots, mix(values[i + AHEAD]) & mask)
-        if codes[i] == EMPTY:
-            continue
-        hashed = mix(values[i])
-        slot = _slot_of_integer(values[i], hashed, slots, known)
-        if slots[slot] == _FREE:
-            if 2 * count >= len(slots):
-                return i
-            known[count] = values[i]
-            slots[slot] = _entry(hashed, count)
-            count += 1
-        codes[i] = _code(slots[slot])
+    most = len(table) // 4
+    hashes = np.empty(BLOCK, np.uint64)
+    for block in range(first, len(values), BLOCK):
+        size = min(BLOCK, len(values) - block)
+        for i in range(size):
+            hashes[i] = mix(values[block + i])
+            prefetch(table, _bucket(table, hashes[i]))
+        for i in range(size):
+            row = block + i
+            if codes[row] == EMPTY:
+                continue
+            place = _place_of_integer(values[row], hashes[i], table, known)
+            if table[place] == _FREE:
+                if count >= most:
+                    return row
+                known[count] = values[row]
+                _put(table, hashes[i], place, count)
+                count += 1
+            codes[row] = table[place + _CODES]
     return len(values)
 
 
-@compiled(void(int64s_in, uint64s_in, int64s_in, int32s))
-def find_integers(values: Ints, slots: Words, known: Ints, codes: Codes) -> None:
+@compiled(void(int64s_in, uint32s_in, int64s_in, int32s))
+def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None:
     """Look up the code of each integer.
 
     Parameters
     ----------
-    values, slots, known
+    values, table, known
         The keys, the table, and the keys that it has.
     codes
         In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes, `EMPTY` if unknown.
@@ -198,7 +240,6 @@ def find_integers(values: Ints, slots: Words, known: Ints, codes: Codes) -> None
     at all decides where the next such row is noted, not where the code goes on: half of the branches would be
     mispredicted.
     """
-    mask = np.uint64(len(slots) - 1)
     hashes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.uint64)
     rows = np.empty(BLOCK, np.int64)
@@ -206,92 +247,134 @@ def find_integers(values: Ints, slots: Words, known: Ints, codes: Codes) -> None
         size = min(BLOCK, len(values) - block)
         for i in range(size):
             hashes[i] = mix(values[block + i])
-            prefetch(slots, hashes[i] & mask)
+            prefetch(table, _bucket(table, hashes[i]))
         likely = np.int64(0)
         for i in range(size):
             row = block + i
-            entry = slots[_candidate(slots, hashes[i])]
-            found[likely] = _code(entry)
+            is_likely, code = _candidate(table, hashes[i])
+            found[likely] = code
             rows[likely] = row
-            likely += np.int64((entry != _FREE) & (codes[row] != EMPTY))
+            likely += np.int64(is_likely & (codes[row] != EMPTY))
             codes[row] = EMPTY
-            prefetch(known, entry & _LOWER_HALF)
+            prefetch(known, code)
         for i in range(likely):
             code, value = found[i], values[rows[i]]
-            if known[code] != value:
-                # Another key with the same half of the hash.
-                entry = slots[_slot_of_integer(value, mix(value), slots, known)]
-                codes[rows[i]] = EMPTY if entry == _FREE else np.int32(_code(entry))
-            else:
+            if known[code] == value:
                 codes[rows[i]] = code
+            else:
+                # Another key with the same tag.
+                place = _place_of_integer(value, mix(value), table, known)
+                codes[rows[i]] = EMPTY if table[place] == _FREE else np.int32(table[place + _CODES])
 
 
-@compiled(void(int64s_in, int64, uint64s))
-def refill_integers(known: Ints, count: int, slots: Words) -> None:
+@compiled(void(int64s_in, int64, uint32s))
+def refill_integers(known: Ints, count: int, table: Table) -> None:
     """Put the keys of a table into an empty, larger one.
 
     Parameters
     ----------
     known, count
         The keys, by code, and how many there are.
-    slots
-        Out: the new table, whose slots are all 0.
+    table
+        Out: the new table.
     """
     for code in range(count):
         hashed = mix(known[code])
-        slots[_free_slot(slots, hashed)] = _entry(hashed, code)
+        _put(table, hashed, _free_place(table, hashed), code)
+
+
+@inlined
+def _long_hash(data: Bytes, first: int, end: int) -> Any:
+    """Hash eight bytes or more, eight at a time."""
+    state = np.uint64(end - first) * _SPREAD
+    position = first
+    while position + 8 <= end:
+        state = (mix(state ^ word_at(data, np.uint64(position))) << _ONE) + _SPREAD
+        position += 8
+    # Some bytes twice is less work than the last ones one by one.
+    return mix(state ^ word_at(data, np.uint64(end - 8)))
+
+
+@inlined
+def _words(data: Bytes, first: int, end: int) -> Any:
+    """Return two words that stand for a byte string: itself and its length if it is short, a hash of it otherwise."""
+    length = end - first
+    if length > _SHORT_BYTES:
+        return _long_hash(data, first, end), _LONG | np.uint64(length)
+    low = high = np.uint64(0)
+    if first + 16 <= len(data):
+        low = word_at(data, np.uint64(first)) & _LEADING_BYTES[np.uint64(min(length, 8))]
+        high = word_at(data, np.uint64(first + 8)) & _LEADING_BYTES[np.uint64(max(length - 8, 0))]
+    else:
+        for i in range(min(length, 8)):
+            low |= np.uint64(data[first + i]) << np.uint64(8 * i)
+        for i in range(8, length):
+            high |= np.uint64(data[first + i]) << np.uint64(8 * (i - 8))
+    return low, high | np.uint64(length) << _LENGTH_BITS
+
+
+@inlined
+def _hash_words(low: Any, high: Any) -> Any:
+    return mix(((mix(low) << _ONE) + _SPREAD) ^ high)
 
 
 @compiled(void(int64s_in, uint8s_in, uint64s))
 def hash_bytes(offsets: Ints, data: Bytes, hashes: Words) -> None:
     """Hash each byte string ``data[offsets[i] : offsets[i + 1]]``."""
     for i in range(len(hashes)):
-        hashes[i] = _hash(data, offsets[i], offsets[i + 1])
+        low, high = _words(data, offsets[i], offsets[i + 1])
+        hashes[i] = _hash_words(low, high)
 
 
 @inlined
-def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int, other_end: int) -> bool:
-    if end - first != other_end - other_first:
-        return False
-    start = other_first
+def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int) -> bool:
+    """Tell whether two byte strings of one length, at least eight, are equal."""
+    other_end = other_first + end - first
     while first + 8 <= end:
         if word_at(one, np.uint64(first)) != word_at(other, np.uint64(other_first)):
             return False
         first += 8
         other_first += 8
-    if other_first > start:
-        return bool(word_at(one, np.uint64(end - 8)) == word_at(other, np.uint64(other_end - 8)))
-    while first < end:
-        if one[first] != other[other_first]:
-            return False
-        first += 1
-        other_first += 1
-    return True
+    return bool(word_at(one, np.uint64(end - 8)) == word_at(other, np.uint64(other_end - 8)))
 
 
 @inlined
-def _slot_of_bytes(
-    hashed: Any, data: Bytes, first: int, end: int, slots: Words, known_offsets: Ints, known: Bytes
+def _place_of_bytes(
+    low: Any,
+    high: Any,
+    hashed: Any,
+    data: Bytes,
+    first: int,
+    end: int,
+    table: Table,
+    known_words: Words,
+    known_offsets: Ints,
+    known: Bytes,
 ) -> Any:
-    """Return the slot that holds a byte string, or the free one where it would go."""
-    mask = np.uint64(len(slots) - 1)
-    slot = hashed & mask
-    while slots[slot] != _FREE:
-        if (slots[slot] ^ hashed) <= _LOWER_HALF:
-            code = _code(slots[slot])
-            if _equal(data, first, end, known, known_offsets[code], known_offsets[code + _ONE]):
-                break
-        slot = (slot + _ONE) & mask
-    return slot
+    """Return the place of the lane that holds a byte string, or of the free one where it would go."""
+    tag = _tag(hashed)
+    bucket = _bucket(table, hashed)
+    while True:
+        lanes = equal_lanes(table, bucket, tag)
+        while lanes != 0:
+            place = bucket + np.uint64(lowest_bit(lanes))
+            code = np.uint64(table[place + _CODES])
+            is_alike = (known_words[_TWO * code] == low) & (known_words[_TWO * code + _ONE] == high)
+            if is_alike and (high < _LONG or _equal(data, first, end, known, known_offsets[code])):
+                return place
+            lanes &= lanes - 1
+        if table[bucket + _LAST] == _FREE:
+            return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, _FREE)))
+        bucket = _next_bucket(table, bucket)
 
 
-@compiled(int64(int64s_in, uint8s_in, uint64s_in, int64, uint64s, int64s, uint8s, int64, int32s))
+@compiled(int64(int64s_in, uint8s_in, int64, uint32s, uint64s, int64s, uint8s, int64, int32s))
 def add_bytes(
     offsets: Ints,
     data: Bytes,
-    hashes: Words,
     first: int,
-    slots: Words,
+    table: Table,
+    known_words: Words,
     known_offsets: Ints,
     known: Bytes,
     count: int,
@@ -301,14 +384,14 @@ def add_bytes(
 
     Parameters
     ----------
-    offsets, data, hashes
-        The keys and their hashes.
+    offsets, data
+        The keys.
     first
         Where to start.
-    slots
+    table
         The table.
-    known_offsets, known
-        The keys that it has, by code.
+    known_words, known_offsets, known
+        The keys that it has, by code: two words of each, and the bytes of those that are longer than they are.
     count
         How many.
     codes
@@ -317,34 +400,44 @@ def add_bytes(
     Returns
     -------
     int
-        Where it stopped because the table is half full or ``known`` has no room, or the number of values.
+        Where it stopped because the table is full or ``known`` has no room, or the number of values.
     """
-    mask = np.uint64(len(slots) - 1)
-    for i in range(first, len(hashes)):
-        if i + AHEAD < len(hashes):
-            prefetch(slots, hashes[i + AHEAD] & mask)
-        if codes[i] == EMPTY:
-            continue
-        slot = _slot_of_bytes(hashes[i], data, offsets[i], offsets[i + 1], slots, known_offsets, known)
-        if slots[slot] == _FREE:
-            length = offsets[i + 1] - offsets[i]
-            place = known_offsets[count]
-            if 2 * count >= len(slots) or place + length > len(known):
-                return i
-            known[place : place + length] = data[offsets[i] : offsets[i + 1]]
-            known_offsets[count + 1] = place + length
-            slots[slot] = _entry(hashes[i], count)
-            count += 1
-        codes[i] = _code(slots[slot])
-    return len(hashes)
+    most = len(table) // 4
+    words = np.empty(2 * BLOCK, np.uint64)
+    hashes = np.empty(BLOCK, np.uint64)
+    for block in range(first, len(codes), BLOCK):
+        size = min(BLOCK, len(codes) - block)
+        for i in range(size):
+            words[2 * i], words[2 * i + 1] = _words(data, offsets[block + i], offsets[block + i + 1])
+            hashes[i] = _hash_words(words[2 * i], words[2 * i + 1])
+            prefetch(table, _bucket(table, hashes[i]))
+        for i in range(size):
+            row = block + i
+            if codes[row] == EMPTY:
+                continue
+            low, high = words[2 * i], words[2 * i + 1]
+            start, end = offsets[row], offsets[row + 1]
+            place = _place_of_bytes(low, high, hashes[i], data, start, end, table, known_words, known_offsets, known)
+            if table[place] == _FREE:
+                length = end - start if high >= _LONG else 0
+                target = known_offsets[count]
+                if count >= most or target + length > len(known):
+                    return row
+                known[target : target + length] = data[start : start + length]
+                known_offsets[count + 1] = target + length
+                known_words[2 * count], known_words[2 * count + 1] = low, high
+                _put(table, hashes[i], place, count)
+                count += 1
+            codes[row] = table[place + _CODES]
+    return len(codes)
 
 
-@compiled(void(int64s_in, uint8s_in, uint64s_in, uint64s_in, int64s_in, uint8s_in, int32s))
+@compiled(void(int64s_in, uint8s_in, uint32s_in, uint64s_in, int64s_in, uint8s_in, int32s))
 def find_bytes(
     offsets: Ints,
     data: Bytes,
-    hashes: Words,
-    slots: Words,
+    table: Table,
+    known_words: Words,
     known_offsets: Ints,
     known: Bytes,
     codes: Codes,
@@ -353,43 +446,52 @@ def find_bytes(
 
     Notes
     -----
-    As `find_integers`: slots first, then offsets, then bytes.
+    As `find_integers`: buckets first, then words, then the bytes of long keys.
     """
-    mask = np.uint64(len(slots) - 1)
+    words = np.empty(2 * BLOCK, np.uint64)
+    hashes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.uint64)
-    rows = np.empty(BLOCK, np.int64)
-    for block in range(0, len(hashes), BLOCK):
-        size = min(BLOCK, len(hashes) - block)
+    items = np.empty(BLOCK, np.int64)
+    for block in range(0, len(codes), BLOCK):
+        size = min(BLOCK, len(codes) - block)
         for i in range(size):
-            prefetch(slots, hashes[block + i] & mask)
+            words[2 * i], words[2 * i + 1] = _words(data, offsets[block + i], offsets[block + i + 1])
+            hashes[i] = _hash_words(words[2 * i], words[2 * i + 1])
+            prefetch(table, _bucket(table, hashes[i]))
         likely = np.int64(0)
         for i in range(size):
-            row = block + i
-            entry = slots[_candidate(slots, hashes[row])]
-            found[likely] = _code(entry)
-            rows[likely] = row
-            likely += np.int64((entry != _FREE) & (codes[row] != EMPTY))
-            codes[row] = EMPTY
-            prefetch(known_offsets, entry & _LOWER_HALF)
-        for i in range(likely):
-            prefetch(known, np.uint64(known_offsets[found[i]]))
-        for i in range(likely):
-            code, row = found[i], rows[i]
-            first, end = offsets[row], offsets[row + 1]
-            if _equal(data, first, end, known, known_offsets[code], known_offsets[code + _ONE]):
+            is_likely, code = _candidate(table, hashes[i])
+            found[likely] = code
+            items[likely] = i
+            likely += np.int64(is_likely & (codes[block + i] != EMPTY))
+            codes[block + i] = EMPTY
+            prefetch(known_words, _TWO * code)
+            if words[2 * i + 1] >= _LONG:
+                prefetch(known_offsets, code)
+        for j in range(likely):
+            if words[2 * items[j] + 1] >= _LONG:
+                prefetch(known, np.uint64(known_offsets[found[j]]))
+        for j in range(likely):
+            i, code = items[j], found[j]
+            row, low, high = block + i, words[2 * i], words[2 * i + 1]
+            start, end = offsets[row], offsets[row + 1]
+            is_alike = (known_words[_TWO * code] == low) & (known_words[_TWO * code + _ONE] == high)
+            if is_alike and (high < _LONG or _equal(data, start, end, known, known_offsets[code])):
                 codes[row] = code
             else:
-                # Another key with the same half of the hash.
-                entry = slots[_slot_of_bytes(hashes[row], data, first, end, slots, known_offsets, known)]
-                codes[row] = EMPTY if entry == _FREE else np.int32(_code(entry))
+                # Another key with the same tag.
+                place = _place_of_bytes(
+                    low, high, hashes[i], data, start, end, table, known_words, known_offsets, known
+                )
+                codes[row] = EMPTY if table[place] == _FREE else np.int32(table[place + _CODES])
 
 
-@compiled(void(int64s_in, uint8s_in, int64, uint64s))
-def refill_bytes(known_offsets: Ints, known: Bytes, count: int, slots: Words) -> None:
+@compiled(void(uint64s_in, int64, uint32s))
+def refill_bytes(known_words: Words, count: int, table: Table) -> None:
     """Put the keys of a table into an empty, larger one: as `refill_integers`."""
     for code in range(count):
-        hashed = _hash(known, known_offsets[code], known_offsets[code + 1])
-        slots[_free_slot(slots, hashed)] = _entry(hashed, code)
+        hashed = _hash_words(known_words[2 * code], known_words[2 * code + 1])
+        _put(table, hashed, _free_place(table, hashed), code)
 
 
 @compiled(void(int32s_in, int32s_in, int32s))

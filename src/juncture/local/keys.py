@@ -30,7 +30,8 @@ Item = TypeVar("Item", bound=np.generic)
 _NULL = 0
 """The code of null where nulls are equal; those of values come after it."""
 
-_FIRST_SLOTS = 1 << 10
+_FIRST_KEYS = 1 << 9
+_SMALL_DICTIONARY = 1 << 10
 _FIRST_BYTES = 1 << 14
 _GROWTH = 2
 _REMEMBERED = 4
@@ -49,7 +50,8 @@ class KeyCodes:
     Notes
     -----
     `add` may be called by several threads at once, which take turns where keys are new; `find` too, once all keys are
-    in. Costs 24 to 48 bytes for each distinct key, and the bytes of distinct strings.
+    in. Costs 24 to 48 bytes for each distinct integer, 40 to 80 for each distinct string, and the bytes of those longer
+    than 15.
     """
 
     def __init__(self, left: Sequence[pa.DataType], right: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
@@ -89,26 +91,26 @@ class _IntegerTable:
 
     def __init__(self) -> None:
         self.count = 0
-        self._slots = np.zeros(_FIRST_SLOTS, np.uint64)
-        self._known = np.empty(_FIRST_SLOTS // 2 + 1, np.int64)
+        self._table = kernels.empty_table(_FIRST_KEYS)
+        self._known = np.empty(_FIRST_KEYS, np.int64)
         self._lock = Lock()
 
     def encode(self, form: Integers, codes: Codes, *, new: bool) -> None:
         """Write the codes; those that are `EMPTY` stay so."""
         if not new:
-            kernels.find_integers(form.values, self._slots, self._known, codes)
+            kernels.find_integers(form.values, self._table, self._known, codes)
             return
         with self._lock:
             position = 0
             while True:
                 start = position
-                position = kernels.add_integers(form.values, start, self._slots, self._known, self.count, codes)
+                position = kernels.add_integers(form.values, start, self._table, self._known, self.count, codes)
                 self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
                 if position == len(codes):
                     return
-                self._slots = np.zeros(_GROWTH * len(self._slots), np.uint64)
-                self._known = _lengthened(self._known, len(self._slots) // 2 + 1)
-                kernels.refill_integers(self._known, self.count, self._slots)
+                self._table = kernels.empty_table(_GROWTH * self.count)
+                self._known = _lengthened(self._known, kernels.most_keys(self._table))
+                kernels.refill_integers(self._known, self.count, self._table)
 
 
 class _StringTable:
@@ -116,17 +118,16 @@ class _StringTable:
 
     def __init__(self) -> None:
         self.count = 0
-        self._slots = np.zeros(_FIRST_SLOTS, np.uint64)
-        self._offsets = np.zeros(_FIRST_SLOTS // 2 + 2, np.int64)
+        self._table = kernels.empty_table(_FIRST_KEYS)
+        self._words = np.empty(2 * _FIRST_KEYS, np.uint64)
+        self._offsets = np.zeros(_FIRST_KEYS + 1, np.int64)
         self._known = np.empty(_FIRST_BYTES, np.uint8)
         self._lock = Lock()
 
     def encode(self, form: Strings, codes: Codes, *, new: bool) -> None:
         """Write the codes; those that are `EMPTY` stay so."""
-        hashes = np.empty(len(codes), np.uint64)
-        kernels.hash_bytes(form.offsets, form.data, hashes)
         if not new:
-            kernels.find_bytes(form.offsets, form.data, hashes, self._slots, self._offsets, self._known, codes)
+            kernels.find_bytes(form.offsets, form.data, self._table, self._words, self._offsets, self._known, codes)
             return
         with self._lock:
             position = 0
@@ -135,9 +136,9 @@ class _StringTable:
                 position = kernels.add_bytes(
                     form.offsets,
                     form.data,
-                    hashes,
                     start,
-                    self._slots,
+                    self._table,
+                    self._words,
                     self._offsets,
                     self._known,
                     self.count,
@@ -149,11 +150,13 @@ class _StringTable:
                 self._make_room(int(form.offsets[position + 1] - form.offsets[position]))
 
     def _make_room(self, length: int) -> None:
-        """Grow what is full: the slots, or the bytes of the known keys."""
-        if 2 * self.count >= len(self._slots):
-            self._slots = np.zeros(_GROWTH * len(self._slots), np.uint64)
-            self._offsets = _lengthened(self._offsets, len(self._slots) // 2 + 2)
-            kernels.refill_bytes(self._offsets, self._known, self.count, self._slots)
+        """Grow what is full: the table, or the bytes of the known keys."""
+        if self.count == kernels.most_keys(self._table):
+            self._table = kernels.empty_table(_GROWTH * self.count)
+            most = kernels.most_keys(self._table)
+            self._words = _lengthened(self._words, 2 * most)
+            self._offsets = _lengthened(self._offsets, most + 1)
+            kernels.refill_bytes(self._words, self.count, self._table)
         else:
             self._known = _lengthened(self._known, 2 * len(self._known) + length)
 
@@ -182,7 +185,7 @@ class _Column:
 
     def encode(self, array: pa.Array, codes: Codes, *, new: bool) -> None:
         """Write the codes; `EMPTY` for nulls unless they are equal, and for keys that are unknown unless new."""
-        if pat.is_dictionary(array.type) and len(array.dictionary) <= 4 * len(array) + _FIRST_SLOTS:
+        if pat.is_dictionary(array.type) and len(array.dictionary) <= 4 * len(array) + _SMALL_DICTIONARY:
             valid = validity(array.indices)
             codes[:] = 0 if valid is None else np.where(valid, 0, EMPTY)
             width = array.indices.type.bit_width // 8

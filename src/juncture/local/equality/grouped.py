@@ -172,7 +172,7 @@ def read_right(
 
     Notes
     -----
-    Leaves 4 bytes a row and 8 a key, beside the keys themselves; while it works 4 more a row.
+    Leaves 4 bytes a row and 8 a key, beside the keys themselves; while it works 8 more a row.
     """
     codes = _add_all(source, names, keys, threads, holder=holder, advance=advance)
     return _grouped([codes], keys.count, threads)
@@ -298,22 +298,44 @@ def _check_rows(rows: int) -> None:
 
 
 def _grouped(pieces: Sequence[Codes], count: int, threads: Threads) -> Groups:
-    """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out."""
-    counts = np.zeros(count, np.int64)
-    for codes in pieces:
-        kernels.count_codes(codes, counts)
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out.
+
+    A counting sort, in which each thread has a share of the rows: those of one code go where the shares before it end.
+    """
+    total = sum(map(len, pieces))
+    # Each share has to know the place of every code.
+    shares = min(threads.count, max(1, total // (2 * max(count, _CODES_LEAST))))
+    work = _shared(pieces, shares)
+    counts = np.zeros((shares, count), np.int32)
+
+    def tally(share: int) -> None:
+        for _, codes in work[share]:
+            kernels.count_codes(codes, counts[share])
+
+    threads.run(tally, range(shares))
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0, dtype=np.int64))])
+    places = np.cumsum(counts, axis=0, dtype=np.int32)
+    places -= counts
+    places += starts[:-1].astype(np.int32)
     rows = np.empty(int(starts[-1]), np.int32)
-    places = starts[:-1].copy()
-    # As many rows for each thread, which takes a range of codes.
-    shares = threads.count if count >= _CODES_LEAST else 1
-    edges = np.searchsorted(starts, np.linspace(0, len(rows), shares + 1)[1:-1])
-    ranges = list(pairwise([0, *edges.tolist(), count]))
+
+    def order(share: int) -> None:
+        for first, codes in work[share]:
+            kernels.order_by_code(codes, first, places[share], rows)
+
+    threads.run(order, range(shares))
+    return Groups(starts, rows, total)
+
+
+def _shared(pieces: Sequence[Codes], shares: int) -> list[list[tuple[int, Codes]]]:
+    """Cut pieces into shares of about as many rows, each piece of one with the number of its first row."""
     firsts = np.cumsum([0, *map(len, pieces)]).tolist()
-
-    def order(codes_of: tuple[int, int]) -> None:
-        for first, codes in zip(firsts, pieces, strict=False):
-            kernels.order_by_code(codes, first, *codes_of, places, rows)
-
-    threads.run(order, ranges)
-    return Groups(starts, rows, firsts[-1])
+    edges = np.linspace(0, firsts[-1], shares + 1).astype(np.int64).tolist()
+    work: list[list[tuple[int, Codes]]] = []
+    for low, high in pairwise(edges):
+        cut = [
+            (max(first, low), codes[max(low - first, 0) : max(high - first, 0)])
+            for first, codes in zip(firsts, pieces, strict=False)
+        ]
+        work.append([(first, codes) for first, codes in cut if len(codes)])
+    return work
