@@ -14,6 +14,8 @@ from juncture.local.scan import Source
 
 __all__ = ["SelectedSource", "SomeParts"]
 
+Rows = npt.NDArray[np.integer]
+
 
 class SelectedSource(Source):
     """Some rows of a source. Parts without any of them are never read.
@@ -26,11 +28,11 @@ class SelectedSource(Source):
         Which, ascending.
     """
 
-    def __init__(self, source: Source, rows: npt.NDArray[np.integer]) -> None:
+    def __init__(self, source: Source, rows: Rows) -> None:
         self.schema = source.schema
         self._source = source
         self._rows = rows
-        edges = np.searchsorted(rows, source.bounds)
+        edges = _places(rows, source.bounds)
         self._parts = np.flatnonzero(np.diff(edges)).tolist()
         self._edges = [(int(edges[part]), int(edges[part + 1])) for part in self._parts]
         self.part_rows = [end - first for first, end in self._edges]
@@ -40,7 +42,7 @@ class SelectedSource(Source):
         first, end = self._edges[part]
         place = int(self._source.bounds[self._parts[part]])
         for batch in self._source.read(self._parts[part], columns, coded):
-            stop = first + int(np.searchsorted(self._rows[first:end], place + batch.num_rows))
+            stop = first + int(_places(self._rows[first:end], np.array(place + batch.num_rows)))
             wanted = self._rows[first:stop].astype(np.int64) - place
             if len(wanted) == batch.num_rows:
                 yield batch
@@ -52,6 +54,12 @@ class SelectedSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns, in proportion."""
         return self._source.bytes_of(columns) * len(self._rows) // max(self._source.num_rows, 1)
+
+
+def _places(rows: Rows, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Return how many rows there are below each bound."""
+    # All rows would be copied to compare them with numbers of another width.
+    return np.searchsorted(rows, bounds.astype(rows.dtype))
 
 
 class SomeParts(Source):
