@@ -39,7 +39,9 @@ create() {
 
 install() {
     if have_uv; then
-        uv pip install --quiet --python .venv/bin/python --constraint constraints.txt "$@"
+        # As pip does: where Python writes no bytecode itself, each process would compile the libraries anew, for
+        # seconds, and Spark starts many.
+        uv pip install --quiet --compile-bytecode --python .venv/bin/python --constraint constraints.txt "$@"
         return
     fi
     # Dependency groups need a newer pip than Python 3.11 and 3.12 bring.
