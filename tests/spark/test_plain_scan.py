@@ -62,6 +62,14 @@ def test_files_are_found_however_they_were_named(spark, classic, parts, folder):
     assert found(spark.read.parquet(*(str(folder / "many" / name) for name in PARTS))) == parts
 
 
+def test_many_files_of_several_folders_are_left_to_spark(spark, folder):
+    names = [folder / f"{number % 2}" / f"{number}.parquet" for number in range(34)]
+    for name in names:
+        name.parent.mkdir(exist_ok=True)
+        pq.write_table(ROWS, name)
+    assert found(spark.read.parquet(*map(str, names))) == []
+
+
 OTHERS: dict[str, Callable[[Any, str], Any]] = {
     "filtered": lambda spark, path: spark.read.parquet(path).where("ts > 1"),
     "fewer columns": lambda spark, path: spark.read.parquet(path).select("ts", "k"),
@@ -71,6 +79,7 @@ OTHERS: dict[str, Callable[[Any, str], Any]] = {
     "twice": lambda spark, path: spark.read.parquet(path).unionAll(spark.read.parquet(path)),
     "other types": lambda spark, path: spark.read.schema("ts int, k string, day date").parquet(path),
     "with an option": lambda spark, path: spark.read.option("modifiedAfter", "2001-01-01T00:00:00").parquet(path),
+    "columns of one name": lambda spark, path: spark.read.parquet(path).toDF("ts", "k", "k"),
     "no file": lambda spark, _: spark.range(3),
 }
 

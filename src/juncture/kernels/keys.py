@@ -85,7 +85,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def empty_table(keys: int) -> Table:
-    """Return a table without keys that has room for some; they are at least `most_keys` of it."""
+    """Return a table that has no keys yet, and room for so many at least: `most_keys` tells for how many."""
     buckets = 1
     while buckets * LANES < 2 * keys:
         buckets *= 2

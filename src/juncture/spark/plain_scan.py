@@ -18,12 +18,14 @@ from juncture.spark.files import FileSide
 from juncture.spark.session import setting
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 __all__ = ["files_behind"]
 
 _LISTED_FILES_MAX = 32
 """Spark lists more paths than these in a job of its own."""
+
+_OPTIMIZED = "== Optimized Logical Plan =="
 
 _READS_OTHERWISE = {
     "spark.sql.files.ignoreCorruptFiles": "true",
@@ -45,7 +47,7 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
 
     Notes
     -----
-    Runs no job. It costs a few analyses of a plan, most where the DataFrame is something else in the end.
+    Runs no job. It costs a few analyses of a plan, most where the paths of a scan are spelled in an unusual way.
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
@@ -55,7 +57,7 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
     session = frame.sparkSession
     if not files or any(_is_set(session, name, value) for name, value in _READS_OTHERWISE.items()):
         return None
-    if not any(_is_scan_of(frame, paths) for paths in _spellings(files)):
+    if not _is_scan(frame, files):
         return None
     try:
         side = FileSide.of(session, files, cores)
@@ -65,11 +67,36 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
         return None
 
 
-def _is_scan_of(frame: DataFrame, paths: Sequence[str]) -> bool:
+def _is_scan(frame: DataFrame, files: Sequence[str]) -> bool:
+    """Tell whether a DataFrame is a scan of files, however they were named."""
+    reader = frame.sparkSession.read.schema(frame.schema)
+    for number, paths in enumerate(_spellings(files)):
+        # One look at the plan tells most others apart; each spelling would cost as much.
+        if number == 1 and not _scans_only(frame):
+            return False
+        if _is_scan_of(frame, reader, paths):
+            return True
+    return False
+
+
+def _scans_only(frame: DataFrame) -> bool:
+    """Tell whether a DataFrame scans one relation and does nothing else; it may still read it in a way of its own."""
     from pyspark.errors import AnalysisException
 
     try:
-        return frame.sameSemantics(frame.sparkSession.read.schema(frame.schema).parquet(*paths))
+        plan = frame.sparkSession.sql("EXPLAIN EXTENDED SELECT * FROM {frame}", frame=frame).collect()[0][0]
+    except AnalysisException:
+        # No view can be made of columns with one name.
+        return False
+    optimized = plan.partition(_OPTIMIZED)[2].partition("\n==")[0].strip()
+    return "\n" not in optimized and optimized.startswith("Relation ")
+
+
+def _is_scan_of(frame: DataFrame, reader: DataFrameReader, paths: Sequence[str]) -> bool:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return frame.sameSemantics(reader.parquet(*paths))
     except AnalysisException:
         # The working directory of Spark's driver may be another one than ours, so that a relative path leads nowhere.
         return False
@@ -89,7 +116,10 @@ def _local_files(uris: Sequence[str]) -> list[str]:
 
 
 def _spellings(files: Sequence[str]) -> Iterator[list[str]]:
-    """Yield how a user may have named the files: Spark takes scans for the same only if they are spelled alike."""
+    """Yield how a user may have named the files: Spark takes scans for the same only if they are spelled alike.
+
+    The most usual comes first.
+    """
     roots = {str(Path(file).parent) for file in files}
     if len(roots) == 1:
         yield from ([name] for name in _names(roots.pop()))
