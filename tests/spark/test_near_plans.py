@@ -10,6 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
+from juncture.spark import near_stats
 from juncture.spark.bins import Bins, HotBin
 from juncture.spark.bucket import join_bucket
 from juncture.spark.overlap import overlap_pairs
@@ -66,6 +67,22 @@ def test_overlaps_by_bins_of_many_levels(spark, how, bins):
     join = spec.resolve(sides[0].schema, sides[1].schema)
     answer = join_bucket(overlap_pairs(join, *sides), how, bins)
     assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
+
+
+def test_bins_are_as_wide_as_rows_that_no_sample_has(spark, monkeypatch, tmp_path):
+    # Whatever passes through Python costs so much that bins are chosen.
+    constants = tmp_path / "constants.toml"
+    constants.write_text("to_python_ns = 1e6\nfrom_python_ns = 1e6\nloop_ns = 1e6\nhashed_ns = 1e6\nscan_ns = 1e-3\n")
+    monkeypatch.setenv("JUNCTURE_CONSTANTS", str(constants))
+    monkeypatch.setattr(near_stats, "SAMPLE_ROWS", 100)
+    at = pa.array(range(0, 50_000, 10))
+    points = pa.table({"at": at, "end": at})
+    intervals = pa.table({"ts": [*range(0, 49_990, 10), 5], "until": [*range(3, 49_993, 10), 49_995]})
+    spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), closed="both")
+    plan = jn.plan(to_spark(spark, intervals), to_spark(spark, points), spec)
+    assert plan.algorithm == "bucket"
+    assert plan.jobs[-1] == "measured the longest rows"
+    assert plan.execute().count() == 4_999 + 4_999
 
 
 def test_what_lies_at_an_infinity_has_a_bin(spark):

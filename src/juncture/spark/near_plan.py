@@ -13,7 +13,7 @@ from juncture.errors import PlanError
 from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.rules import SENT
 from juncture.spark.asof import Built, partition_count, result_schema
-from juncture.spark.bins import Bins, choose_bins, equal_key_pairs, estimated_pairs
+from juncture.spark.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
 from juncture.spark.files import in_sql
@@ -76,6 +76,7 @@ class NearPlanning(Planning):
         self._left_out = (("left out", left_out),) if left_out else ()
         self._places = kind.places(self._join)
         self._pairs, self._no_sql = self._in_sql(kind)
+        self._sampled: tuple[SampledSide, SampledSide] | None = None
         self._bins: Bins | None = None
         self._cuts: Cuts | None = None
         self._cut_details: tuple[tuple[str, str], ...] = ()
@@ -99,6 +100,15 @@ class NearPlanning(Planning):
         if algorithm == "auto" and self._keys_decide(choice.algorithm):
             self._look_at_keys()
             choice = self._choose(algorithm)
+        if (
+            choice.algorithm == "bucket"
+            and algorithm == "auto"
+            and self._pairs is not None
+            and self._sampled is not None
+        ):
+            # Bins have to be wide enough for all rows, not only for those of a sample.
+            self._arrange(self.survey.measured(self._pairs, self._sampled))
+            choice = self._choose(algorithm)
         if choice.algorithm == "range":
             self._cuts, self._cut_details = self._balanced()
             choice = self._choose(algorithm)
@@ -110,7 +120,13 @@ class NearPlanning(Planning):
         wanted = algorithm == "bucket" or (algorithm == "auto" and self._are_many())
         if not wanted or self._pairs is None or self._pairs.spans is None:
             return
-        sides, spans = self.survey.spans(self._pairs), self._pairs.spans
+        self._arrange(self.survey.spans(self._pairs, measured=algorithm == "bucket"))
+
+    def _arrange(self, sides: tuple[SampledSide, SampledSide]) -> None:
+        """Choose bins for the rows of a sample, and estimate how many pairs match."""
+        assert self._pairs is not None
+        assert self._pairs.spans is not None
+        spans, self._sampled = self._pairs.spans, sides
         self._key_pairs = equal_key_pairs(*sides) if self._pairs.keys else None
         self._matches = estimated_pairs(*sides)
         self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
@@ -124,7 +140,7 @@ class NearPlanning(Planning):
     def _look_at_keys(self) -> None:
         """Estimate how many pairs have equal keys."""
         assert self._pairs is not None
-        self._key_pairs = equal_key_pairs(*self.survey.spans(self._pairs))
+        self._key_pairs = equal_key_pairs(*self.survey.spans(self._pairs, measured=False))
 
     def _are_many(self) -> bool:
         """Tell whether there may be so many pairs that it pays to look first: nobody knows yet how many match."""

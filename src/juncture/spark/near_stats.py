@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.spark.bins import SampledSide
 from juncture.spark.bucket import key_hash
-from juncture.spark.pairs import Pairs
+from juncture.spark.pairs import Pairs, Spans
 from juncture.spark.partition import Cuts, Sample
 from juncture.spark.survey import SAMPLE_ROWS, Survey
 from juncture.spark.worker.places import Placed, Places
@@ -61,34 +61,52 @@ def copies(placed: Placed, cuts: Cuts) -> float:
 class NearSurvey(Survey):
     """What is known of two inputs so far, and where their rows lie."""
 
-    def spans(self, pairs: Pairs) -> tuple[SampledSide, SampledSide]:
-        """Sample the keys of both sides and where rows lie, and find the longest of each, in one job of Spark's SQL."""
-        parts: list[DataFrame] = []
-        for name in self.sides:
-            parts += self._placed(name, pairs)
-        table = reduce(DataFrame.unionAll, parts).toArrow()
+    def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
+        """Sample the keys of both sides and where rows lie, in one job of Spark's SQL.
+
+        Parameters
+        ----------
+        pairs
+            The join.
+        measured
+            Whether to find the longest of all rows too, which takes as long again. It is that of the sample otherwise.
+        """
+        parts = [self._placed(name, pairs) for name in self.sides]
+        table = reduce(DataFrame.unionAll, [*parts, *(self._lengths(pairs) if measured else ())]).toArrow()
         left, right = (self._sampled(name, table, pairs) for name in self.sides)
         picked = pc.sum(pc.is_in(table["side"], pa.array(list(self.sides)))).as_py() or 0
-        measured = "" if pairs.spans is None else ", and measured the longest"
-        self.jobs.append(f"sampled {picked:,} rows of both sides{measured}")
+        self.jobs.append(f"sampled {picked:,} rows of both sides{', and measured the longest' if measured else ''}")
         return left, right
 
-    def _placed(self, name: Name, pairs: Pairs) -> list[DataFrame]:
-        """Return a sample of where the rows of a side lie, and beside it the longest if that is not known.
+    def measured(self, pairs: Pairs, sides: tuple[SampledSide, SampledSide]) -> tuple[SampledSide, SampledSide]:
+        """Return samples with the length of the longest of all rows, in one job unless that is known."""
+        parts = self._lengths(pairs)
+        if not parts:
+            return sides
+        table = reduce(DataFrame.unionAll, parts).toArrow()
+        self.jobs.append("measured the longest rows")
+        left, right = (
+            replace(side, widest=_longest(name, table, side.widest))
+            for name, side in zip(self.sides, sides, strict=True)
+        )
+        return left, right
 
-        Without spans all rows lie in one place.
-        """
+    def _placed(self, name: Name, pairs: Pairs) -> DataFrame:
+        """Return a sample of where the rows of a side lie. Without spans all rows lie in one place."""
         frame = pairs.left if name == "left" else pairs.right
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
         ends = (F.lit(0) if pairs.spans is None else F.col(f"{name[0]}{end}") for end in ("first", "last"))
         first, last = (end.cast("double") for end in ends)
         columns = [F.lit(name).alias("side"), key_hash(keys).alias("key"), first.alias("first"), last.alias("last")]
-        parts = [self.some(name, frame, SAMPLE_ROWS).select(*columns)]
-        if pairs.spans is None:
-            return parts
-        has_length = not pairs.spans.are_points if name == "right" else pairs.spans.width is None
-        # Ends that are floats may be rounded apart.
-        if has_length or (pairs.spans.is_real and name == "left"):
+        return self.some(name, frame, SAMPLE_ROWS).select(*columns)
+
+    def _lengths(self, pairs: Pairs) -> list[DataFrame]:
+        """Return the lengths of the longest rows, of each side where they are not known."""
+        parts = []
+        for name in self.sides:
+            if pairs.spans is None or not _has_length(name, pairs.spans):
+                continue
+            frame = pairs.left if name == "left" else pairs.right
             figures = [F.lit(f"widest {name}").alias("side"), F.lit(0).cast("long").alias("key")]
             widest = frame.agg(F.max(_length(name[0], pairs)).alias("last"))
             parts.append(widest.select(*figures, F.lit(0.0).alias("first"), "last"))
@@ -101,11 +119,12 @@ class NearSurvey(Survey):
         if pairs.keys:
             self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
         keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
-        longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
         known = pairs.spans.width if pairs.spans is not None and name == "left" else None
-        widest = longest[0] if longest else known or 0.0
         rows = float(self.of(name).rows or 0) * share
-        return SampledSide(keys, first, last, rows, math.nextafter(widest, math.inf))
+        side = SampledSide(keys, first, last, rows, widest=math.nextafter(known or 0.0, math.inf))
+        if known is None:
+            side = replace(side, widest=math.nextafter(float(side.lengths.max(initial=0.0)), math.inf))
+        return replace(side, widest=_longest(name, table, side.widest))
 
     def spread(self, places: tuple[Places, Places], partitions: int) -> Spread:
         """Sample where the rows of both sides lie as tasks see them, in one job.
@@ -129,6 +148,20 @@ class NearSurvey(Survey):
             picked = sum(table.num_rows for table in tables)
             weights.append((self.of(name).rows or 0) / max(picked, 1))
         return Spread(placed[0], placed[1], weights[0], weights[1])
+
+
+def _has_length(name: Name, spans: Spans) -> bool:
+    """Tell whether the lengths of a side's rows have to be measured."""
+    if name == "right":
+        return not spans.are_points
+    # Ends that are floats may be rounded apart.
+    return spans.width is None or spans.is_real
+
+
+def _longest(name: Name, table: pa.Table, otherwise: float) -> float:
+    """Return the length of the longest row of a side, from what has been measured."""
+    longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
+    return math.nextafter(longest[0], math.inf) if longest else otherwise
 
 
 def _length(side: str, pairs: Pairs) -> Column:
