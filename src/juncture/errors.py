@@ -25,12 +25,19 @@ __all__ = [
     "SchemaError",
     "SpecError",
     "StateError",
+    "closest",
     "did_you_mean",
 ]
 
+_SCREEN_LINES = 20
+_SCREEN_CHARACTERS = 1_600
+
 
 class JunctureError(Exception):
-    """Any error that Juncture raises on purpose."""
+    """Any error that Juncture raises on purpose. Its message fits on a screen: a longer one loses its middle."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(_on_a_screen(str(message)))
 
 
 class SpecError(JunctureError, ValueError):
@@ -53,6 +60,31 @@ class StateError(JunctureError):
     """What a join keeps while it runs (spill files, state) cannot be kept."""
 
 
+def _on_a_screen(message: str) -> str:
+    """Return a message without its middle, where it is long: what is wrong comes first, and how to mend it last."""
+    lines = message.split("\n")
+    if len(lines) > _SCREEN_LINES:
+        half = _SCREEN_LINES // 2
+        message = "\n".join([*lines[:half], "…", *lines[-half:]])
+    if len(message) > _SCREEN_CHARACTERS:
+        half = _SCREEN_CHARACTERS // 2
+        message = f"{message[:half]} … {message[-half:]}"
+    return message
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is spelled most like a name, if any is.
+
+    Examples
+    --------
+    >>> closest("robot", ["ts", "robot_id"])
+    'robot_id'
+    """
+    lowered = {candidate.lower(): candidate for candidate in known}
+    close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[close[0]] if close else None
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint that names the closest of the known names, or lists them.
 
@@ -64,10 +96,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     "There are: 'ts', 'robot_id'."
     """
     names = list(known)
-    lowered = {candidate.lower(): candidate for candidate in names}
-    close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    if close:
-        return f"Did you mean {lowered[close[0]]!r}?"
+    close = closest(name, names)
+    if close is not None:
+        return f"Did you mean {close!r}?"
     if not names:
         return "There are none."
     shown = ", ".join(repr(candidate) for candidate in names[:12])

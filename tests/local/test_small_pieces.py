@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import get_args
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import juncture as jn
 from juncture import reference
-from juncture.errors import DataError
+from juncture.errors import DataError, SchemaError
 from juncture.local import asof, columns, probe, scan, sorting
 from juncture.local.scan import TableSource
+from juncture.spec.schema import How
 from strategies import Example, examples
 from support.tables import difference, read_table
 
@@ -51,6 +53,19 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int |
     assert report.left_rows == report.matched + sum(reasons) == example.left.num_rows
 
 
+def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None:
+    join = example.resolve()
+    left, right = TableSource(example.left), TableSource(example.right)
+    batches = asof.stream(join, left, right, algorithm=algorithm, threads=2, memory_bytes=memory_bytes)
+    try:
+        expected = reference.asof_join(join, example.left, example.right)
+    except DataError:
+        with pytest.raises(DataError, match="compete"):
+            list(batches)
+        return
+    assert difference(pa.Table.from_batches(batches, join.output_schema), expected, ordered=True) is None
+
+
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
 @given(
     example=examples(rows=24),
@@ -64,16 +79,38 @@ def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, mem
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
 @given(example=examples(rows=24), memory_bytes=st.sampled_from([1, 2_000]))
 def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_bytes):
-    join = example.resolve()
-    left, right = TableSource(example.left), TableSource(example.right)
-    batches = asof.stream(join, left, right, algorithm=algorithm, threads=2, memory_bytes=memory_bytes)
-    try:
-        expected = reference.asof_join(join, example.left, example.right)
-    except DataError:
-        with pytest.raises(DataError, match="compete"):
-            list(batches)
-        return
-    assert difference(pa.Table.from_batches(batches, join.output_schema), expected, ordered=True) is None
+    check_stream(example, algorithm=algorithm, memory_bytes=memory_bytes)
+
+
+@pytest.mark.parametrize("small", [6], indirect=True)
+@pytest.mark.parametrize("how", get_args(How))
+@given(
+    example=examples(rows=24),
+    # Up to so many that no tie has to be decided.
+    matches=st.sampled_from([1, 2, 3, 24]),
+    ordered=st.booleans(),
+    algorithm=st.sampled_from(["probe", "merge"]),
+    memory_bytes=st.sampled_from([1, 1, 2_000]),
+)
+def test_every_join_means_the_same_in_pieces(small, how, example, matches, ordered, algorithm, memory_bytes):
+    order_by = example.right.column_names[-1:] if ordered else ()
+    for ties in ("greatest", "error"):
+        spec = replace(example.spec, how=how, ties=ties, matches=matches, order_by=order_by)
+        try:
+            spec.resolve(example.left.schema, example.right.schema)
+        except SchemaError:
+            # Right rows without a match would fill a left column of another type.
+            assume(False)
+        check_stream(replace(example, spec=spec), algorithm=algorithm, memory_bytes=memory_bytes)
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+@pytest.mark.parametrize("order_by", ["v", None])
+def test_a_left_row_with_several_matches_comes_once_where_matches_are_not_shown(small, how, order_by):
+    left = pa.table({"ts": pa.array([*range(10), None], pa.int64())})
+    right = pa.table({"ts": pa.array(range(10), pa.int64()), "v": list(range(10))})
+    spec = jn.Asof(on="ts", how=how, matches=3, ties="error", order_by=order_by or ())
+    check_stream(Example(spec, left, right), algorithm="probe", memory_bytes=1)
 
 
 @given(

@@ -128,7 +128,7 @@ def join_asof(
     >>> jn.join_asof(frames, telemetry, on="ts", by="robot_id").to_pydict()
     {'ts': [2, 5, 8], 'robot_id': ['a', 'a', 'b'], 'angle': [10.0, 20.0, 30.0]}
     """
-    refuse_unknown("join_asof", unknown, join_asof.__kwdefaults__ or {})
+    refuse_unknown(join_asof, unknown)
     spec = Asof(
         on=on,
         left_on=left_on,

@@ -105,7 +105,7 @@ def join(
     >>> jn.join(customers, sales, left_on="id", right_on="buyer_id", how="left").to_pydict()
     {'id': [1, 2, 3, 3], 'name': ['ann', 'bob', 'cy', 'cy'], 'price': [7.5, None, 5.0, 2.0]}
     """
-    refuse_unknown("join", unknown, join.__kwdefaults__ or {})
+    refuse_unknown(join, unknown)
     spec = Equi(
         on=on,
         left_on=left_on,

@@ -116,7 +116,7 @@ def join_overlap(
     ... ).to_pydict()
     {'start': [10, 50], 'end': [20, 60], 'call': ['a', 'b'], 'cause_first': ['storm', None]}
     """
-    refuse_unknown("join_overlap", unknown, join_overlap.__kwdefaults__ or {})
+    refuse_unknown(join_overlap, unknown)
     spec = Overlap(
         left_interval=left_interval,
         right_interval=right_interval,

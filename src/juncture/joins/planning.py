@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from juncture.errors import PlanError, SpecError, did_you_mean
@@ -11,10 +13,12 @@ from juncture.planner.plan import Plan
 from juncture.planner.question import Engine
 from juncture.planner.stats import Stats
 from juncture.spec.asof import Asof
+from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.size import size_bytes
+from juncture.spec.values import flag
 from juncture.spec.where import Where
 
 __all__ = ["Spec", "plan", "refuse_unknown"]
@@ -69,6 +73,7 @@ def plan(
             f"stats={stats!r} is a {type(stats).__name__}. Expected what is known of both sides, as "
             "juncture.Stats(left=juncture.SideStats(rows=…), right=…)."
         )
+    lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
     _check_limits(engine, memory)
     check_algorithm(spec, algorithm, engine)
@@ -94,7 +99,7 @@ def _check_limits(engine: Engine, memory: str | int | None) -> None:
         raise PlanError(f"memory={memory!r} limits joins in this process, and this one runs on Spark. Leave it out.")
 
 
-def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]) -> None:
+def refuse_unknown(function: Callable[..., Any], unknown: dict[str, Any]) -> None:
     """Answer arguments of other libraries, and slips of the keyboard.
 
     Raises
@@ -103,9 +108,6 @@ def refuse_unknown(function: str, unknown: dict[str, Any], known: dict[str, Any]
         If there is any.
     """
     for name, value in unknown.items():
-        if name == "strategy" and "direction" in known:
-            raise SpecError(
-                f"strategy={value!r} is what Polars and Daft call two things. Here direction= says which side to look "
-                "at ('backward', 'forward', 'nearest'), and algorithm= how the join is run ('auto')."
-            )
-        raise SpecError(f"{function}() has no argument {name}={value!r}. {did_you_mean(name, known)}")
+        known = [each for each in signature(function).parameters if each != "unknown"]
+        hint = argument_hint(name, known) or did_you_mean(name, known)
+        raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}")

@@ -122,7 +122,7 @@ def join_range(
     >>> jn.join_range(events, measurements, on="at", lower=-70, upper=0, agg={"value": ["mean", "count"]}).to_pydict()
     {'at': [100, 200], 'event': ['login', 'purchase'], 'value_mean': [2.3333333333333335, 8.0], 'value_count': [3, 1]}
     """
-    refuse_unknown("join_range", unknown, join_range.__kwdefaults__ or {})
+    refuse_unknown(join_range, unknown)
     spec = Range(
         on=on,
         left_on=left_on,

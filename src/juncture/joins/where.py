@@ -107,7 +107,7 @@ def join_where(
     >>> jn.join_where(left, right, "l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10").to_pydict()
     {'k': ['x'], 'a': [5], 'k_right': ['x'], 'b': [4]}
     """
-    refuse_unknown("join_where", unknown, join_where.__kwdefaults__ or {})
+    refuse_unknown(join_where, unknown)
     spec = Where(
         predicate,
         by=by,

@@ -87,7 +87,7 @@ class Found:
     Attributes
     ----------
     pointers
-        Right row numbers for each left row, best first; -1 where there are no more.
+        Right row numbers for each left row, best first; -1 where there are no more. One for ``semi`` and ``anti``.
     codes
         The codes of these rows' ``on`` likewise, where they were asked for and the values can be told from them.
     tied
@@ -185,6 +185,8 @@ class Search:
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
+        # What comes after the best match decides whether a tie has to be decided, and nothing else.
+        self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
         self._refuses_ties = spec.ties == "error" and not count_ties
         # One place more than wanted shows whether a tie has to be decided.
         self._places = self._wanted + (self._refuses_ties or count_ties)
@@ -231,7 +233,7 @@ class Search:
         report = Report(
             left_rows=self._left.num_rows, right_rows=self._right.num_rows, seconds=self._timer.seconds, **counts
         )
-        return Found(pointers, codes if self._keep_codes else None, tied, report)
+        return Found(pointers[:, : self._kept], codes if self._keep_codes else None, tied, report)
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Try, and try again with what was learnt."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from juncture.errors import PlanError, SpecError, did_you_mean
+from juncture.errors import PlanError
 from juncture.planner.asof import ASOF
 from juncture.planner.equi import EQUI
 from juncture.planner.expected import (
@@ -24,6 +24,7 @@ from juncture.planner.overlap import OVERLAP
 from juncture.planner.question import Choice, Engine, Kind, Option, Question
 from juncture.planner.range import RANGE
 from juncture.planner.where import WHERE
+from juncture.spec.arguments import check_choice
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
@@ -62,17 +63,15 @@ def check_algorithm(spec: object, algorithm: str, engine: Engine) -> None:
     """
     kind = kind_of(spec)
     known = kind.algorithms[engine]
-    if algorithm == "auto" or algorithm in known:
-        return
     other: Engine = "spark" if engine == "local" else "local"
-    names = ", ".join(["'auto'", *map(repr, known)])
-    if algorithm in kind.algorithms[other]:
+    if isinstance(algorithm, str) and algorithm not in known and algorithm in kind.algorithms[other]:
+        names = ", ".join(["'auto'", *map(repr, known)])
         where = {"local": "in-process", "spark": "on Spark"}
         raise PlanError(
             f"algorithm={algorithm!r} runs {where[other]}, but these inputs are joined {where[engine]}. "
             f"Expected one of {names}."
         )
-    raise SpecError(f"algorithm={algorithm!r} is not known. Expected one of {names}. {did_you_mean(algorithm, known)}")
+    check_choice("algorithm", algorithm, ["auto", *known])
 
 
 def choose(question: Question, algorithm: str = "auto") -> Choice:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from juncture.errors import SpecError
 from juncture.planner.constants import Constants
+from juncture.spec.values import plain
 
 __all__ = ["GIVEN", "Resources", "SideStats", "Stats", "against", "settled"]
 
@@ -62,15 +64,21 @@ class SideStats:
     sources: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, plain(getattr(self, each.name)))
         for name in ("rows", "row_bytes", "keys", "nulls"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 0):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
                 raise _senseless(name, value, "a whole number, 0 or more")
         share = self.hottest_share
-        if share is not None and (not isinstance(share, Real) or not 0 <= share <= 1):
+        if share is not None and (not isinstance(share, Real | Decimal) or not 0 <= share <= 1):
             raise _senseless("hottest_share", share, "a share of the rows, from 0 to 1")
-        if self.extent is not None and not _is_extent(self.extent):
-            raise _senseless("extent", self.extent, "a pair of numbers, the least value and the greatest")
+        if share is not None:
+            object.__setattr__(self, "hottest_share", float(share))
+        if self.extent is not None:
+            if not _is_extent(self.extent):
+                raise _senseless("extent", self.extent, "a pair of numbers, the least value and the greatest")
+            object.__setattr__(self, "extent", tuple(plain(end) for end in self.extent))
         if self.is_sorted is not None and not isinstance(self.is_sorted, bool):
             raise _senseless("is_sorted", self.is_sorted, "True or False")
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.predicate.build import common_type
 from juncture.predicate.graph import Graph
 from juncture.predicate.infer import infer_schemas
 from juncture.predicate.interval import Bound, Interval, everything, interval
-from juncture.predicate.nodes import Column
+from juncture.predicate.nodes import Column, Literal
 from juncture.predicate.parse import parse
+from juncture.predicate.python_values import literal_of, python_value
 from juncture.predicate.types import TIME_STEPS, Type, arrow_type
 from juncture.spec.schema import Side
 
 __all__ = ["Bounds", "Range", "bounds"]
-
-_EPOCH_DATE = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,24 +178,18 @@ def _checked(argument: str, value: Mapping[str, Any] | None) -> Mapping[str, Any
     return value
 
 
-def _ends(argument: str, name: str, value: object) -> tuple[Any, Any]:
-    """Return the lower and the upper end of a bound as it was passed."""
-    if isinstance(value, list | tuple):
-        if len(value) != 2:
-            raise SpecError(f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and upper end.")
-        ends = tuple(end.item() if hasattr(end, "item") else end for end in value)
-    else:
-        ends = (value, value)
-    for end in ends:
-        if end is not None and not isinstance(
-            end, bool | int | float | Decimal | Fraction | date | timedelta | str | bytes
-        ):
+def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Literal | None]:
+    """Return the lower and the upper end of a bound."""
+    if isinstance(value, list | tuple) and len(value) != 2:
+        raise SpecError(f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and upper end.")
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    ends = [None if end is None else literal_of(end, argument=f"{argument}[{name!r}]") for end in pair]
+    for end, given in zip(ends, pair, strict=True):
+        if end is None and given is not None:
             raise SpecError(
-                f"{argument}[{name!r}] is bounded by {end!r} ({type(end).__name__}). Expected a number, Decimal, date, "
-                "datetime, timedelta, string or None."
+                f"{argument}[{name!r}] is bounded by {given!r} ({type(given).__name__}). Expected a number, Decimal, "
+                "date, datetime, timedelta, string or None."
             )
-        if isinstance(end, float | Decimal) and math.isnan(end):
-            raise SpecError(f"{argument}[{name!r}] is bounded by NaN, which bounds nothing. Pass None for no bound.")
     return ends[0], ends[1]
 
 
@@ -208,38 +198,20 @@ def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None
     argument = side[0]
     found: dict[str, pa.DataType | None] = {}
     for name, value in given.items():
-        types = {_type_of(end) for end in _ends(argument, name, value) if end is not None}
-        if len(types) > 1 and all(one.is_number for one in types):
-            kinds = {one.kind for one in types}
-            types = {
-                Type("float", bits=64)
-                if "float" in kinds
-                else Type("decimal", precision=38, scale=max(one.scale for one in types))
-            }
-        if len(types) > 1:
+        types = [end.type for end in _ends(argument, name, value) if end is not None]
+        try:
+            found[name] = arrow_type(reduce(_joint, types)) if types else None
+        except SchemaError:
             one, other = sorted(str(each) for each in types)
-            raise SpecError(f"{argument}[{name!r}]={value!r} has ends of two types, {one} and {other}.")
-        found[name] = arrow_type(types.pop()) if types else None
+            raise SpecError(f"{argument}[{name!r}]={value!r} has ends of two types, {one} and {other}.") from None
     return found
 
 
-def _type_of(end: Any) -> Type:
-    if isinstance(end, bool):
-        return Type("boolean")
-    if isinstance(end, int):
-        return Type("integer", bits=64)
-    if isinstance(end, float):
-        return Type("float", bits=64)
-    if isinstance(end, Decimal):
-        exponent = end.as_tuple().exponent
-        return Type("decimal", precision=38, scale=max(0, -exponent) if isinstance(exponent, int) else 0)
-    if isinstance(end, datetime):
-        return Type("timestamp", unit="us", zoned=end.tzinfo is not None)
-    if isinstance(end, timedelta):
-        return Type("duration", unit="us")
-    if isinstance(end, date):
-        return Type("date")
-    return Type("string" if isinstance(end, str) else "binary")
+def _joint(one: Type, other: Type) -> Type:
+    """Return the type of a column that has values of two types."""
+    if {one.kind, other.kind} <= {"integer", "decimal"} and one != other:
+        return Type("decimal", precision=38, scale=max(one.scale, other.scale))
+    return common_type(one, other, "A column")
 
 
 def _intervals(
@@ -265,7 +237,7 @@ def _intervals(
 
 def _interval(column: Column, value: object) -> Interval:
     argument = column.side[0]
-    ends = [_steps(column, end) for end in _ends(argument, column.name, value)]
+    ends = [None if end is None else _steps(column, end, value) for end in _ends(argument, column.name, value)]
     nan = column.type.kind == "float" and ends[1] is None
     one = interval(column.type, ends[0], ends[1], nan=nan, null=column.nullable)
     if one.empty:
@@ -276,40 +248,25 @@ def _interval(column: Column, value: object) -> Interval:
     return one
 
 
-def _steps(column: Column, end: Any) -> Bound:
+def _steps(column: Column, end: Literal, given: object) -> Bound:
     """Return an end in steps of a column's type."""
-    kind = column.type.kind
-    if end is None:
-        return None
-    if isinstance(end, bool) and kind == "boolean":
-        return int(end)
-    if column.type.is_number and isinstance(end, int | float | Decimal | Fraction) and not isinstance(end, bool):
-        if isinstance(end, Decimal):
-            return Fraction(end) if end.is_finite() else float(end)
-        return end
-    if kind == "date" and isinstance(end, date) and not isinstance(end, datetime):
-        return (end - _EPOCH_DATE).days
-    if kind == "timestamp" and isinstance(end, datetime) and (end.tzinfo is not None) == column.type.zoned:
-        instant = end if end.tzinfo is not None else end.replace(tzinfo=UTC)
-        return _in_unit((instant - _EPOCH) // _MICROSECOND, column.type.unit)
-    if kind == "duration" and isinstance(end, timedelta):
-        return _in_unit(end // _MICROSECOND, column.type.unit)
-    if (kind == "string" and isinstance(end, str)) or (kind == "binary" and isinstance(end, bytes)):
-        return end
+    if column.type.is_number and end.type.is_number:
+        return end.value
+    if end.type.kind == column.type.kind and end.type.zoned == column.type.zoned:
+        if not end.type.unit:
+            return end.value
+        assert isinstance(end.value, int)
+        return Fraction(end.value * TIME_STEPS[column.type.unit], TIME_STEPS[end.type.unit])
     raise SchemaError(
-        f"{column.side[0]}[{column.name!r}] is bounded by {end!r} ({type(end).__name__}), and the column is of type "
+        f"{column.side[0]}[{column.name!r}] is bounded by {given!r}, of type {end.type}, and the column is of type "
         f"{column.type}. Pass ends of the column's type."
     )
 
 
-def _in_unit(microseconds: int, unit: str) -> Fraction | int:
-    return Fraction(microseconds * TIME_STEPS[unit], TIME_STEPS["us"])
-
-
 def _range(one: Interval) -> Range:
     return Range(
-        _python(one.lower, one.type, up=False),
-        _python(one.upper, one.type, up=True),
+        python_value(one.lower, one.type, up=False),
+        python_value(one.upper, one.type, up=True),
         one.lower_open,
         one.upper_open,
         one.empty,
@@ -317,26 +274,3 @@ def _range(one: Interval) -> Range:
         one.may_be_null,
         str(one),
     )
-
-
-def _python(value: Bound, data_type: Type, *, up: bool) -> Any:
-    """Return an end as a Python value; None beyond the calendar, which limits less."""
-    if data_type.kind == "decimal" and isinstance(value, int | Fraction):
-        with localcontext(prec=80):
-            return Decimal(int(value * 10**data_type.scale)).scaleb(-data_type.scale)
-    if data_type.kind == "boolean" and value is not None:
-        return bool(value)
-    if not isinstance(value, int):
-        return value
-    try:
-        if data_type.kind == "date":
-            return _EPOCH_DATE + timedelta(days=value)
-        if data_type.kind in ("timestamp", "duration"):
-            exact = Fraction(value * TIME_STEPS["us"], TIME_STEPS[data_type.unit])
-            length = timedelta(microseconds=math.ceil(exact) if up else math.floor(exact))
-            if data_type.kind == "duration":
-                return length
-            return _EPOCH + length if data_type.zoned else _EPOCH.replace(tzinfo=None) + length
-    except OverflowError:
-        return None
-    return value

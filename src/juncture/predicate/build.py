@@ -25,8 +25,8 @@ from juncture.predicate.types import (
     integer_decimal,
 )
 
-__all__ = ["absolute", "arithmetic", "cast", "compare", "conjunction", "disjunction", "extreme", "is_in", "is_null"]
-__all__ += ["negate", "negation", "read_text"]
+__all__ = ["absolute", "arithmetic", "cast", "common_type", "compare", "conjunction", "disjunction", "extreme", "is_in"]
+__all__ += ["is_null", "negate", "negation", "read_text"]
 
 TextReader = Callable[[str, Type], Literal]
 
@@ -112,11 +112,11 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
         raise SchemaError(f"{function} needs at least two operands, and has {len(operands)}.")
     target = operands[0].type
     for operand in operands[1:]:
-        target = _common(target, operand.type, function)
+        target = common_type(target, operand.type, function)
     return nodes.Extreme(target, function, tuple(_converted(operand, target) for operand in operands))
 
 
-def _common(one: Type, other: Type, function: str) -> Type:
+def common_type(one: Type, other: Type, function: str) -> Type:
     """Return the type that values of two types are brought to without losing any."""
     if NULL in (one, other):
         return other if one == NULL else one

@@ -314,7 +314,12 @@ class _Reader:
             return Literal(STRING, text)
         if "e" in text.lower():
             return Literal(DOUBLE, float(text))
-        return build.decimal_literal(Decimal(text)) if "." in text else build.integer_literal(int(text))
+        number = Decimal(text)
+        return (
+            build.integer_literal(int(number))
+            if "." not in text and abs(number) < 2**63
+            else build.decimal_literal(number)
+        )
 
     def _interval(self, tree: exp.Expr) -> Node:
         unit = tree.args.get("unit")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from juncture.errors import SpecError, did_you_mean
+from juncture.errors import SpecError, closest
+from juncture.spec.elsewhere import choice_hint
+from juncture.spec.values import flag
 
-__all__ = ["check_choice", "check_name", "check_suffix", "freeze_names", "pair_names"]
+__all__ = ["check_choice", "check_name", "check_sequence", "check_suffix", "freeze_flags", "freeze_names", "pair_names"]
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
@@ -16,12 +18,32 @@ def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     Raises
     ------
     SpecError
-        With the choices and the closest one.
+        With the choices, and the closest one or what another library's word is here.
     """
-    if value not in choices:
-        known = ", ".join(repr(choice) for choice in choices)
-        hint = f" {did_you_mean(value, choices)}" if isinstance(value, str) else ""
-        raise SpecError(f"{argument}={value!r} is not known. Expected one of {known}.{hint}")
+    if isinstance(value, str) and value in choices:
+        return
+    known = ", ".join(repr(choice) for choice in choices)
+    message = f"{argument}={value!r} is not known. Expected one of {known}."
+    if isinstance(value, str):
+        close = closest(value, choices)
+        hint = choice_hint(argument, value) or (f"Did you mean {close!r}?" if close else "")
+        message = f"{message} {hint}".rstrip()
+    raise SpecError(message)
+
+
+def check_sequence(argument: str, value: object) -> None:
+    """Refuse what is neither the name of a column nor a list of names.
+
+    Raises
+    ------
+    SpecError
+        If it is anything else.
+    """
+    if not isinstance(value, str | Sequence):
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is not a column name or a list of them. "
+            "Expected a string, or a sequence of strings."
+        )
 
 
 def check_name(argument: str, name: object) -> None:
@@ -48,6 +70,18 @@ def check_suffix(suffix: object) -> None:
     """
     if not isinstance(suffix, str):
         raise SpecError(f"suffix={suffix!r} is not a string.")
+
+
+def freeze_flags(spec: Any, *arguments: str) -> None:
+    """Turn truth values in a frozen spec into Python's own.
+
+    Raises
+    ------
+    SpecError
+        If one of them is none.
+    """
+    for argument in arguments:
+        object.__setattr__(spec, argument, flag(argument, getattr(spec, argument)))
 
 
 def freeze_names(spec: Any, *arguments: str) -> None:
@@ -100,11 +134,7 @@ def _names(argument: str, value: str | Sequence[str] | None) -> list[str]:
         return []
     if isinstance(value, str):
         return [value]
-    if not isinstance(value, Sequence):
-        raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a column name or a list of them. "
-            "Expected a string, or a sequence of strings."
-        )
+    check_sequence(argument, value)
     for name in value:
         check_name(argument, name)
     if len(set(value)) != len(value):

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names, pair_names
+from juncture.spec.arguments import (
+    check_choice,
+    check_name,
+    check_sequence,
+    check_suffix,
+    freeze_flags,
+    freeze_names,
+    pair_names,
+)
 from juncture.spec.base import KeyedSpec
-from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
+from juncture.spec.distance import Distance, check_distance_column, freeze_distance, in_steps
 from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
@@ -26,6 +33,7 @@ from juncture.spec.schema import (
     common_domain,
     output_columns,
 )
+from juncture.spec.values import TimeLength, whole
 
 __all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
 
@@ -173,15 +181,16 @@ class Asof(KeyedSpec):
         check_choice("direction", self.direction, get_args(Direction))
         check_choice("how", self.how, get_args(How))
         check_choice("ties", self.ties, get_args(Ties))
-        for flag in ("allow_exact_matches", "coalesce"):
-            if not isinstance(getattr(self, flag), bool):
-                raise SpecError(f"{flag}={getattr(self, flag)!r} is not a truth value. Expected True or False.")
-        if isinstance(self.matches, bool) or not isinstance(self.matches, int) or self.matches < 1:
+        freeze_flags(self, "allow_exact_matches", "coalesce")
+        matches = whole(self.matches)
+        if matches is None or matches < 1:
             raise SpecError(f"matches={self.matches!r} is not a count of rows. Expected an integer of at least 1.")
+        object.__setattr__(self, "matches", matches)
         check_suffix(self.suffix)
+        check_sequence("order_by", self.order_by)
         for name in self.order_columns():
             check_name("order_by", name)
-        _check_tolerance(self.tolerance)
+        object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
         freeze_names(self, "by", "left_by", "right_by", "order_by")
 
     def on_pair(self) -> tuple[str, str]:
@@ -241,12 +250,12 @@ class Asof(KeyedSpec):
         )
 
 
-def _check_tolerance(tolerance: Distance | None) -> None:
-    """Refuse a tolerance that no domain could take."""
-    check_distance("tolerance", tolerance)
+def _freeze_tolerance(value: object) -> Distance | None:
+    """Return a tolerance in the one form that a spec keeps."""
+    tolerance = freeze_distance("tolerance", value)
     if tolerance is None or (isinstance(tolerance, str) and not is_duration(tolerance)):
-        return
-    if isinstance(tolerance, str | timedelta):
+        return tolerance
+    if isinstance(tolerance, str | TimeLength):
         is_negative = duration_ns(tolerance, argument="tolerance") < 0
     else:
         is_negative = tolerance < 0
@@ -255,6 +264,7 @@ def _check_tolerance(tolerance: Distance | None) -> None:
             f"tolerance={tolerance!r} is negative. A tolerance is a distance, so zero or more; which side to look at "
             "is what direction= says."
         )
+    return tolerance
 
 
 def _resolve_tolerance(tolerance: Distance | None, domain: Domain, left: pa.Schema) -> Tolerance | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.spec.arguments import pair_names
 from juncture.spec.duration import duration_ns, format_duration
+from juncture.spec.values import TimeLength
 
 __all__ = ["KeyedSpec", "Spec"]
 
@@ -73,7 +73,7 @@ class KeyedSpec(Spec):
 
 
 def _plain(argument: str, value: Any) -> Any:
-    if isinstance(value, timedelta):
+    if isinstance(value, TimeLength):
         return format_duration(duration_ns(value, argument=argument))
     if isinstance(value, Decimal):
         return {"decimal": str(value)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -12,33 +12,40 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError, did_you_mean
 from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.schema import Domain, plain_type
+from juncture.spec.values import TimeLength, length_ns, plain
 
-__all__ = ["Distance", "check_distance", "check_distance_column", "in_steps"]
+__all__ = ["Distance", "check_distance_column", "freeze_distance", "in_steps"]
 
-Distance: TypeAlias = int | float | Decimal | timedelta | str
-"""A number, a timedelta, a duration such as ``"5m"``, or the name of a left column."""
+Distance: TypeAlias = int | float | Decimal | TimeLength | str
+"""A number, a length of time, a duration such as ``"5m"``, or the name of a left column."""
 
 _DIGITS = 400
 """Enough for any float or decimal to be scaled exactly. No two values are as far apart as a number of so many."""
 
 
-def check_distance(argument: str, value: object) -> None:
-    """Refuse what no tables could take for a distance. None passes: it is none.
+def freeze_distance(argument: str, value: object) -> Distance | None:
+    """Return a distance in the one form that a spec keeps. None passes: it is none.
 
     Raises
     ------
     SpecError
-        If the value is of another type, or not a number.
+        If no tables could take the value for a distance: it is of another type, or not a number.
     """
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | timedelta | str):
+    distance = plain(value)
+    if distance is None:
+        return None
+    if isinstance(distance, Fraction):
+        raise SpecError(f"{argument}={value!r} has digits without an end. Pass a Decimal with as many as are meant.")
+    if isinstance(distance, bool) or not isinstance(distance, int | float | Decimal | TimeLength | str):
         raise SpecError(
             f"{argument}={value!r} ({type(value).__name__}) is not a distance. Expected a number, a timedelta, "
             'a duration such as "5m", or the name of a left column.'
         )
-    if isinstance(value, int | float | Decimal) and Decimal(value).is_nan():
+    if isinstance(distance, int | float | Decimal) and Decimal(distance).is_nan():
         raise SpecError(f"{argument}=nan is not a distance: nothing would ever match.")
+    if isinstance(distance, TimeLength):
+        length_ns(distance, argument=argument)
+    return distance
 
 
 def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) -> Decimal:
@@ -55,7 +62,7 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
             f"{did_you_mean(value, left.names)}"
         )
     if domain.is_time:
-        if isinstance(value, str | timedelta):
+        if isinstance(value, str | TimeLength):
             with localcontext(prec=_DIGITS):
                 return Decimal(duration_ns(value, argument=argument)) / domain.step_ns
         if value == 0:
@@ -64,7 +71,7 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
             f"{argument}={value!r} has no unit, and the on columns are {domain.kind}s. "
             'Pass a duration such as "5m", or a timedelta.'
         )
-    if isinstance(value, str | timedelta):
+    if isinstance(value, str | TimeLength):
         raise SpecError(
             f"{argument}={value!r} is a duration, and the on columns are of kind {domain.kind}. Pass a number."
         )

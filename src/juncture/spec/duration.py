@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 from juncture.errors import SpecError
+from juncture.spec.values import TimeLength, length_ns
 
 __all__ = ["duration_ns", "format_duration", "is_duration"]
 
@@ -30,8 +30,8 @@ _SPELLINGS = {
     "w": ("w", "week", "weeks"),
 }
 _UNIT_OF = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings}
-_PART = re.compile(r"(\d+)\s*([a-zA-Zµμ]+)\s*")
-_WHOLE = re.compile(r"\s*([+-]?)\s*((?:\d+\s*[a-zA-Zµμ]+\s*)+)")
+_PART = re.compile(r"(\d{1,400})\s*([a-zA-Zµμ]+)\s*")
+_WHOLE = re.compile(r"\s*([+-]?)\s*((?:\d{1,400}\s*[a-zA-Zµμ]+\s*)+)")
 
 
 def is_duration(text: str) -> bool:
@@ -46,13 +46,13 @@ def is_duration(text: str) -> bool:
     return whole is not None and all(unit in _UNIT_OF for _, unit in _PART.findall(whole[2]))
 
 
-def duration_ns(value: str | timedelta, *, argument: str) -> int:
+def duration_ns(value: str | TimeLength, *, argument: str) -> int:
     """Return a duration as a whole number of nanoseconds.
 
     Parameters
     ----------
     value
-        A ``timedelta``, or numbers with units: ``ns``, ``us``, ``ms``, ``s``, ``m``, ``h``, ``d``, ``w`` or their
+        A length of time, or numbers with units: ``ns``, ``us``, ``ms``, ``s``, ``m``, ``h``, ``d``, ``w`` or their
         English names, several in a row added up, with an optional sign in front.
     argument
         The argument that an error names.
@@ -60,7 +60,7 @@ def duration_ns(value: str | timedelta, *, argument: str) -> int:
     Raises
     ------
     SpecError
-        If the text is not a duration.
+        If the text is not a duration, or a length of time has no fixed length.
 
     Examples
     --------
@@ -69,9 +69,8 @@ def duration_ns(value: str | timedelta, *, argument: str) -> int:
     >>> duration_ns("-2 hours", argument="lower")
     -7200000000000
     """
-    if isinstance(value, timedelta):
-        microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
-        return microseconds * 1_000
+    if isinstance(value, TimeLength):
+        return length_ns(value, argument=argument)
     if not is_duration(value):
         raise SpecError(
             f"{argument}={value!r} is not a duration. Expected numbers with units (ns, us, ms, s, m, h, d, w), "

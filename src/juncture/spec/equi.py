@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
+from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names, pair_names
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
@@ -110,10 +110,7 @@ class Equi(Spec):
                 f"where={self.where!r} ({type(self.where).__name__}) is not SQL. Expected a string such as "
                 '"l.price < r.limit".'
             )
-        for argument in ("nulls_equal", "coalesce"):
-            value = getattr(self, argument)
-            if not isinstance(value, bool):
-                raise SpecError(f"{argument}={value!r} is not a truth value. Expected True or False.")
+        freeze_flags(self, "nulls_equal", "coalesce")
         check_suffix(self.suffix)
         freeze_names(self, "on", "left_on", "right_on")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from decimal import Decimal
 from typing import ClassVar, Literal, get_args
 
@@ -21,9 +20,11 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.base import KeyedSpec
-from juncture.spec.distance import Distance, check_distance, check_distance_column, in_steps
+from juncture.spec.distance import Distance, check_distance_column, freeze_distance, in_steps
+from juncture.spec.duration import duration_ns
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, How, Side, check_keys, check_pairs, common_domain, left_columns, output_columns
+from juncture.spec.values import TimeLength
 
 __all__ = ["Bound", "Closed", "Range", "ResolvedRange"]
 
@@ -168,6 +169,8 @@ class Range(KeyedSpec):
         if self.how is not None:
             check_choice("how", self.how, get_args(How))
         check_suffix(self.suffix)
+        for argument in ("lower", "upper"):
+            object.__setattr__(self, argument, freeze_distance(argument, getattr(self, argument)))
         _check_window(self.lower, self.upper)
         object.__setattr__(self, "agg", freeze_aggregates(self.agg))
         aggregate_how(self.how, self.agg)
@@ -261,17 +264,20 @@ def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Doma
 
 def _check_window(lower: Distance | None, upper: Distance | None) -> None:
     """Refuse ends that make no window for any tables. What text means is known once there are columns."""
-    check_distance("lower", lower)
-    check_distance("upper", upper)
-    if lower in (None, -math.inf) and upper in (None, math.inf):
+    if _is_open(lower, -math.inf) and _is_open(upper, math.inf):
         raise _has_no_end(lower, upper)
-    if isinstance(lower, timedelta) and isinstance(upper, timedelta):
-        is_inverted = lower > upper
+    if isinstance(lower, TimeLength) and isinstance(upper, TimeLength):
+        is_inverted = duration_ns(lower, argument="lower") > duration_ns(upper, argument="upper")
     else:
         numbers = int | float | Decimal
         is_inverted = isinstance(lower, numbers) and isinstance(upper, numbers) and lower > upper
     if is_inverted:
         raise _starts_after_end(lower, upper)
+
+
+def _is_open(end: Distance | None, limit: float) -> bool:
+    """Tell whether an end of a window limits nothing."""
+    return end is None or (isinstance(end, int | float | Decimal) and end == limit)
 
 
 def _has_no_end(lower: object, upper: object) -> SpecError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from juncture.errors import SpecError
+from juncture.spec.values import whole
 
 __all__ = ["format_size", "size_bytes"]
 
@@ -44,13 +46,11 @@ def size_bytes(value: str | int, *, argument: str) -> int:
     >>> size_bytes("0.5 GiB", argument="memory")
     536870912
     """
-    found = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        found = value
-    elif isinstance(value, str):
-        parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", value)
+    found = whole(value)
+    if isinstance(value, str):
+        parts = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([a-zA-Z]+)\s*", value)
         if parts is not None and parts[2].lower() in _UNITS:
-            found = int(float(parts[1]) * _UNITS[parts[2].lower()])
+            found = int(Decimal(parts[1]) * _UNITS[parts[2].lower()])
     if found is None or found <= 0:
         raise SpecError(
             f"{argument}={value!r} is not a size of memory. Expected a number of bytes, or a text such as '2GB', "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.spec.arguments import check_choice, check_suffix, freeze_names
+from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names
 from juncture.spec.base import KeyedSpec
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
@@ -104,10 +104,10 @@ class Where(KeyedSpec):
         self.by_pairs()
         if self.how is not None:
             check_choice("how", self.how, get_args(How))
-        if not isinstance(self.allow_cross, bool):
-            raise SpecError(f"allow_cross={self.allow_cross!r} is not a truth value. Expected True or False.")
+        freeze_flags(self, "allow_cross")
         check_suffix(self.suffix)
-        if isinstance(self.names, str) or len(self.names) != 2 or not all(isinstance(n, str) for n in self.names):
+        pair = isinstance(self.names, Sequence) and not isinstance(self.names, str) and len(self.names) == 2
+        if not pair or not all(isinstance(name, str) for name in self.names):
             raise SpecError(f'names={self.names!r} is not a pair of names for the two tables, such as ("l", "r").')
         freeze_names(self, "by", "left_by", "right_by", "names")
 

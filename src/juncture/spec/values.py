@@ -1,0 +1,120 @@
+"""Values as callers pass them, NumPy's and pandas' among them, brought into one plain form."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from juncture.errors import SpecError
+
+__all__ = ["TimeLength", "flag", "length_ns", "numpy_ns", "plain", "whole"]
+
+TimeLength: TypeAlias = timedelta | np.timedelta64
+"""A length of time as Python, pandas (whose own is a ``timedelta`` with nanoseconds) or NumPy has it."""
+
+_UNIT_NS: dict[str, Fraction | int] = {
+    "W": 604_800 * 10**9,
+    "D": 86_400 * 10**9,
+    "h": 3_600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+    "ps": Fraction(1, 10**3),
+    "fs": Fraction(1, 10**6),
+    "as": Fraction(1, 10**9),
+}
+
+
+def plain(value: Any) -> Any:
+    """Return a number, truth value or text of NumPy as Python's own, and anything else as it is.
+
+    A float counts as what it is written as, whatever its width: ``np.float32(0.1)`` is a tenth. A fraction that can be
+    written out in digits becomes a decimal.
+
+    Examples
+    --------
+    >>> plain(np.int8(5)), plain(np.bool_(True)), plain(np.float32(0.1)), plain(Fraction(1, 4))
+    (5, True, 0.1, Decimal('0.250'))
+    """
+    if isinstance(value, np.bool_ | np.str_ | np.bytes_):
+        return value.item()
+    if isinstance(value, np.integer) and not isinstance(value, np.timedelta64):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value) if isinstance(value, np.float64) else float(str(value))
+    return _decimal(value) if isinstance(value, Fraction) else value
+
+
+def _decimal(value: Fraction) -> Decimal | Fraction:
+    """Return a fraction as a decimal, or as it is where its digits do not end."""
+    rest = value.denominator
+    digits = rest.bit_length()
+    for factor in (2, 5):
+        while rest % factor == 0:
+            rest //= factor
+    return Decimal(f"{value.numerator * 10**digits // value.denominator}E-{digits}") if rest == 1 else value
+
+
+def flag(argument: str, value: object) -> bool:
+    """Return a truth value.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    found = plain(value)
+    if not isinstance(found, bool):
+        raise SpecError(f"{argument}={value!r} is not a truth value. Expected True or False.")
+    return found
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number, or None for anything else, truth values included."""
+    value = plain(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def length_ns(value: TimeLength, *, argument: str) -> int:
+    """Return a length of time in nanoseconds, exactly.
+
+    Raises
+    ------
+    SpecError
+        If it has no fixed length, as a month, or is not whole nanoseconds.
+
+    Examples
+    --------
+    >>> length_ns(np.timedelta64(1_500, "ns"), argument="tolerance")
+    1500
+    """
+    if isinstance(value, timedelta):
+        microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        return microseconds * 1_000 + int(getattr(value, "nanoseconds", 0))
+    return numpy_ns(value, argument=argument)
+
+
+def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
+    """Return a length or moment of NumPy's in nanoseconds, exactly; a moment since 1970.
+
+    Raises
+    ------
+    SpecError
+        If it is NaT, has no fixed length, or is not whole nanoseconds.
+    """
+    if np.isnat(value):
+        raise SpecError(f"{argument}=NaT is no value: nothing would ever match.")
+    unit, steps = np.datetime_data(value.dtype)
+    if unit not in _UNIT_NS:
+        what = "has no unit" if unit == "generic" else "has no fixed length"
+        raise SpecError(f"{argument}={value!r} {what}. Pass weeks, days or a smaller unit: numpy.timedelta64(30, 'D').")
+    exact = int(value.astype(np.int64)) * steps * Fraction(_UNIT_NS[unit])
+    if exact.denominator != 1:
+        raise SpecError(f"{argument}={value!r} is finer than a nanosecond, which no timestamp is.")
+    return int(exact)
