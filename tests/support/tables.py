@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["canonical_rows", "difference", "read_table", "read_type", "timeless", "write_table"]
+__all__ = ["canonical_rows", "difference", "read_table", "read_type", "shown_type", "timeless", "write_table"]
 
 UNITS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
