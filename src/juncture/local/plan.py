@@ -107,6 +107,7 @@ def plan(
     """
     ours, theirs, finish = _Input(left, "left"), _Input(right, "right"), give_back(left)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
+    schema = join.given_back(ours.schema, theirs.schema)
     given = stats or Stats()
     looked = ours.look(join, "left", given.left), theirs.look(join, "right", given.right)
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
@@ -133,7 +134,7 @@ def plan(
         run = measure(
             opened, stream, SpillFolder(memory_bytes=budget_bytes), kept.append if keep else _forget, progress
         )
-        return run, finish(pa.Table.from_batches(kept, join.output_schema)) if keep else None
+        return run, finish(pa.Table.from_batches(kept, schema)) if keep else None
 
     return Plan(
         join=join,
@@ -141,8 +142,8 @@ def plan(
         choice=choice,
         stats=stats,
         resources=resources,
-        run=lambda progress: finish(pa.Table.from_batches(batches(progress), join.output_schema)),
-        stream=lambda progress: pa.RecordBatchReader.from_batches(join.output_schema, batches(progress)),
+        run=lambda progress: finish(pa.Table.from_batches(batches(progress), schema)),
+        stream=lambda progress: pa.RecordBatchReader.from_batches(schema, batches(progress)),
         measure=measured,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ import pyarrow.types as pat
 
 from juncture.errors import DataError
 from juncture.local.arrays import array_of
+from juncture.local.conversion import converted_columns, with_types
 from juncture.local.threads import Threads
 
 __all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
@@ -179,6 +180,7 @@ class ParquetSource(Source):
 
     def __init__(self, paths: Sequence[str], row_groups: Sequence[Sequence[int]] | None = None) -> None:
         self._batch_bytes = _BATCH_BYTES
+        self._converted: Mapping[str, pa.DataType] = {}
         self._files = [file for path in paths for file in _files(path)]
         with Threads(min(8, len(self._files))) as threads:
             footers = list(threads.map(_footer, self._files))
@@ -243,6 +245,12 @@ class ParquetSource(Source):
         smaller = copy(self)
         smaller._batch_bytes = min(_BATCH_BYTES, memory_bytes // _BATCHES_OF_MEMORY)
         return smaller
+
+    def converted(self, types: Mapping[str, pa.DataType]) -> Self:
+        """Return the same with some columns in other types of the same values."""
+        other = copy(self)
+        other._converted, other.schema = types, with_types(self.schema, types)
+        return other
 
     def only(self, parts: Sequence[int]) -> Self:
         """Return the same with some of the row groups."""
@@ -315,7 +323,7 @@ class ParquetSource(Source):
                 buffer_size=piece_bytes,
             )
             for batch in file.iter_batches(rows, [group.number], list(columns), use_threads=False):
-                yield batch.select(columns)
+                yield converted_columns(batch.select(columns), self._converted)
                 if self._batch_bytes < _BATCH_BYTES:
                     # Little may be held, and what Arrow keeps of the batches before is soon more than a batch.
                     pa.default_memory_pool().release_unused()

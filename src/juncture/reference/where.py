@@ -9,8 +9,8 @@ import pyarrow as pa
 from juncture.predicate.evaluate import matches as satisfied
 from juncture.predicate.nodes import Column, Node, walk
 from juncture.reference.output import matched_rows
-from juncture.reference.rows import keys, plain
-from juncture.spec.schema import Side
+from juncture.reference.rows import cell, keys
+from juncture.spec.schema import Side, plain_type
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["passing", "where_join"]
@@ -59,5 +59,13 @@ def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[i
 def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
     """Return the columns that the predicate reads, and one more: a table without columns has no rows either."""
     names = {part.name for part in walk(predicate) if isinstance(part, Column) and part.side == side}
-    columns = {name: plain(table[name]) for name in names}
+    columns = {name: _plain(table[name]) for name in names}
     return pa.table({**columns, " row": pa.array(range(table.num_rows), pa.int64())})
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the same values without an encoding, of types that Arrow can take rows of."""
+    cells = [cell(column, row) for row in range(len(column))]
+    data_type = cells[0].type if cells else plain_type(column.type)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return pa.chunked_array(cells, data_type).cast(views.get(data_type, data_type))

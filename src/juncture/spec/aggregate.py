@@ -11,6 +11,7 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
+from juncture.spec.nulls import typed
 from juncture.spec.schema import How, check_columns, plain_type
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "aggregated_columns",
     "freeze_aggregates",
     "resolve_aggregates",
+    "typed_aggregated",
 ]
 
 Function = Literal["count", "sum", "mean", "min", "max", "std", "first", "last"]
@@ -132,6 +134,11 @@ def resolve_aggregates(agg: Agg | None, left: pa.Schema, right: pa.Schema, suffi
             else:
                 aggregates.append(Aggregate(shown, column, function, _result_type(function, right.field(column))))
     return tuple(aggregates)
+
+
+def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
+    """Return a right schema whose aggregated columns of the null type are integers, which all functions take."""
+    return typed(right, dict.fromkeys(agg or (), pa.int64()))
 
 
 def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.schema import How, OutputColumn, Side
+from juncture.spec.schema import How, OutputColumn, Side, is_null_type
 
 __all__ = ["Resolved"]
 
@@ -24,7 +24,8 @@ class Resolved:
     how
         Which rows the output keeps.
     left_schema, right_schema
-        The schemas of the inputs.
+        The schemas of the inputs, less the null type: where a column of it is compared or aggregated, it has here the
+        type that the join takes it for.
     left_by, right_by
         The columns that have to be equal, pair by pair.
     output
@@ -48,6 +49,26 @@ class Resolved:
         schemas = {"left": self.left_schema, "right": self.right_schema}
         shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
         return pa.schema([*shown, *((each.name, each.type) for each in self.aggregates)])
+
+    def given_back(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
+        """Return the schema of the output as users get it: what was of the null type is so again, unless it is filled.
+
+        Parameters
+        ----------
+        left, right
+            The schemas of the inputs as they were given.
+        """
+        given, fields = {"left": left, "right": right}, list(self.output_schema)
+        for place, column in enumerate(self.output):
+            own = given[column.side].field(column.source).type
+            filling = own if column.filled_from is None else right.field(column.filled_from).type
+            if is_null_type(own) and is_null_type(filling):
+                fields[place] = fields[place].with_type(own)
+        for place, aggregate in enumerate(self.aggregates, len(self.output)):
+            if aggregate.column is not None and aggregate.function in ("min", "max", "first", "last"):
+                own = right.field(aggregate.column).type
+                fields[place] = fields[place].with_type(own if is_null_type(own) else aggregate.type)
+        return pa.schema(fields)
 
     @property
     def right_payload(self) -> tuple[str, ...]:

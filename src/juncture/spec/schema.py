@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ __all__ = [
     "check_pairs",
     "common_domain",
     "is_fixed",
+    "is_null_type",
     "left_columns",
     "output_columns",
     "plain_type",
@@ -51,7 +53,7 @@ class Domain:
     kind
         What the values are.
     scale
-        Of decimals, the digits after the point: the larger of the two sides'.
+        Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
         Of timestamps, the finer of the two sides' units; of dates ``"d"``.
     """
@@ -64,6 +66,11 @@ class Domain:
     def is_time(self) -> bool:
         """Whether distances are durations."""
         return self.kind in ("date", "timestamp")
+
+    @property
+    def steps_in_one(self) -> Fraction:
+        """Steps in the number 1, exactly: less than one of decimals that end before the point."""
+        return Fraction(10) ** self.scale
 
     @property
     def step_ns(self) -> int:
@@ -115,6 +122,17 @@ def is_fixed(data_type: pa.DataType) -> bool:
     return not pat.is_boolean(data_type) and data_type.bit_width > 0
 
 
+def is_null_type(data_type: pa.DataType) -> bool:
+    """Tell a type that has no value but null, whatever its encoding.
+
+    Examples
+    --------
+    >>> is_null_type(pa.dictionary(pa.int8(), pa.null()))
+    True
+    """
+    return bool(pat.is_null(plain_type(data_type)))
+
+
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
     """Refuse a schema with repeated names, and names that are not in it.
 
@@ -163,8 +181,15 @@ def check_pairs(
     check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
 
 
-def common_domain(left: pa.Field, right: pa.Field) -> Domain:
+def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | None = None) -> Domain:
     """Return the domain in which two ``on`` columns are compared exactly.
+
+    Parameters
+    ----------
+    left, right
+        The columns. One of the null type is of the kind of the other.
+    default
+        The type where both are of the null type; by default that of integers.
 
     Raises
     ------
@@ -176,20 +201,31 @@ def common_domain(left: pa.Field, right: pa.Field) -> Domain:
     >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
     Domain(kind='timestamp', scale=0, unit='us')
     """
-    return shared_domain([("left", left), ("right", right)], role="on")
+    return shared_domain([("left", left), ("right", right)], role="on", default=default)
 
 
-def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str) -> Domain:
+def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None) -> Domain:
     """Return the domain in which several columns, each of one of the tables, are compared exactly.
+
+    Parameters
+    ----------
+    fields
+        The columns. Those of the null type are of the kind of the others.
+    role
+        What errors call them.
+    default
+        The type where all are of the null type; by default that of integers.
 
     Raises
     ------
     SchemaError
-        If one has no usable order, or two are of different kinds. It calls the columns by their role.
+        If one has no usable order, or two are of different kinds.
     """
-    first_side, first = fields[0]
+    known = [(side, field) for side, field in fields if not is_null_type(field.type)]
+    known = known or [("left", pa.field("", default or pa.int64()))]
+    first_side, first = known[0]
     domain = _domain(first_side, first, role)
-    for side, field in fields[1:]:
+    for side, field in known[1:]:
         other = _domain(side, field, role)
         if other.kind != domain.kind:
             raise SchemaError(
@@ -234,6 +270,8 @@ def check_keys(
 ) -> None:
     """Refuse pairs of key columns whose values cannot be equal by their types. They are called by their role.
 
+    A column of the null type goes with any other.
+
     Raises
     ------
     SchemaError
@@ -253,7 +291,7 @@ def check_keys(
                     f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be compared for "
                     "equality. Cast it to a type that can, a string for example."
                 )
-        if kinds[0] != kinds[1]:
+        if kinds[0] != kinds[1] and "null" not in kinds:
             raise SchemaError(
                 f"The {role} columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
                 f"{theirs.type}. Cast one of them to the type of the other first."
