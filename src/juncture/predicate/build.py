@@ -6,19 +6,24 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 from typing import Literal as OneOf
 
 from juncture.errors import SchemaError
 from juncture.predicate import nodes
 from juncture.predicate.literals import read_date, read_timestamp
 from juncture.predicate.nodes import Arithmetic, Cast, Compare, CompareOperator, Literal, Node
+from juncture.predicate.options import Options
+from juncture.predicate.rounding import near_float
 from juncture.predicate.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
     NULL,
+    TIME_STEPS,
     ArithmeticOperator,
     Type,
+    Value,
     arithmetic_type,
     common_decimal,
     finer,
@@ -53,7 +58,7 @@ def arithmetic(operator: ArithmeticOperator, left: Node, right: Node) -> Node:
     SchemaError
         If the operation has no meaning for these types.
     """
-    left, right = _paired_nulls(left, right)
+    left, right = _arithmetic_nulls(operator, left, right)
     if left.type.is_number and right.type.is_number:
         left, right = _same_numbers(left, right, divide=operator == "/")
     elif left.type.kind == "date":
@@ -73,6 +78,7 @@ def negate(operand: Node) -> Node:
     SchemaError
         If it is not a number or a duration.
     """
+    operand = _typed(operand, DOUBLE)
     data_type = _signed(operand, "-")
     if isinstance(operand, Literal) and isinstance(operand.value, int | Fraction | float):
         value = -operand.value
@@ -91,6 +97,7 @@ def absolute(operand: Node) -> Node:
     SchemaError
         If it is not a number or a duration.
     """
+    operand = _typed(operand, DOUBLE)
     return nodes.Sign(_signed(operand, "abs"), "abs", operand)
 
 
@@ -113,6 +120,7 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
     target = operands[0].type
     for operand in operands[1:]:
         target = common_type(target, operand.type, function)
+    target = DOUBLE if target == NULL else target
     return nodes.Extreme(target, function, tuple(_converted(operand, target) for operand in operands))
 
 
@@ -189,17 +197,66 @@ def _compare_hint(left: Type, right: Type) -> str:
 def is_in(operand: Node, options: Sequence[Node], read: TextReader = read_text) -> Node:
     """Return whether an operand equals one of several options.
 
+    Constants are looked up together: by their value, in the type that the operand has where it is compared to them. A
+    constant that no value of that type equals changes nothing, and is left out.
+
     Raises
     ------
     SchemaError
         If the types do not compare.
     """
-    compared = [compare("=", operand, option, read) for option in options]
-    pairs = [(each.left, each.right) for each in compared if isinstance(each, Compare)]
-    literals = [right for left, right in pairs if left == operand and isinstance(right, Literal)]
-    if len(literals) == len(options):
-        return nodes.In(BOOLEAN, operand, tuple(literals))
-    return disjunction(compared)
+    found: dict[Node, dict[Value, Literal]] = {}
+    others: list[Node] = []
+    as_it_is: set[Type] = set()
+    for option in options:
+        if option.type in as_it_is:
+            one, other = operand, option
+        else:
+            comparison = compare("=", operand, option, read)
+            assert isinstance(comparison, Compare)
+            one, other = comparison.left, comparison.right
+            if one is operand and other is option and isinstance(option, Literal):
+                as_it_is.add(option.type)
+        if isinstance(other, Literal):
+            found.setdefault(one, {}).setdefault(_held_value(other, one.type), other)
+        else:
+            others.append(Compare(BOOLEAN, "=", one, other))
+    parts = [_member(one, listed) for one, listed in found.items()]
+    return disjunction([*parts, *others])
+
+
+def _member(operand: Node, listed: dict[Value, Literal]) -> Node:
+    """Return whether an operand is one of some constants: of one that is left, or none, whether it equals that."""
+    values = tuple(value for value in listed if value is not _ABSENT)
+    if len(values) > 1:
+        return nodes.In(BOOLEAN, operand, Options(operand.type, values))
+    return Compare(BOOLEAN, "=", operand, listed[values[0] if values else _ABSENT])
+
+
+_ABSENT: Any = object()
+
+
+def _held_value(literal: Literal, target: Type) -> Any:
+    """Return a constant in steps of a type that it is compared to, or `_ABSENT` where no value of it is equal."""
+    value = literal.value
+    if value is None or isinstance(value, bool | str | bytes):
+        return value
+    if target.kind == "float":
+        number = float(value)
+        # Zero has one sign here, and NaN is one object, so that equal values are the same.
+        return (
+            math.nan if math.isnan(number) else _ABSENT if near_float(number, target.bits) != number else number + 0.0
+        )
+    if literal.type.unit != target.unit:
+        value = Fraction(value) * TIME_STEPS[target.unit] / TIME_STEPS[literal.type.unit]
+    if not target.least <= value <= target.greatest:
+        return _ABSENT
+    if isinstance(value, int) and target.kind != "decimal":
+        return value
+    exact = Fraction(value)
+    if (exact / target.step).denominator != 1:
+        return _ABSENT
+    return exact if target.kind == "decimal" else int(exact)
 
 
 def is_null(operand: Node) -> Node:
@@ -249,8 +306,7 @@ def negation(operand: Node) -> Node:
 
 
 def _truth(operand: Node, name: str) -> Node:
-    if operand.type == NULL:
-        return Literal(BOOLEAN, None)
+    operand = _typed(operand, BOOLEAN)
     if operand.type != BOOLEAN:
         raise SchemaError(f"{name} takes truth values, and this is {operand.type}. Compare it to something.")
     return operand
@@ -278,7 +334,7 @@ def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
     """
     source = operand.type
     if source == NULL:
-        return Literal(target, None)
+        return Literal(target, None) if isinstance(operand, Literal) else Cast(target, operand)
     if isinstance(operand, Literal) and isinstance(operand.value, str) and target.kind in ("date", "timestamp"):
         return read(operand.value, target)
     if isinstance(operand, Literal) and isinstance(operand.value, str) and target.is_number:
@@ -301,9 +357,9 @@ def _number_of(text: str, target: Type) -> Literal:
         number = Decimal(text.strip())
     except ArithmeticError:
         raise SchemaError(f"{text!r} is not a number, so it cannot be cast to {target}.") from None
-    if not number.is_finite():
-        return Literal(DOUBLE, float(number))
-    return decimal_literal(number)
+    if number.is_finite() and target.kind != "float":
+        return decimal_literal(number)
+    return Literal(target if target.kind == "float" else DOUBLE, near_float(float(number), target.bits or 64))
 
 
 def decimal_literal(number: Decimal) -> Literal:
@@ -323,15 +379,32 @@ def decimal_literal(number: Decimal) -> Literal:
     return Literal(Type("decimal", precision=precision, scale=scale), Fraction(number))
 
 
+def _typed(node: Node, target: Type) -> Node:
+    """Return a node in a type, if it has none: a bare NULL, or a column of nothing but nulls."""
+    if node.type != NULL:
+        return node
+    return Literal(target, None) if isinstance(node, Literal) else Cast(target, node, implicit=True)
+
+
 def _paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
-    """Give a bare NULL the type of what it is paired with."""
-    if left.type == NULL and right.type == NULL:
-        return Literal(BOOLEAN, None), Literal(BOOLEAN, None)
-    if left.type == NULL:
-        return Literal(right.type, None), right
-    if right.type == NULL:
-        return left, Literal(left.type, None)
-    return left, right
+    """Give what has no type that of what it is paired with."""
+    target = left.type if right.type == NULL else right.type
+    target = BOOLEAN if target == NULL else target
+    return _typed(left, target), _typed(right, target)
+
+
+def _arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> tuple[Node, Node]:
+    """Give what has no type the one that makes most sense beside the other operand."""
+    if NULL not in (left.type, right.type):
+        return left, right
+    target = left.type if right.type == NULL else right.type
+    if target == NULL:
+        target = DOUBLE
+    elif target.kind == "duration" and operator in ("*", "/"):
+        target = BIGINT
+    elif target.kind in ("date", "timestamp") and operator == "+":
+        target = Type("integer", bits=32) if target.kind == "date" else Type("duration", unit=target.unit)
+    return _typed(left, target), _typed(right, target)
 
 
 def _paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]:

@@ -25,12 +25,16 @@ __all__ = [
     "TIME_STEPS",
     "ArithmeticOperator",
     "Type",
+    "Value",
     "arithmetic_type",
     "arrow_type",
     "common_decimal",
     "from_arrow",
     "integer_decimal",
 ]
+
+Value = bool | int | Fraction | float | str | bytes | None
+"""A value of a predicate: integers, dates, timestamps and durations as whole steps, decimals as fractions."""
 
 Kind = Literal["null", "boolean", "integer", "float", "decimal", "string", "binary", "date", "timestamp", "duration"]
 ArithmeticOperator = Literal["+", "-", "*", "/"]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql import types as st
 
 from juncture.predicate.nodes import Column as Named
-from juncture.predicate.nodes import Node
+from juncture.predicate.nodes import Node, walk
 from juncture.predicate.sql import to_sql
 from juncture.spark.pairs import SqlSides
 from juncture.spark.sides import FrameSide
@@ -46,12 +46,20 @@ def expression(node: Node, names: Names) -> Column:
     return F.expr(to_sql(_renamed(node, names), names=("", ""), guarded=True))
 
 
-def _renamed(node: Any, names: Names) -> Any:
+def _renamed(node: Node, names: Names) -> Node:
     """Return a node whose columns have other names."""
-    if isinstance(node, tuple):
-        return tuple(_renamed(part, names) for part in node)
-    if isinstance(node, Named):
-        return replace(node, name=names[node.side][node.name])
-    if not isinstance(node, Node):
-        return node
-    return replace(node, **{field.name: _renamed(getattr(node, field.name), names) for field in fields(node)})
+    made: dict[Node, Node] = {}
+
+    def renewed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(renewed(each) for each in value)
+        return made[value] if isinstance(value, Node) else value
+
+    for part in walk(node):
+        if isinstance(part, Named):
+            made[part] = replace(part, name=names[part.side][part.name])
+        else:
+            made[part] = replace(
+                part, **{each.name: renewed(getattr(part, each.name)) for each in fields(part) if each.init}
+            )
+    return made[node]
