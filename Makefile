@@ -1,11 +1,12 @@
 # `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
 # into .venv, again whenever pyproject.toml or constraints.txt change.
 
-.PHONY: help demo test lint format bench clean java
+.PHONY: help demo test fuzz lint format bench clean java
 
 help:
 	@echo 'make demo    join a year of flights to the weather, on Spark'
 	@echo 'make test    run all tests, under Spark Connect and under classic Spark'
+	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
 	@echo 'make lint    check style, types and the direction of imports'
 	@echo 'make format  bring the code into the style that lint wants'
 	@echo 'make bench   run the as-of benchmark, ours beside the peers'
@@ -19,6 +20,11 @@ SPREAD := --numprocesses 2 --dist worksteal
 
 test: java .venv/test.installed
 	.venv/bin/pytest $(SPREAD)
+
+# ENGINE=spark takes a case a second. SEED and CASE run one case again.
+fuzz: java .venv/test.installed
+	PYTHONPATH=tests .venv/bin/python -m fuzz --seconds $(or $(SECONDS),60) --engine $(or $(ENGINE),local) \
+		--jobs $(or $(JOBS),2) $(if $(SEED),--seed $(SEED)) $(if $(CASE),--case $(CASE)) $(if $(CASES),--cases $(CASES))
 
 lint: .venv/lint.installed
 	.venv/bin/ruff check

@@ -1,0 +1,91 @@
+"""One case: a join, and how it is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from fuzz.forms import FORMS
+from fuzz.joins import Join, random_join
+from juncture.planner import choose
+from juncture.planner.question import Engine
+from support.kinds import SPECS, Spec
+from support.small import SMALL
+
+__all__ = ["CORES", "Case", "changes_of", "random_case"]
+
+MEMORIES = (1, 400, 2_000, 20_000, None)
+CORES = ("juncture.local.threads.available_cores", "juncture.local.plan.available_cores")
+ON_DISK = ("auto", "probe", "external_merge", "grace", "external_sort_merge")
+"""The algorithms that a small budget does not rule out."""
+
+# Half of all tables are passed as they are.
+FORM_NAMES = [*FORMS, *["as_table"] * len(FORMS)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join and how it is run.
+
+    Attributes
+    ----------
+    join
+        The join.
+    engine
+        ``local`` or ``spark``.
+    algorithm
+        One of the engine's, or ``auto``.
+    forms
+        The ways in which the two tables are passed, by their names in `fuzz.forms`.
+    memory
+        How many bytes the join may hold; None for what it takes by itself.
+    cores
+        How many cores there seem to be.
+    is_small
+        Whether all is cut as small as it goes, so that a few rows make many pieces.
+    said_rows
+        What is said of the rows of both sides, wrongly; None for nothing.
+    in_batches
+        Whether the answer is read batch by batch.
+    """
+
+    join: Join
+    engine: Engine = "local"
+    algorithm: str = "auto"
+    forms: tuple[str, str] = ("as_table", "as_table")
+    memory: int | None = None
+    cores: int = 1
+    is_small: bool = False
+    said_rows: int | None = None
+    in_batches: bool = False
+
+    def spec(self) -> Spec:
+        return SPECS[self.join.kind](**self.join.arguments)
+
+
+def changes_of(case: Case) -> dict[str, object]:
+    """Return what in the library is changed while a case runs, by where it stands."""
+    return {name: partial(int, case.cores) for name in CORES} | (SMALL if case.is_small else {})
+
+
+def random_case(seed: int, number: int, engine: Engine = "local") -> Case:
+    """Return the case of a number, which is the same whenever the seed is."""
+    chance = Random(f"{engine} {seed} {number}")
+    join = random_join(chance, spark=engine == "spark")
+    algorithm = chance.choice(["auto", *choose.KINDS[SPECS[join.kind]].algorithms[engine]])
+    if engine == "spark":
+        return Case(join, engine, algorithm, chance.choice([("as_table", "as_table")] * 3 + [("as_paths", "as_file")]))
+    is_small = chance.random() < 0.3
+    memory = chance.choice(MEMORIES) if is_small and algorithm in ON_DISK else None
+    return Case(
+        join,
+        engine,
+        algorithm,
+        (chance.choice(FORM_NAMES), chance.choice(FORM_NAMES)),
+        memory=memory,
+        cores=chance.choice([1, 1, 1, 2, 3]),
+        is_small=is_small,
+        said_rows=chance.choice([0, 1, 10**9]) if chance.random() < 0.05 else None,
+        in_batches=chance.random() < 0.4,
+    )

@@ -1,0 +1,213 @@
+"""The ways in which a table may be passed to a join.
+
+Each is a function of its own, which imports what it needs, so that its text can stand in a script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from fuzz.compare import rows_of
+from juncture.inputs import as_arrow
+
+__all__ = ["FILES", "FORMS", "FRAMES", "passed"]
+
+
+def as_table(table: pa.Table, folder: Path) -> Any:
+    return table
+
+
+def as_batch(table: pa.Table, folder: Path) -> Any:
+    return pa.RecordBatch.from_arrays(
+        [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns],
+        schema=table.schema,
+    )
+
+
+def as_reader(table: pa.Table, folder: Path) -> Any:
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+
+
+def as_batches(table: pa.Table, folder: Path) -> Any:
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(0, each) for each in table.schema.types], schema=table.schema)
+    return iter(table.to_batches() or [nothing])
+
+
+def as_stream(table: pa.Table, folder: Path) -> Any:
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return table.to_reader().__arrow_c_stream__(requested_schema)
+
+    return Stream()
+
+
+def as_dataset(table: pa.Table, folder: Path) -> Any:
+    import pyarrow.dataset as ds
+
+    return ds.dataset(table)
+
+
+def as_pandas(table: pa.Table, folder: Path) -> Any:
+    return table.to_pandas()
+
+
+def as_pandas_nullable(table: pa.Table, folder: Path) -> Any:
+    import pandas as pd
+
+    types = {pa.string(): pd.StringDtype(), pa.bool_(): pd.BooleanDtype()}
+    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"):
+        types[pa.from_numpy_dtype(name.lower())] = pd.api.types.pandas_dtype(name)
+    return table.to_pandas(types_mapper=types.get)
+
+
+def as_pandas_arrow(table: pa.Table, folder: Path) -> Any:
+    import pandas as pd
+
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def as_polars(table: pa.Table, folder: Path) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(table)
+
+
+def as_polars_lazy(table: pa.Table, folder: Path) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(table).lazy()
+
+
+def as_duckdb(table: pa.Table, folder: Path) -> Any:
+    import duckdb
+
+    return duckdb.from_arrow(table)
+
+
+def as_file(table: pa.Table, folder: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    pq.write_table(table, folder / "table.parquet")
+    return folder / "table.parquet"
+
+
+def as_row_groups(table: pa.Table, folder: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    pq.write_table(table, folder / "table.parquet", row_group_size=3)
+    return str(folder / "table.parquet")
+
+
+def as_paths(table: pa.Table, folder: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    parts = table.to_batches() or [table.schema.empty_table()]
+    for number, part in enumerate(parts):
+        pq.write_table(pa.table(part.columns, schema=table.schema), folder / f"{number:03}.parquet", row_group_size=2)
+    return [folder / f"{number:03}.parquet" for number in range(len(parts))]
+
+
+def as_files_of_other_nullability(table: pa.Table, folder: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    parts = table.to_batches() or [table.schema.empty_table()]
+    for number, part in enumerate(parts):
+        # What has no null in every other file is said to have none.
+        fields = [
+            field.with_nullable(number % 2 == 0 or column.null_count > 0 or pa.types.is_null(field.type))
+            for field, column in zip(part.schema, part.columns, strict=True)
+        ]
+        one = pa.Table.from_arrays(part.columns, schema=pa.schema(fields))
+        pq.write_table(one, folder / f"{number:03}.parquet")
+    return folder
+
+
+Form = Callable[[pa.Table, Path], Any]
+
+FILES: dict[str, Form] = {
+    form.__name__: form for form in (as_file, as_row_groups, as_paths, as_files_of_other_nullability)
+}
+"""Parquet."""
+
+FRAMES: dict[str, Form] = {
+    form.__name__: form
+    for form in (as_pandas, as_pandas_nullable, as_pandas_arrow, as_polars, as_polars_lazy, as_duckdb)
+}
+"""Tables of other libraries, which may have other types."""
+
+FORMS: dict[str, Form] = {
+    **{form.__name__: form for form in (as_table, as_batch, as_reader, as_batches, as_stream, as_dataset)},
+    **FRAMES,
+    **FILES,
+}
+
+
+def is_safe(data_type: pa.DataType, form: str) -> bool:
+    """Tell whether a library, asked to hold a type, does or says that it cannot, rather than to end the process."""
+    if "pandas" in form:
+        return "run_end_encoded" not in str(data_type) and "view" not in str(data_type)
+    if "polars" not in form:
+        return True
+    if pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
+        return is_safe(data_type.value_type, form)
+    if pat.is_struct(data_type):
+        return all(is_safe(data_type.field(i).type, form) for i in range(data_type.num_fields))
+    if pat.is_dictionary(data_type):
+        return data_type == pa.dictionary(pa.uint32(), pa.string())
+    if pat.is_decimal(data_type):
+        return pat.is_decimal128(data_type) and data_type.scale >= 0
+    if pat.is_timestamp(data_type):
+        return data_type.unit != "s" and data_type.tz != "+05:30"
+    if pat.is_duration(data_type):
+        return data_type.unit != "s"
+    of_polars = (
+        pa.string(),
+        pa.large_string(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.time64("ns"),
+        pa.date32(),
+        pa.bool_(),
+    )
+    return data_type in (*of_polars, pa.float32(), pa.float64(), pa.null()) or pat.is_integer(data_type)
+
+
+def passed(form: str, table: pa.Table, folder: Path) -> tuple[str, Any, pa.Table]:
+    """Return a table in a form, after the name of that form, and before the table that a join has to see in it.
+
+    What a form cannot hold is passed as it is.
+    """
+    if not table.num_columns:
+        # Of a batch without columns, Arrow forgets how many rows it has.
+        return "as_table", table, table
+    if not all(is_safe(data_type, form) for data_type in table.schema.types):
+        return "as_table", table, table
+    try:
+        given = FORMS[form](table, folder)
+        seen = read_back(given) if form in FILES else as_arrow(given, "left") if form in FRAMES else table
+    except Exception:
+        return "as_table", table, table
+    if form in FILES and (seen.schema.types != table.schema.types or rows_of(seen) != rows_of(table)):
+        # Arrow writes it otherwise than it reads it.
+        return "as_table", table, table
+    return form, given, seen
+
+
+def read_back(given: Any) -> pa.Table:
+    """Return what Arrow reads from files that were written one after the other."""
+    import pyarrow.parquet as pq
+
+    files = given if isinstance(given, list) else [given]
+    if len(files) == 1 and Path(files[0]).is_dir():
+        files = sorted(Path(files[0]).iterdir())
+    parts = [pq.ParquetFile(file).read() for file in files]
+    return pa.concat_tables([part.cast(parts[0].schema) for part in parts])

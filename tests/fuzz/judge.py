@@ -1,0 +1,165 @@
+"""Whether the answer of a case is right."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from unittest import mock
+
+import pyarrow as pa
+
+import juncture as jn
+from fuzz.cases import Case, changes_of
+from fuzz.compare import problem, rows_of
+from fuzz.forms import passed
+from juncture.errors import DataError, JunctureError
+from juncture.inputs import as_arrow
+from juncture.spec.resolved import Resolved
+from support.kinds import Spec, defined_rows
+
+__all__ = ["Outcome", "Run", "judge", "run_in_process"]
+
+Run = Callable[[Case, Spec, Any, Any], Any]
+"""Runs the join of a case, given its spec and its two inputs."""
+
+_LEFT_ROWS_ONLY = ("inner", "left", "semi", "anti")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes
+    ----------
+    status
+        Whether the rows are right, or the join was refused by an error of ours, or neither.
+    signature
+        What cases have in common that fail, or are refused, for the same reason.
+    detail
+        What is wrong.
+    forms
+        The ways in which the tables were passed, where they hold them.
+    """
+
+    status: Literal["right", "refused", "failed"]
+    signature: str = ""
+    detail: str = ""
+    forms: tuple[str, ...] = ()
+
+
+def run_in_process(case: Case, spec: Spec, left: Any, right: Any) -> Any:
+    """Join as users do."""
+    said = None if case.said_rows is None else jn.SideStats(rows=case.said_rows, row_bytes=8)
+    stats = None if said is None else jn.Stats(left=said, right=said)
+    plan = jn.plan(left, right, spec, algorithm=case.algorithm, memory=case.memory, stats=stats)
+    return plan.batches().read_all() if case.in_batches else plan.execute()
+
+
+def judge(case: Case, folder: Path, run: Run = run_in_process, *, ordered: bool = True) -> Outcome:
+    """Run a case, and hold its answer against the reference.
+
+    Parameters
+    ----------
+    case
+        The case.
+    folder
+        An empty folder for its files and what it spills. It is empty again afterwards.
+    run
+        What joins.
+    ordered
+        Whether the order of the rows counts.
+    """
+    sides = zip(case.forms, ("left", "right"), (case.join.left, case.join.right), strict=True)
+    ways = [passed(form, table.arrow(), folder / side) for form, side, table in sides]
+    with ExitStack() as stack:
+        for name, value in changes_of(case).items():
+            stack.enter_context(mock.patch(name, value))
+        stack.enter_context(mock.patch.object(tempfile, "tempdir", str(folder)))
+        status, signature, detail = _judged(case, run, ways, ordered=ordered)
+    for side in ("left", "right"):
+        shutil.rmtree(folder / side, ignore_errors=True)
+    left_behind = sorted(path.name for path in folder.iterdir())
+    for name in left_behind:
+        shutil.rmtree(folder / name)
+    if left_behind and status != "failed":
+        status, signature, detail = "failed", "files left behind", str(left_behind)
+    return Outcome(status, signature, detail, tuple(form for form, _, _ in ways))
+
+
+Verdict = tuple[Literal["right", "refused", "failed"], str, str]
+
+
+def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]], *, ordered: bool) -> Verdict:
+    (_, left_given, left), (_, right_given, right) = ways
+    try:
+        spec = case.spec()
+        join = spec.resolve(left.schema, right.schema)
+    except Exception as error:
+        return _refused(error) if isinstance(error, JunctureError) else _failed(error)
+    try:
+        expected = defined_rows(spec, left, right)
+    except DataError:
+        expected = None
+    except Exception as error:
+        return _failed(error)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            answer = run(case, spec, left_given, right_given)
+    except DataError as error:
+        return ("right", "", "") if expected is None else _failed(error)
+    except Exception as error:
+        return _refused(error) if isinstance(error, JunctureError) else _failed(error)
+    what = f"{case.join.kind} {case.algorithm}"
+    if expected is None:
+        return "failed", f"{what}: no error", "DataError is due, and there are rows."
+    if isinstance(answer, pa.Table):
+        found = problem(join, right, answer, expected, ordered=ordered)
+    else:
+        found = _given_back(join, left_given, left, answer, expected)
+    return ("failed", f"{what}: wrong {found[0]}", found[1]) if found else ("right", "", "")
+
+
+def _given_back(join: Resolved, given: Any, left: pa.Table, answer: Any, expected: pa.Table) -> tuple[str, str] | None:
+    """Say how the left columns of a frame of another library differ from those of the frame that was passed."""
+    if list(answer.columns) != expected.column_names:
+        return "columns", f"They are {list(answer.columns)} and should be {expected.column_names}."
+    if join.how not in _LEFT_ROWS_ONLY:
+        return None
+    frame = given.collect() if hasattr(given, "collect") else given
+    for name in left.column_names:
+        if answer[name].dtype != frame[name].dtype:
+            return "dtype", f"{name!r} is {answer[name].dtype} and was {frame[name].dtype}."
+    back = as_arrow(answer, "left").select(left.column_names).cast(left.schema)
+    rows, wanted = rows_of(back), rows_of(expected.select(left.column_names))
+    return None if rows == wanted else ("left rows", f"They are\n{rows}\nand should be\n{wanted}")
+
+
+def _refused(error: Exception) -> Verdict:
+    return "refused", f"{type(error).__name__}: {_template(str(error))}", str(error)
+
+
+def _failed(error: Exception) -> Verdict:
+    """Return the place in the library where an error came from, which cases of one cause share."""
+    places = [
+        f"{frame.filename.partition('/src/')[2]}:{frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/src/juncture/" in frame.filename
+    ]
+    detail = "".join(traceback.format_exception(error))
+    return "failed", f"{type(error).__name__} in {(places or ['the test'])[-1]}", detail
+
+
+def _template(message: str) -> str:
+    """Return the first sentence of a message, without names, types and numbers."""
+    message = re.sub(r"'[^']*'|\"[^\"]*\"", "'…'", message)
+    message = re.sub(r"\b(is|of type) [a-z_]+\d*(<.*>|\[[^\]]*\]|\([^)]*\))*", r"\1 …", message)
+    return re.sub(r"\d+", "0", re.split(r"[.:] ", message)[0])[:120]

@@ -1,0 +1,207 @@
+"""A case as a script of Python to paste, which fails as the case does and needs nothing but the library."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from fuzz.cases import CORES, Case
+from fuzz.compare import rows_of, shown
+from fuzz.forms import FORMS, FRAMES
+from fuzz.tables import Column, Table, dictionary_of, runs_of
+from support.kinds import DEFINITIONS, SPECS
+from support.small import SMALL
+
+__all__ = ["script", "table_text", "type_text"]
+
+_HEAD = """\
+import tempfile
+import warnings
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+
+import juncture as jn
+from juncture import reference
+from juncture.inputs import as_arrow
+from juncture.reference.rows import values
+
+nan, inf = float("nan"), float("inf")
+folder = Path(tempfile.mkdtemp())
+"""
+
+_OUTCOME = '''\
+def outcome(join):
+    """Return the columns and rows that a join gives, or that its data are refused."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            table = join()
+    except jn.DataError:
+        return "DataError"
+    return table.schema.names, table.schema.types, rows_of(table)
+'''
+
+
+def script(case: Case, forms: tuple[str, ...]) -> str:
+    """Return the text of a script that runs a case in-process, and asserts that its rows are those of the reference.
+
+    Parameters
+    ----------
+    case
+        The case.
+    forms
+        The ways in which its tables are passed.
+    """
+    functions = [shown, rows_of, *(FORMS[form] for form in dict.fromkeys(forms) if form != "as_table")]
+    sides = zip(("left", "right"), forms, (case.join.left, case.join.right), strict=True)
+    parts = [
+        _HEAD,
+        *(f"{inspect.getsource(function)}\n" for function in functions),
+        _OUTCOME,
+        *(_side(side, form, table) for side, form, table in sides),
+        _spec(case),
+        _changes(case),
+        _check(case, forms),
+    ]
+    return "\n".join(parts)
+
+
+def _side(side: str, form: str, table: Table) -> str:
+    """Return what makes the table of a side, and passes it in a form."""
+    lines = [f"{side} = {table_text(table)}"]
+    given = f"{form}({side}, folder / {side!r})" if form != "as_table" else side
+    lines += [f"{side}_given = {given}"]
+    if form in FRAMES:
+        lines += ["# What the join sees of it.", f'{side} = as_arrow({side}_given, "{side}")']
+    return "\n".join(lines)
+
+
+def _spec(case: Case) -> str:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in case.join.arguments.items())
+    return f"spec = jn.{SPECS[case.join.kind].__name__}({arguments})\n"
+
+
+def _changes(case: Case) -> str:
+    """Return what has the join run on so many cores, and in small pieces."""
+    lines = [f"mock.patch({name!r}, lambda: {case.cores}).start()" for name in CORES]
+    lines += [f"mock.patch({name!r}, {value}).start()" for name, value in SMALL.items()] if case.is_small else []
+    return "\n".join(lines)
+
+
+def _check(case: Case, forms: tuple[str, ...]) -> str:
+    options = {"algorithm": case.algorithm, "memory": case.memory}
+    arguments = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    if case.said_rows is not None:
+        said = f"jn.SideStats(rows={case.said_rows}, row_bytes=8)"
+        arguments.append(f"stats=jn.Stats(left={said}, right={said})")
+    plan = f"jn.plan(left_given, right_given, spec, {', '.join(arguments)})"
+    definition = f"reference.{DEFINITIONS[SPECS[case.join.kind]].__name__}"
+    lines = [f"expected = outcome(lambda: {definition}(spec.resolve(left.schema, right.schema), left, right))"]
+    if case.in_batches or forms[0] not in FRAMES or "duckdb" in forms[0]:
+        how = "batches().read_all()" if case.in_batches else "execute()"
+        return "\n".join(
+            [
+                *lines,
+                f"answer = outcome(lambda: {plan}.{how})",
+                'assert answer == expected, f"{answer}\\n{expected}"',
+                "",
+            ]
+        )
+    return "\n".join(
+        [
+            *lines,
+            f"answer = {plan}.execute()",
+            "assert list(answer.columns) == expected[0]",
+            'frame = left_given.collect() if hasattr(left_given, "collect") else left_given',
+            "for name in left.column_names:",
+            "    assert answer[name].dtype == frame[name].dtype, name",
+            'back = as_arrow(answer, "left").select(left.column_names).cast(left.schema)',
+            "assert rows_of(back) == [row[: len(left.column_names)] for row in expected[2]]",
+            "",
+        ]
+    )
+
+
+def table_text(table: Table) -> str:
+    """Return an expression that makes a table as Arrow holds it."""
+    if not table.columns:
+        return f'pa.table({{"none": pa.nulls({table.num_rows})}}).select([])'
+    columns = "\n".join(f"        {_column(column)}," for column in table.columns)
+    fields = "\n".join(f"            {_field(column.field)}," for column in table.columns)
+    return f"pa.table(\n    [\n{columns}\n    ],\n    schema=pa.schema(\n        [\n{fields}\n        ]\n    ),\n)"
+
+
+def _column(column: Column) -> str:
+    chunks = []
+    for number, cells in enumerate(column.chunks()):
+        spare = len(column.spare)
+        whole = _array((*column.spare, *cells, *column.spare), column.type, column.entries_of(number))
+        chunks.append(f"{whole}.slice({spare}, {len(cells)})" if spare else whole)
+    return f"pa.chunked_array([{', '.join(chunks)}], {type_text(column.type)})"
+
+
+def _array(values: tuple[Any, ...], data_type: pa.DataType, entries: int) -> str:
+    if pat.is_dictionary(data_type):
+        indices, words = dictionary_of(values, entries)
+        parts = f"pa.array({indices}, {type_text(data_type.index_type)}), {_array(words, data_type.value_type, 0)}"
+        return f"pa.DictionaryArray.from_arrays({parts}{', ordered=True' if data_type.ordered else ''})"
+    if pat.is_run_end_encoded(data_type):
+        ends, cells = runs_of(values, entries)
+        parts = f"pa.array({ends}, {type_text(data_type.run_end_type)}), {_array(cells, data_type.value_type, 0)}"
+        return f"pa.RunEndEncodedArray.from_arrays({parts})"
+    return f"pa.array({_values(values)}, {type_text(data_type)})"
+
+
+def _values(values: tuple[Any, ...]) -> str:
+    made = r"pa.MonthDayNano([\1, \2, \3])"
+    return re.sub(r"MonthDayNano\(months=(-?\d+), days=(-?\d+), nanoseconds=(-?\d+)\)", made, repr(list(values)))
+
+
+def type_text(data_type: pa.DataType) -> str:
+    """Return an expression that makes a type."""
+    if pat.is_dictionary(data_type):
+        ordered = ", ordered=True" if data_type.ordered else ""
+        return f"pa.dictionary({type_text(data_type.index_type)}, {type_text(data_type.value_type)}{ordered})"
+    if pat.is_run_end_encoded(data_type):
+        return f"pa.run_end_encoded({type_text(data_type.run_end_type)}, {type_text(data_type.value_type)})"
+    if pat.is_decimal(data_type):
+        return f"pa.decimal{data_type.bit_width}({data_type.precision}, {data_type.scale})"
+    if pat.is_timestamp(data_type):
+        return f"pa.timestamp({data_type.unit!r}{f', {data_type.tz!r}' if data_type.tz else ''})"
+    if pat.is_duration(data_type):
+        return f"pa.duration({data_type.unit!r})"
+    if pat.is_time(data_type):
+        return f"pa.time{data_type.bit_width}({data_type.unit!r})"
+    if pat.is_fixed_size_binary(data_type):
+        return f"pa.binary({data_type.byte_width})"
+    if pat.is_map(data_type):
+        return f"pa.map_({type_text(data_type.key_type)}, {type_text(data_type.item_type)})"
+    if pat.is_struct(data_type):
+        return f"pa.struct([{', '.join(_field(data_type.field(i)) for i in range(data_type.num_fields))}])"
+    if pat.is_fixed_size_list(data_type):
+        return f"pa.list_({type_text(data_type.value_type)}, {data_type.list_size})"
+    makers = {
+        "list_": pat.is_list,
+        "large_list": pat.is_large_list,
+        "list_view": pat.is_list_view,
+        "large_list_view": pat.is_large_list_view,
+    }
+    for name, test in makers.items():
+        if test(data_type):
+            return f"pa.{name}({type_text(data_type.value_type)})"
+    plain = {"halffloat": "float16", "float": "float32", "double": "float64", "bool": "bool_"}
+    name = str(data_type).partition("[")[0]
+    return f"pa.{plain.get(name, name)}()"
+
+
+def _field(field: pa.Field) -> str:
+    return f"pa.field({field.name!r}, {type_text(field.type)}{'' if field.nullable else ', nullable=False'})"

@@ -1,0 +1,43 @@
+"""What happens at large sizes, brought about at small ones: everything is cut into pieces of a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+__all__ = ["SMALL", "small_pieces"]
+
+SMALL = {
+    "juncture.local.plan.LEAST_MEMORY_BYTES": 0,
+    "juncture.local.scan._SLICE_ROWS": 2,
+    "juncture.local.scan.BATCH_ROWS": 3,
+    "juncture.local.columns._SLICE_ROWS": 3,
+    "juncture.local.columns._SLICE_LEAST": 1,
+    "juncture.local.sorting._SLICE_LEAST": 1,
+    "juncture.local.ordered._SLICE_LEAST": 16,
+    "juncture.local.probe._BATCH_ROWS": 5,
+    "juncture.local.probe._BATCH_ROWS_LEAST": 3,
+    "juncture.local.probe._PARTITION_SLOTS": 2,
+    "juncture.local.probe._TIES_ROOM": 1,
+    "juncture.local.probe._TIES_MOST": 6,
+    "juncture.local.pairs.PAIRS_MOST": 3,
+    "juncture.local.stream._SLICE_ROWS": 2,
+    "juncture.local.stream._PAIRS_LEAST": 2,
+    "juncture.local.stream._CHECKED_LEAST": 2,
+    "juncture.local.blocks._BLOCK_ROWS": 3,
+    "juncture.local.spill._PART_ROWS": 3,
+    "juncture.local.external_sort._BATCH_ROWS": 3,
+    "juncture.local.equality.grouped._CODES_LEAST": 2,
+    "juncture.local.equality.grace._PIECES_MOST": 2,
+}
+"""The sizes that decide when a join is done in pieces, each as small as it goes."""
+
+
+@contextmanager
+def small_pieces() -> Iterator[None]:
+    """Cut everything small while the context lasts."""
+    with ExitStack() as stack:
+        for name, value in SMALL.items():
+            stack.enter_context(mock.patch(name, value))
+        yield
