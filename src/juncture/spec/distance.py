@@ -130,7 +130,7 @@ def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.Data
                 return pa.timestamp(data_type.unit)
             if pat.is_floating(data_type) or pat.is_decimal(data_type):
                 return data_type
-        elif isinstance(distance, timedelta) or (isinstance(distance, str) and is_duration(distance)):
+        elif isinstance(distance, TimeLength) or (isinstance(distance, str) and is_duration(distance)):
             return pa.timestamp("us")
     return pa.int64()
 

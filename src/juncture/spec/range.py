@@ -29,6 +29,7 @@ from juncture.spec.distance import (
     typed_distances,
     value_type,
 )
+from juncture.spec.duration import duration_ns
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, How, Side, check_keys, check_pairs, common_domain, left_columns, output_columns
