@@ -116,12 +116,12 @@ def is_fixed(data_type: pa.DataType) -> bool:
 
 
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
-    """Refuse a schema with repeated names, and names that are not in it.
+    """Refuse a schema with repeated names or dictionaries that Arrow cannot join, and names that are not in it.
 
     Raises
     ------
     SchemaError
-        If a column occurs twice in the schema, or a named one is missing.
+        If a column occurs twice in the schema or has such a type, or a named one is missing.
     """
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
     if repeated:
@@ -129,12 +129,36 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
             f"The {side} table has more than one column named {repeated[0]!r}. "
             "Columns are found by name, so each needs its own: rename or drop one of them first."
         )
+    for field in schema:
+        coded = _awkward_dictionary(field.type)
+        if coded is not None:
+            raise SchemaError(
+                f"The {side} column {field.name!r} is of type {field.type}. Dictionaries of {coded} cannot be joined, "
+                "since those of several batches cannot be put together. Decode it first, by dictionary_decode() of its "
+                "chunks."
+            )
     for name in names:
         if name not in schema.names:
             raise SchemaError(
                 f"{argument} names the column {name!r}, which the {side} table does not have. "
                 f"{did_you_mean(name, schema.names)}"
             )
+
+
+def _awkward_dictionary(data_type: pa.DataType) -> pa.DataType | None:
+    """Return the type of values, at any depth, whose dictionaries Arrow does not put together, or garbles."""
+    if pat.is_dictionary(data_type):
+        values = data_type.value_type
+        odd = pat.is_float16(values) or (pat.is_decimal(values) and values.bit_width < 128)
+        nested = pat.is_nested(values) or pat.is_dictionary(values) or pat.is_run_end_encoded(values)
+        return values if odd or nested or isinstance(values, pa.BaseExtensionType) else None
+    if pat.is_run_end_encoded(data_type):
+        values = data_type.value_type
+        return values if pat.is_dictionary(values) else _awkward_dictionary(values)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _awkward_dictionary(data_type.storage_type)
+    inner = (data_type.field(number).type for number in range(data_type.num_fields))
+    return next((found for found in map(_awkward_dictionary, inner) if found is not None), None)
 
 
 def check_pairs(
