@@ -31,14 +31,32 @@ def kind_of(table: object, side: str) -> Kind:
         If it is none that a join can read.
     """
     if isinstance(table, str | os.PathLike):
+        _check_paths([table], side)
         return "path"
     if isinstance(table, list | tuple) and table and all(isinstance(part, str | os.PathLike) for part in table):
+        _check_paths(table, side)
         return "path"
     if is_spark_frame(table):
         return "spark"
     if isinstance(table, Iterable) or hasattr(table, "__arrow_c_stream__") or _is_lazy_polars(table):
         return "arrow"
     raise SpecError(f"The {side} table is a {_type_name(table)}, which cannot be read as a table. {_ACCEPTED}")
+
+
+def _check_paths(paths: Sequence[str | os.PathLike[str]], side: str) -> None:
+    """Refuse a path without a name, which would be the working directory.
+
+    Raises
+    ------
+    SpecError
+        If there is one.
+    """
+    for path in paths:
+        if not os.fspath(path).strip():
+            raise SpecError(
+                f"A path of the {side} table is {os.fspath(path)!r}, which names nothing. Expected a Parquet file, a "
+                "folder ('.' for the working directory), a glob or a URI."
+            )
 
 
 def is_spark_frame(table: object) -> bool:

@@ -97,7 +97,7 @@ def task_spec(join: ResolvedAsof) -> Asof:
 def whole_side(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
     """Return a side as tasks have it whole, and the jobs that this took."""
     if isinstance(side, FileSide):
-        return FileTable(merged(side.units()), side.footers.num_rows, uuid4().hex), []
+        return FileTable(merged(side.units()), side.schema, side.footers.num_rows, uuid4().hex), []
     frame, feed = side.rows(columns)
     chunks = list(feed.chunks(frame.toArrow().to_batches()))
     table = pa.concat_tables([feed.schema.empty_table(), *chunks])
