@@ -13,12 +13,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
+from juncture.errors import JunctureError, SchemaError, SpecError
 from juncture.predicate import build
 from juncture.predicate.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.nodes import Column, CompareOperator, Literal, Node
 from juncture.predicate.types import BOOLEAN, DOUBLE, NULL, STRING, ArithmeticOperator, Type, from_arrow
-from juncture.spec.schema import Side, check_columns
+from juncture.spec.schema import Side, check_columns, check_order, hint
 
 __all__ = ["FUNCTIONS", "parse", "parse_expression", "read_sql"]
 
@@ -40,6 +40,7 @@ _COMPARISONS: dict[type[exp.Expr], CompareOperator] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "<=>",
 }
+_ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _RELATIONS = (*_COMPARISONS, exp.NullSafeNEQ, exp.Between, exp.In, exp.Is)
 _TYPES = {
     "BOOLEAN": BOOLEAN,
@@ -245,9 +246,10 @@ class _Reader:
             left, right = self._moments(self.read(tree.this), self.read(tree.expression))
             return build.arithmetic(_ARITHMETIC[kind], left, right)
         if kind in _COMPARISONS:
-            return build.compare(
-                _COMPARISONS[kind], self._operand(tree.this), self._operand(tree.expression), self._moment
-            )
+            left, right = self._operand(tree.this), self._operand(tree.expression)
+            if kind in _ORDERS:
+                self._check_order(tree.this, tree.expression, asked=_COMPARISONS[kind])
+            return build.compare(_COMPARISONS[kind], left, right, self._moment)
         raise self._unknown(tree)
 
     def _unknown(self, tree: exp.Expr) -> SpecError:
@@ -276,8 +278,27 @@ class _Reader:
         operands = [self.read(part) for part in tree.flatten()]
         return build.conjunction(operands) if isinstance(tree, exp.And) else build.disjunction(operands)
 
+    def _check_order(self, *operands: exp.Expr, asked: str) -> None:
+        """Refuse to order columns of ordered categories; one that is cast is not what it was."""
+        for operand in operands:
+            bare = operand.unnest()
+            if isinstance(bare, exp.Column):
+                side, field = self._field(bare)
+                check_order(field, asked=asked, side=side)
+
     def _column(self, tree: exp.Expr) -> Node:
         assert isinstance(tree, exp.Column)
+        side, field = self._field(tree)
+        data_type = from_arrow(field.type)
+        if data_type is None:
+            raise SchemaError(
+                f"The {side} column {field.name!r} is of type {field.type}, which a predicate cannot compare. Expected "
+                "a number, string, binary, boolean, date, timestamp or duration: cast it first."
+            )
+        return Column(data_type, side, field.name, field.nullable)
+
+    def _field(self, tree: exp.Column) -> tuple[Side, pa.Field]:
+        """Return the column that a name means, and its table."""
         if not isinstance(tree.this, exp.Identifier):
             raise SpecError("'*' is not a column.")
         name, table = tree.name, tree.table
@@ -290,22 +311,15 @@ class _Reader:
         found = [(side, column) for side, part in chosen.items() for column in part.find(name)]
         if not found:
             where = f"the table {table!r}" if table else "either table"
-            known = list(dict.fromkeys(column for part in chosen.values() for column in part.schema.names))
-            raise SchemaError(f"There is no column {name!r} in {where}. {did_you_mean(name, known)}")
+            advice = hint(name, *(part.schema for part in chosen.values()))
+            raise SchemaError(f"There is no column {name!r} in {where}. {advice}")
         if len(found) > 1:
             if len({side for side, _ in found}) > 1:
                 raise SchemaError(f"Both tables have a column {name!r}. Write {names} in front of it.")
             spellings = " and ".join(repr(column) for _, column in found)
             raise SchemaError(f"{name!r} could be {spellings}, which differ in case only. Spell it as one of them.")
         side, column = found[0]
-        field = self._tables[side].schema.field(column)
-        data_type = from_arrow(field.type)
-        if data_type is None:
-            raise SchemaError(
-                f"The {side} column {column!r} is of type {field.type}, which a predicate cannot compare. Expected a "
-                "number, string, binary, boolean, date, timestamp or duration: cast it first."
-            )
-        return Column(data_type, side, column, field.nullable)
+        return side, self._tables[side].schema.field(column)
 
     def _literal(self, tree: exp.Expr) -> Node:
         assert isinstance(tree, exp.Literal)
@@ -382,6 +396,7 @@ class _Reader:
             raise SpecError("BETWEEN SYMMETRIC is not known in Spark. Order the bounds, or use least and greatest.")
         operand = self._operand(tree.this)
         low, high = self._operand(tree.args["low"]), self._operand(tree.args["high"])
+        self._check_order(tree.this, tree.args["low"], tree.args["high"], asked="BETWEEN")
         return build.conjunction(
             [build.compare(">=", operand, low, self._moment), build.compare("<=", operand, high, self._moment)]
         )
@@ -402,7 +417,9 @@ class _Reader:
 
     def _extreme(self, tree: exp.Expr) -> Node:
         function: OneOf["least", "greatest"] = "least" if isinstance(tree, exp.Least) else "greatest"
-        return build.extreme(function, [self.read(part) for part in (tree.this, *tree.expressions)])
+        operands = [self.read(part) for part in (tree.this, *tree.expressions)]
+        self._check_order(tree.this, *tree.expressions, asked=function)
+        return build.extreme(function, operands)
 
 
 _READERS: dict[type[exp.Expr], Callable[[_Reader, exp.Expr], Node]] = {

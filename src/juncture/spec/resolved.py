@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.schema import How, OutputColumn, Side
+from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side
 
 __all__ = ["Resolved"]
 
@@ -48,6 +48,26 @@ class Resolved:
         schemas = {"left": self.left_schema, "right": self.right_schema}
         shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
         return pa.schema([*shown, *((each.name, each.type) for each in self.aggregates)])
+
+    @property
+    def described_schema(self) -> pa.Schema:
+        """The schema of the output with what else the inputs' fields say: their metadata, and what is never null.
+
+        A left column that right ones fill is what both say.
+        """
+        schemas = {"left": self.left_schema, "right": self.right_schema}
+        lacking = {"left": self.how in ("right", "full"), "right": self.how != "inner"}
+        shown = []
+        for column in self.output:
+            field = schemas[column.side].field(column.source).with_name(column.name)
+            if column.filled_from is not None:
+                said = self.right_schema.field(column.filled_from).metadata or {}
+                both = {key: value for key, value in (field.metadata or {}).items() if said.get(key) == value}
+                field = field.with_metadata(both)
+            shown.append(field.with_nullable(field.nullable or lacking[column.side]))
+        aggregates = [pa.field(each.name, each.type) for each in self.aggregates]
+        metadata = {key: value for key, value in (self.left_schema.metadata or {}).items() if key != LEFT_OUT}
+        return pa.schema([*shown, *aggregates], metadata=metadata or None)
 
     @property
     def right_payload(self) -> tuple[str, ...]:
