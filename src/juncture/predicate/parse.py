@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
+from juncture.errors import JunctureError, SchemaError, SpecError
 from juncture.predicate import build
 from juncture.predicate.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.nodes import Column, Literal, Node
 from juncture.predicate.rounding import near_float
 from juncture.predicate.syntax import FUNCTIONS, Tree, pointer, read_sql
 from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, from_arrow
-from juncture.spec.schema import Side, check_columns
+from juncture.spec.schema import Side, check_columns, check_order, hint
 
 __all__ = ["parse", "parse_expression"]
 
+_ORDERS = ("<", "<=", ">", ">=")
 _TYPES = {
     "BOOLEAN": BOOLEAN,
     "TINYINT": Type("integer", bits=8),
@@ -182,11 +183,14 @@ class _Reader:
 
     def _compare(self, tree: Tree) -> Node:
         left, right = (self.read(part) for part in tree.parts)
+        if tree.value in _ORDERS:
+            self._check_order(tree.parts, asked=tree.value)
         return build.compare(tree.value, left, right, self._moment)
 
     def _call(self, tree: Tree) -> Node:
         function, operands = tree.value.lower(), [self.read(part) for part in tree.parts]
         if function == "least" or function == "greatest":
+            self._check_order(tree.parts, asked=function)
             return build.extreme(function, operands)
         if function != "abs":
             raise SpecError(f"The function {tree.value!r} is not known. Expected one of {', '.join(FUNCTIONS)}.")
@@ -199,8 +203,25 @@ class _Reader:
             self._found[tree.value] = self._resolved(tree)
         return self._found[tree.value]
 
+    def _check_order(self, operands: Sequence[Tree], *, asked: str) -> None:
+        """Refuse to order columns of ordered categories; one that is cast is not what it was."""
+        for operand in operands:
+            if operand.kind == "column":
+                side, field = self._field(operand)
+                check_order(field, asked=asked, side=side)
+
     def _resolved(self, tree: Tree) -> Column:
-        """Return the column that a name means."""
+        side, field = self._field(tree)
+        data_type = from_arrow(field.type)
+        if data_type is None:
+            raise SchemaError(
+                f"The {side} column {field.name!r} is of type {field.type}, which a predicate cannot compare. Expected "
+                "a number, string, binary, boolean, date, timestamp or duration: cast it first."
+            )
+        return Column(data_type, side, field.name, field.nullable)
+
+    def _field(self, tree: Tree) -> tuple[Side, pa.Field]:
+        """Return the column that a name means, and its table."""
         if len(tree.value) > 2:
             written = self._text[tree.start : tree.end]
             raise SpecError(f"{written} is a field inside a column. Select it as a column of its own first.")
@@ -212,22 +233,15 @@ class _Reader:
         found = [(side, column) for side, part in chosen.items() for column in part.find(name)]
         if not found:
             where = f"the table {table!r}" if table else "either table"
-            known = list(dict.fromkeys(column for part in chosen.values() for column in part.schema.names))
-            raise SchemaError(f"There is no column {name!r} in {where}. {did_you_mean(name, known)}")
+            advice = hint(name, *(part.schema for part in chosen.values()))
+            raise SchemaError(f"There is no column {name!r} in {where}. {advice}")
         if len(found) > 1:
             if len({side for side, _ in found}) > 1:
                 raise SchemaError(f"Both tables have a column {name!r}. Write {names} in front of it.")
             spellings = " and ".join(repr(column) for _, column in found)
             raise SchemaError(f"{name!r} could be {spellings}, which differ in case only. Spell it as one of them.")
         side, column = found[0]
-        field = self._tables[side].schema.field(column)
-        data_type = from_arrow(field.type)
-        if data_type is None:
-            raise SchemaError(
-                f"The {side} column {column!r} is of type {field.type}, which a predicate cannot compare. Expected a "
-                "number, string, binary, boolean, date, timestamp or duration: cast it first."
-            )
-        return Column(data_type, side, column, field.nullable)
+        return side, self._tables[side].schema.field(column)
 
     def _number(self, tree: Tree) -> Node:
         """Return a number as Spark types it: by a letter at its end, else by its size and whether it has a point."""
@@ -325,6 +339,7 @@ class _Reader:
 
     def _between(self, tree: Tree) -> Node:
         operand, low, high = (self.read(part) for part in tree.parts)
+        self._check_order(tree.parts, asked="BETWEEN")
         return build.conjunction(
             [build.compare(">=", operand, low, self._moment), build.compare("<=", operand, high, self._moment)]
         )

@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.nulls import typed
-from juncture.spec.schema import How, check_columns, plain_type
+from juncture.spec.schema import How, check_columns, check_order, plain_type
 
 __all__ = [
     "Agg",
@@ -164,6 +164,7 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
     if function in ("first", "last"):
         return field.type
     if function in ("min", "max"):
+        check_order(field, asked=f"agg={{{field.name!r}: {function!r}}}", side="right")
         if is_number or pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type):
             return data_type
         takes = "numbers, dates, timestamps and durations"

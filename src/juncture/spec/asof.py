@@ -37,6 +37,7 @@ from juncture.spec.schema import (
     Side,
     check_columns,
     check_keys,
+    check_order,
     check_pairs,
     common_domain,
     output_columns,
@@ -236,6 +237,8 @@ class Asof(KeyedSpec):
         check_pairs(left, right, [(left_on, right_on)], argument="on", shared=shared)
         check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_columns(right, order_by, argument="order_by", side="right")
+        for name in order_by:
+            check_order(right.field(name), asked="order_by", side="right")
         default = value_type([self.tolerance], left)
         domain = common_domain(left.field(left_on), right.field(right_on), default=default)
         left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)

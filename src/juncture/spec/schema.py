@@ -5,6 +5,7 @@ Schemas are Arrow schemas, whatever engine runs the join: Arrow's types are the 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, did_you_mean
 
 __all__ = [
+    "LEFT_OUT",
     "TIME_UNITS",
     "Domain",
     "How",
@@ -24,8 +26,10 @@ __all__ = [
     "Side",
     "check_columns",
     "check_keys",
+    "check_order",
     "check_pairs",
     "common_domain",
+    "hint",
     "is_fixed",
     "is_null_type",
     "left_columns",
@@ -33,6 +37,9 @@ __all__ = [
     "plain_type",
     "shared_domain",
 ]
+
+LEFT_OUT = b"juncture.left_out"
+"""In the metadata of a schema: names of what a table has beside its columns, as a JSON array."""
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 Side = Literal["left", "right"]
@@ -150,9 +157,54 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
     for name in names:
         if name not in schema.names:
             raise SchemaError(
-                f"{argument} names the column {name!r}, which the {side} table does not have. "
-                f"{did_you_mean(name, schema.names)}"
+                f"{argument} names the column {name!r}, which the {side} table does not have. {hint(name, schema)}"
             )
+
+
+def hint(name: str, *schemas: pa.Schema) -> str:
+    """Return what to do about a column that schemas do not have.
+
+    Examples
+    --------
+    >>> hint("robot", pa.schema({"ts": pa.int64(), "robot_id": pa.string()}))
+    "Did you mean 'robot_id'?"
+    """
+    if any(name in json.loads((schema.metadata or {}).get(LEFT_OUT, b"[]")) for schema in schemas):
+        return "It is a level of the table's index: make it a column with .reset_index() first."
+    return did_you_mean(name, dict.fromkeys(column for schema in schemas for column in schema.names))
+
+
+def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
+    """Refuse to order the values of a column that are ordered categories, or have some in them.
+
+    Parameters
+    ----------
+    field
+        The column.
+    asked
+        What asks for the order.
+    side
+        Its table.
+
+    Raises
+    ------
+    SchemaError
+        If it is one: its own order is unknown to the other table, and that of its values another.
+    """
+    if _has_ordered_categories(field.type):
+        raise SchemaError(
+            f"{asked} asks for the order of the {side} column {field.name!r}, which is of ordered categories "
+            f"({field.type}). Two tables may order theirs differently, and their values are in another order by "
+            "themselves: cast the column to its values (such as string) to go by these, or compare the numbers of the "
+            "categories (.cat.codes in pandas, .to_physical() in Polars)."
+        )
+
+
+def _has_ordered_categories(data_type: pa.DataType) -> bool:
+    if pat.is_dictionary(data_type):
+        return bool(data_type.ordered) or _has_ordered_categories(data_type.value_type)
+    inner = (data_type.field(place).type for place in range(data_type.num_fields))
+    return any(_has_ordered_categories(each) for each in inner)
 
 
 def check_pairs(
@@ -248,6 +300,7 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
 
 
 def _domain(side: Side, field: pa.Field, role: str) -> Domain:
+    check_order(field, asked=role, side=side)
     data_type = plain_type(field.type)
     if pat.is_integer(data_type):
         return Domain("integer")

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
-
-import pyarrow as pa
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from juncture.errors import PlanError, SpecError
 from juncture.planner.question import Engine
 
-__all__ = ["Kind", "as_arrow", "choose_engine", "give_back", "kind_of"]
+__all__ = ["ACCEPTED", "Kind", "choose_engine", "is_from", "is_spark_frame", "kind_of", "paths_of", "type_name"]
 
 Kind = Literal["arrow", "path", "spark"]
 
-_ACCEPTED = (
+ACCEPTED = (
     "Expected a Spark DataFrame; a path to Parquet (a file, folder, glob or list of them); or a table that speaks "
-    "Arrow: pyarrow, Polars, pandas, DuckDB, or an iterable of pyarrow.RecordBatch."
+    "Arrow: pyarrow (a dataset too), Polars, pandas, DuckDB, or an iterable of pyarrow.RecordBatch."
 )
+
+_ONE_COLUMN = {
+    ("pandas", "Series"): ".to_frame()",
+    ("polars", "Series"): ".to_frame()",
+    ("pyarrow", "Array"): "pyarrow.table({name: …})",
+    ("pyarrow", "ChunkedArray"): "pyarrow.table({name: …})",
+}
+"""What is one column without being a table, and what makes a table of it."""
+
+_TABLES = (("polars", "LazyFrame"), ("pyarrow.dataset", "Dataset"), ("pyarrow.dataset", "Scanner"))
+"""Tables that neither speak Arrow's interface nor can be iterated."""
 
 
 def kind_of(table: object, side: str) -> Kind:
@@ -38,9 +47,19 @@ def kind_of(table: object, side: str) -> Kind:
         return "path"
     if is_spark_frame(table):
         return "spark"
-    if isinstance(table, Iterable) or hasattr(table, "__arrow_c_stream__") or _is_lazy_polars(table):
+    for (package, name), mend in _ONE_COLUMN.items():
+        if is_from(table, package, name):
+            raise SpecError(
+                f"The {side} table is a {type_name(table)}, which is one column and not a table. Make a table of it "
+                f"with {mend}."
+            )
+    if (
+        isinstance(table, Iterable)
+        or hasattr(table, "__arrow_c_stream__")
+        or any(is_from(table, *of) for of in _TABLES)
+    ):
         return "arrow"
-    raise SpecError(f"The {side} table is a {_type_name(table)}, which cannot be read as a table. {_ACCEPTED}")
+    raise SpecError(f"The {side} table is a {type_name(table)}, which cannot be read as a table. {ACCEPTED}")
 
 
 def _check_paths(paths: Sequence[str | os.PathLike[str]], side: str) -> None:
@@ -87,7 +106,7 @@ def choose_engine(left: object, right: object, spark: object | None) -> Engine:
         other = f"the {in_spark[0]} one is a Spark DataFrame" if in_spark else "spark= is given"
         table = left if in_process[0] == "left" else right
         raise PlanError(
-            f"The {in_process[0]} table is a {_type_name(table)} in this process, while {other}. A join runs in one "
+            f"The {in_process[0]} table is a {type_name(table)} in this process, while {other}. A join runs in one "
             "place: turn it into a Spark DataFrame with spark.createDataFrame(…), or bring the other here with "
             ".toArrow()."
         )
@@ -100,77 +119,19 @@ def choose_engine(left: object, right: object, spark: object | None) -> Engine:
     return "spark" if in_spark or spark is not None else "local"
 
 
-def as_arrow(table: Any, side: str) -> pa.Table | pa.RecordBatchReader:
-    """Return an in-process input as an Arrow table, or as a reader where it is a stream.
-
-    Raises
-    ------
-    SpecError
-        If an iterable yields something else than record batches.
-    """
-    if isinstance(table, pa.Table | pa.RecordBatchReader):
-        return table
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
-    if _is_from(table, "pandas", "DataFrame"):
-        return pa.Table.from_pandas(table, preserve_index=False)
-    if _is_lazy_polars(table):
-        table = table.collect()
-    if _is_from(table, "polars", "DataFrame"):
-        return table.to_arrow()
-    if _is_from(table, "duckdb", "DuckDBPyRelation"):
-        # As a stream it would keep its connection busy, which may be the other table's too.
-        return table.to_arrow_table()
-    if hasattr(table, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(table)
-    if hasattr(table, "scanner"):
-        return table.scanner().to_reader()
-    return _reader(iter(table), side)
+def paths_of(table: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return a path or several as a list of strings."""
+    parts = [table] if isinstance(table, str | os.PathLike) else table
+    return [os.fspath(part) for part in parts]
 
 
-def _reader(batches: Iterable[Any], side: str) -> pa.RecordBatchReader:
-    """Return a reader over record batches, whose schema is the first one's."""
-    iterator = iter(batches)
-    first = next(iterator, None)
-    if not isinstance(first, pa.RecordBatch):
-        got = "nothing, so that its columns are unknown" if first is None else f"a {_type_name(first)}"
-        raise SpecError(f"The {side} table is an iterable whose first item is {got}. {_ACCEPTED}")
-
-    def rest() -> Iterable[pa.RecordBatch]:
-        yield first
-        yield from iterator
-
-    return pa.RecordBatchReader.from_batches(first.schema, rest())
-
-
-def give_back(left: object) -> Callable[[pa.Table], Any]:
-    """Return a function that turns an Arrow table into the type of the left input.
-
-    pandas and Polars users get their own type, all others a ``pyarrow.Table``.
-    """
-    if _is_from(left, "pandas", "DataFrame"):
-        return lambda table: table.to_pandas()
-    if _is_from(left, "polars", "DataFrame") or _is_lazy_polars(left):
-        return lambda table: sys.modules["polars"].from_arrow(table)
-    return lambda table: table
-
-
-def _is_lazy_polars(table: object) -> bool:
-    return _is_from(table, "polars", "LazyFrame")
-
-
-def _is_from(table: object, package: str, name: str) -> bool:
+def is_from(table: object, package: str, name: str) -> bool:
     """Tell whether a table is of a class of a package, without importing the package."""
     module = sys.modules.get(package)
     return module is not None and isinstance(table, getattr(module, name))
 
 
-def _type_name(table: object) -> str:
+def type_name(table: object) -> str:
+    """Return what an error calls the type of a table."""
     kind = type(table)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-
-
-def paths_of(table: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return a path or several as a list of strings."""
-    parts = [table] if isinstance(table, str | os.PathLike) else table
-    return [os.fspath(part) for part in parts]
