@@ -10,7 +10,7 @@ import numpy as np
 
 from juncture.predicate import nodes
 from juncture.predicate.nodes import Node
-from juncture.predicate.types import TIME_STEPS, Type, Value
+from juncture.predicate.types import TIME_STEPS, Type, Value, from_steps
 
 Row = dict[nodes.Column, Value]
 
@@ -38,7 +38,10 @@ def evaluate(node: Node, row: Row) -> Value:
             return compare(node, evaluate(node.left, row), evaluate(node.right, row))
         case nodes.In(operand=operand, options=options):
             value = evaluate(operand, row)
-            found = [compare_values("=", value, operand.type, option, operand.type) for option in options.values]
+            found = [
+                compare_values("=", value, operand.type, from_steps(option, operand.type), operand.type)
+                for option in options.values
+            ]
             return True if True in found else None if None in found else False
         case nodes.IsNull(operand=operand):
             return evaluate(operand, row) is None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 from typing import Literal as OneOf
 
@@ -19,6 +20,7 @@ from juncture.predicate.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
+    INT,
     NULL,
     TIME_STEPS,
     ArithmeticOperator,
@@ -27,6 +29,8 @@ from juncture.predicate.types import (
     arithmetic_type,
     common_decimal,
     finer,
+    from_steps,
+    in_steps,
     integer_decimal,
 )
 
@@ -34,6 +38,7 @@ __all__ = ["absolute", "arithmetic", "cast", "common_type", "compare", "conjunct
 __all__ += ["is_null", "negate", "negation", "read_text"]
 
 TextReader = Callable[[str, Type], Literal]
+Constants = Mapping[Type, Sequence[Value]]
 
 
 def read_text(text: str, data_type: Type) -> Literal:
@@ -194,69 +199,106 @@ def _compare_hint(left: Type, right: Type) -> str:
     return "Cast one of them to the type of the other first."
 
 
-def is_in(operand: Node, options: Sequence[Node], read: TextReader = read_text) -> Node:
+def is_in(
+    operand: Node, options: Sequence[Node], read: TextReader = read_text, *, steps: Constants = MappingProxyType({})
+) -> Node:
     """Return whether an operand equals one of several options.
 
     Constants are looked up together: by their value, in the type that the operand has where it is compared to them. A
     constant that no value of that type equals changes nothing, and is left out.
+
+    Parameters
+    ----------
+    operand, read
+        As for a comparison.
+    options
+        The options.
+    steps
+        More of them, without a node for each: values by their type, in whole steps of it.
 
     Raises
     ------
     SchemaError
         If the types do not compare.
     """
-    found: dict[Node, dict[Value, Literal]] = {}
+    constants = {data_type: list(values) for data_type, values in steps.items()}
     others: list[Node] = []
-    as_it_is: set[Type] = set()
     for option in options:
-        if option.type in as_it_is:
-            one, other = operand, option
+        if isinstance(option, Literal):
+            constants.setdefault(option.type, []).append(in_steps(option.value, option.type))
         else:
-            comparison = compare("=", operand, option, read)
-            assert isinstance(comparison, Compare)
-            one, other = comparison.left, comparison.right
-            if one is operand and other is option and isinstance(option, Literal):
-                as_it_is.add(option.type)
-        if isinstance(other, Literal):
-            found.setdefault(one, {}).setdefault(_held_value(other, one.type), other)
-        else:
-            others.append(Compare(BOOLEAN, "=", one, other))
-    parts = [_member(one, listed) for one, listed in found.items()]
+            others.append(compare("=", operand, option, read))
+    listed: dict[Node, dict[Value, None]] = {}
+    likes: dict[Node, Node] = {}
+    for data_type, values in constants.items():
+        for comparison, found in _compared(operand, data_type, values, read):
+            if found is None:
+                others.append(comparison)
+            else:
+                likes.setdefault(comparison.left, comparison.right)
+                listed.setdefault(comparison.left, {}).update(dict.fromkeys(found))
+    parts = [_member(one, likes[one], tuple(found)) for one, found in listed.items()]
     return disjunction([*parts, *others])
 
 
-def _member(operand: Node, listed: dict[Value, Literal]) -> Node:
-    """Return whether an operand is one of some constants: of one that is left, or none, whether it equals that."""
-    values = tuple(value for value in listed if value is not _ABSENT)
+def _compared(
+    operand: Node, data_type: Type, values: Sequence[Value], read: TextReader
+) -> Iterator[tuple[Compare, Sequence[Value] | None]]:
+    """Yield comparisons to constants of a type: each to one, or to all that are like it.
+
+    With each comes what the constants are in steps of the type that they are compared to; None if they are no constants
+    there.
+    """
+    for value in values:
+        comparison = compare("=", operand, Literal(data_type, from_steps(value, data_type)), read)
+        assert isinstance(comparison, Compare)
+        one, other = comparison.left.type, comparison.right
+        if not isinstance(other, Literal):
+            yield comparison, None
+        elif isinstance(value, str) and one.kind != "string":
+            yield comparison, _held([in_steps(other.value, other.type)], other.type, one)
+        else:
+            yield comparison, _held(values, data_type, one)
+            return
+
+
+def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:
+    """Return whether an operand is one of some values; of less than two, whether it equals what it is compared to."""
     if len(values) > 1:
         return nodes.In(BOOLEAN, operand, Options(operand.type, values))
-    return Compare(BOOLEAN, "=", operand, listed[values[0] if values else _ABSENT])
+    if values:
+        like = Literal(operand.type, from_steps(values[0], operand.type))
+    return Compare(BOOLEAN, "=", operand, like)
 
 
-_ABSENT: Any = object()
-
-
-def _held_value(literal: Literal, target: Type) -> Any:
-    """Return a constant in steps of a type that it is compared to, or `_ABSENT` where no value of it is equal."""
-    value = literal.value
-    if value is None or isinstance(value, bool | str | bytes):
-        return value
+def _held(values: Sequence[Value], source: Type, target: Type) -> Sequence[Value]:
+    """Return constants in steps of a type that they are compared to, without those that no value of it equals."""
+    if None in values:
+        return [*_held([value for value in values if value is not None], source, target), None]
+    if not values or not source.has_arithmetic or target.kind == "boolean":
+        return values
+    numbers: list[Any] = list(values)
     if target.kind == "float":
-        number = float(value)
+        floats = [number / 10**source.scale for number in numbers]
         # Zero has one sign here, and NaN is one object, so that equal values are the same.
-        return (
-            math.nan if math.isnan(number) else _ABSENT if near_float(number, target.bits) != number else number + 0.0
-        )
-    if literal.type.unit != target.unit:
-        value = Fraction(value) * TIME_STEPS[target.unit] / TIME_STEPS[literal.type.unit]
-    if not target.least <= value <= target.greatest:
-        return _ABSENT
-    if isinstance(value, int) and target.kind != "decimal":
-        return value
-    exact = Fraction(value)
-    if (exact / target.step).denominator != 1:
-        return _ABSENT
-    return exact if target.kind == "decimal" else int(exact)
+        return [
+            math.nan if number != number else number + 0.0
+            for number in floats
+            if number != number or near_float(number, target.bits) == number
+        ]
+    factor = _steps_per_unit(target) / Fraction(_steps_per_unit(source))
+    if factor.denominator == 1:
+        numbers = [number * factor.numerator for number in numbers] if factor != 1 else numbers
+    else:
+        numbers = [number // factor.denominator for number in numbers if number % factor.denominator == 0]
+    least, greatest = in_steps(target.least, target), in_steps(target.greatest, target)
+    if numbers and least <= min(numbers) and max(numbers) <= greatest:
+        return numbers
+    return [number for number in numbers if least <= number <= greatest]
+
+
+def _steps_per_unit(data_type: Type) -> int:
+    return TIME_STEPS[data_type.unit] if data_type.unit else 10**data_type.scale
 
 
 def is_null(operand: Node) -> Node:
@@ -307,7 +349,7 @@ def negation(operand: Node) -> Node:
 
 def _truth(operand: Node, name: str) -> Node:
     operand = _typed(operand, BOOLEAN)
-    if operand.type != BOOLEAN:
+    if operand.type.kind != "boolean":
         raise SchemaError(f"{name} takes truth values, and this is {operand.type}. Compare it to something.")
     return operand
 
@@ -381,13 +423,15 @@ def decimal_literal(number: Decimal) -> Literal:
 
 def _typed(node: Node, target: Type) -> Node:
     """Return a node in a type, if it has none: a bare NULL, or a column of nothing but nulls."""
-    if node.type != NULL:
+    if node.type.kind != "null":
         return node
     return Literal(target, None) if isinstance(node, Literal) else Cast(target, node, implicit=True)
 
 
 def _paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
     """Give what has no type that of what it is paired with."""
+    if left.type.kind != "null" and right.type.kind != "null":
+        return left, right
     target = left.type if right.type == NULL else right.type
     target = BOOLEAN if target == NULL else target
     return _typed(left, target), _typed(right, target)
@@ -395,7 +439,7 @@ def _paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
 
 def _arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> tuple[Node, Node]:
     """Give what has no type the one that makes most sense beside the other operand."""
-    if NULL not in (left.type, right.type):
+    if left.type.kind != "null" and right.type.kind != "null":
         return left, right
     target = left.type if right.type == NULL else right.type
     if target == NULL:
@@ -403,7 +447,7 @@ def _arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> 
     elif target.kind == "duration" and operator in ("*", "/"):
         target = BIGINT
     elif target.kind in ("date", "timestamp") and operator == "+":
-        target = Type("integer", bits=32) if target.kind == "date" else Type("duration", unit=target.unit)
+        target = INT if target.kind == "date" else Type("duration", unit=target.unit)
     return _typed(left, target), _typed(right, target)
 
 
@@ -471,7 +515,7 @@ def _whole_days(node: Node) -> Node:
         steps = 86_400 * Type("duration", unit=node.type.unit).step
         days = Fraction(node.value, {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[node.type.unit]) / steps
         if days.denominator == 1:
-            return Literal(Type("integer", bits=32), int(days))
+            return Literal(INT, int(days))
     return node
 
 
@@ -497,5 +541,5 @@ def _bits(value: int) -> int:
 def integer_literal(value: int) -> Literal:
     """Return the literal of a whole number: an INT, a BIGINT, or a decimal beyond it."""
     if -(2**63) <= value < 2**63:
-        return Literal(Type("integer", bits=_bits(value)), value)
+        return Literal(INT if _bits(value) == 32 else BIGINT, value)
     return decimal_literal(Decimal(value))

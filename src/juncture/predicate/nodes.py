@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
 
@@ -55,9 +56,9 @@ class Node:
     _sides: frozenset[Side] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        operands = children(self)
-        hashed = hash((type(self), self._own, *(operand._hash for operand in operands)))
-        self._remember(hashed, _NO_SIDE.union(*(operand._sides for operand in operands)))
+        operands = self._operands
+        hashed = hash((type(self), self._own, *[operand._hash for operand in operands]))
+        self._remember(hashed, _NO_SIDE.union(*[operand._sides for operand in operands]))
 
     def _remember(self, hashed: int, sides: frozenset[Side]) -> None:
         object.__setattr__(self, "_hash", hashed)
@@ -67,6 +68,15 @@ class Node:
     def _own(self) -> tuple[object, ...]:
         """What tells the node from others of its class and type with the same operands."""
         return ()
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        """The operands, in order."""
+        return ()
+
+    @cached_property
+    def _columns(self) -> tuple[Column, ...]:
+        return tuple(part for part in walk(self) if isinstance(part, Column))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):
@@ -78,7 +88,7 @@ class Node:
                 continue
             if one._hash != two._hash or type(one) is not type(two) or one.type != two.type or one._own != two._own:
                 return False
-            ours, theirs = children(one), children(two)
+            ours, theirs = one._operands, two._operands
             if len(ours) != len(theirs):
                 return False
             pairs.extend(zip(ours, theirs, strict=True))
@@ -135,6 +145,10 @@ class Arithmetic(Node):
     def _own(self) -> tuple[object, ...]:
         return (self.operator,)
 
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.left, self.right
+
 
 @dataclass(frozen=True, eq=False)
 class Sign(Node):
@@ -146,6 +160,10 @@ class Sign(Node):
     @property
     def _own(self) -> tuple[object, ...]:
         return (self.operator,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +177,10 @@ class Extreme(Node):
     def _own(self) -> tuple[object, ...]:
         return (self.function,)
 
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
+
 
 @dataclass(frozen=True, eq=False)
 class Cast(Node):
@@ -170,6 +192,10 @@ class Cast(Node):
     @property
     def _own(self) -> tuple[object, ...]:
         return (self.implicit,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +210,10 @@ class Compare(Node):
     def _own(self) -> tuple[object, ...]:
         return (self.operator,)
 
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.left, self.right
+
 
 @dataclass(frozen=True, eq=False)
 class In(Node):
@@ -196,12 +226,20 @@ class In(Node):
     def _own(self) -> tuple[object, ...]:
         return (self.options,)
 
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
 
 @dataclass(frozen=True, eq=False)
 class IsNull(Node):
     """Whether an operand is null: never null itself."""
 
     operand: Node
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,12 +248,20 @@ class Not(Node):
 
     operand: Node
 
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
 
 @dataclass(frozen=True, eq=False)
 class And(Node):
     """Whether all operands are true, by SQL's three values."""
 
     operands: tuple[Node, ...]
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +270,10 @@ class Or(Node):
 
     operands: tuple[Node, ...]
 
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
+
 
 TRUE = Literal(BOOLEAN, True)
 FALSE = Literal(BOOLEAN, False)
@@ -231,16 +281,7 @@ FALSE = Literal(BOOLEAN, False)
 
 def children(node: Node) -> tuple[Node, ...]:
     """Return the operands of a node, in order."""
-    match node:
-        case Arithmetic(left=left, right=right) | Compare(left=left, right=right):
-            return (left, right)
-        case In(operand=operand) | Sign(operand=operand) | Cast(operand=operand):
-            return (operand,)
-        case Not(operand=operand) | IsNull(operand=operand):
-            return (operand,)
-        case Extreme(operands=operands) | And(operands=operands) | Or(operands=operands):
-            return operands
-    return ()
+    return node._operands
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -256,12 +297,12 @@ def walk(node: Node) -> Iterator[Node]:
             yield current
         else:
             stack.append((current, True))
-            stack.extend((child, False) for child in reversed(children(current)))
+            stack.extend((child, False) for child in reversed(current._operands))
 
 
 def columns(node: Node) -> tuple[Column, ...]:
     """Return the columns that an expression reads, each once, in the order in which they occur."""
-    return tuple(part for part in walk(node) if isinstance(part, Column))
+    return node._columns
 
 
 def sides(node: Node) -> frozenset[Side]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.predicate.interval import Interval, intersect, interval, nothing, truth
-from juncture.predicate.types import Type, Value
+from juncture.predicate.types import Type, Value, from_steps, in_steps
 from juncture.predicate.vectors import as_vector
 
 __all__ = ["Options"]
@@ -26,7 +26,7 @@ class Options:
     type
         Their type.
     values
-        The values, in steps of the type; None for NULL among them. Zero is 0.0, never -0.0.
+        The values, in whole steps of the type, decimals too; None for NULL among them. Zero is 0.0, never -0.0.
     """
 
     type: Type
@@ -67,9 +67,9 @@ class Options:
         values = self._ordered
         below = bisect_right if operand.lower_open else bisect_left
         above = bisect_left if operand.upper_open else bisect_right
-        first = 0 if operand.lower is None else below(values, operand.lower)
-        end = len(values) if operand.upper is None else above(values, operand.upper)
-        return [values[first], values[end - 1]] if first < end else []
+        first = 0 if operand.lower is None else below(values, in_steps(operand.lower, self.type))
+        end = len(values) if operand.upper is None else above(values, in_steps(operand.upper, self.type))
+        return [from_steps(value, self.type) for value in (values[first], values[end - 1])] if first < end else []
 
     def hold(self, operand: Interval) -> Interval:
         """Return whether an operand can be one of the values, and can be another one."""

@@ -16,7 +16,7 @@ from juncture.predicate.literals import interval_steps, read_date, read_timestam
 from juncture.predicate.nodes import Column, Literal, Node
 from juncture.predicate.rounding import near_float
 from juncture.predicate.syntax import FUNCTIONS, Tree, pointer, read_sql
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, from_arrow
+from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
 from juncture.spec.schema import Side, check_columns, check_order, hint
 
 __all__ = ["parse", "parse_expression"]
@@ -28,8 +28,8 @@ _TYPES = {
     "BYTE": Type("integer", bits=8),
     "SMALLINT": Type("integer", bits=16),
     "SHORT": Type("integer", bits=16),
-    "INT": Type("integer", bits=32),
-    "INTEGER": Type("integer", bits=32),
+    "INT": INT,
+    "INTEGER": INT,
     "BIGINT": BIGINT,
     "LONG": BIGINT,
     "FLOAT": Type("float", bits=32),
@@ -245,6 +245,8 @@ class _Reader:
 
     def _number(self, tree: Tree) -> Node:
         """Return a number as Spark types it: by a letter at its end, else by its size and whether it has a point."""
+        if tree.value.isdecimal() and len(tree.value) < 19:
+            return build.integer_literal(int(tree.value))
         written = tree.value.upper()
         suffix = "BD" if written.endswith("BD") else written[-1] if written[-1] in _SUFFIXES else ""
         digits = written.removesuffix(suffix)
@@ -345,12 +347,37 @@ class _Reader:
         )
 
     def _in(self, tree: Tree) -> Node:
-        operand, *options = (self.read(part) for part in tree.parts)
-        return build.is_in(operand, options, self._moment)
+        operand = self.read(tree.parts[0])
+        options: list[Node] = []
+        constants: dict[Type, Sequence[Value]] = {}
+        for part in tree.parts[1:]:
+            if part.kind == "list":
+                constants = _constants(part.value)
+            else:
+                options.append(self.read(part))
+        return build.is_in(operand, options, self._moment, steps=constants)
 
     def _is(self, tree: Tree) -> Node:
         operand, truth = (self.read(part) for part in tree.parts)
         return build.compare("<=>", build.conjunction([operand]), truth)
+
+
+def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
+    """Return plain constants by their type, in whole steps of it."""
+    found: dict[Type, Sequence[Value]] = {STRING: [word[1:-1] for word in words if word[0] == "'"]}
+    numbers = [word for word in words if word[0] != "'"]
+    wholes = [int(word) for word in numbers if "." not in word]
+    found[INT] = [number for number in wholes if -(2**31) <= number < 2**31]
+    found[BIGINT] = [number for number in wholes if not -(2**31) <= number < 2**31]
+    scaled: dict[int, list[int]] = {}
+    for word in numbers:
+        whole, _, fraction = word.partition(".")
+        if fraction:
+            scaled.setdefault(len(fraction), []).append(int(whole + fraction))
+    for scale, steps in scaled.items():
+        digits = len(str(max(map(abs, steps))))
+        found[Type("decimal", precision=max(digits, scale), scale=scale)] = steps
+    return {data_type: values for data_type, values in found.items() if values}
 
 
 _READERS: dict[str, Callable[[_Reader, Tree], Node]] = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from juncture.errors import PlanError
 from juncture.predicate import nodes
@@ -15,6 +16,8 @@ from juncture.predicate.options import Options
 from juncture.predicate.types import DOUBLE, Type, Value
 
 __all__ = ["describe", "to_sql"]
+
+_Item = TypeVar("_Item")
 
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 _MOST_SHOWN = 400
@@ -74,7 +77,7 @@ def describe(node: Node) -> str:
     >>> from juncture.predicate.parse import parse
     >>> schema = pa.schema({"a": pa.int32()})
     >>> describe(parse(f"l.a = r.a AND l.a IN ({', '.join(map(str, range(10_000)))})", schema, schema))[-28:]
-    '167, 168, 169, … 9,830 more)'
+    '168, 169, 170, … 9,829 more)'
     """
     return _ShortWriter(("l", "r")).write(node, _OR)
 
@@ -135,27 +138,27 @@ class _Writer:
             case nodes.Not(operand=operand):
                 return f"NOT {self.write(operand, _ATOM)}", _NOT
             case nodes.And(operands=operands):
-                return " AND ".join(self._several([self.write(each, _NOT) for each in operands])), _AND
+                return self._joined(" AND ", operands, lambda each: self.write(each, _NOT)), _AND
             case nodes.Or(operands=operands):
-                return " OR ".join(self._several([self.write(each, _AND) for each in operands])), _OR
+                return self._joined(" OR ", operands, lambda each: self.write(each, _AND)), _OR
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
     def _listed(self, options: Options) -> str:
         """Write the values that IN lists."""
-        return ", ".join(self._several([self._option(value, options.type) for value in options.values]))
+        return self._joined(", ", options.values, lambda value: self._option(value, options.type))
 
     def _option(self, value: Value, data_type: Type) -> str:
         """Write a value so that it is found again among those of a type, if not in that type itself."""
         if data_type.kind == "integer" and value is not None:
             return str(value)
-        if data_type.kind == "decimal" and isinstance(value, Fraction):
+        if data_type.kind == "decimal" and isinstance(value, int):
             return _shortest(value, data_type.scale)
         wide = DOUBLE if data_type.kind == "float" else data_type
         return self.write(Literal(wide, value), _SUM)
 
-    def _several(self, texts: Sequence[str]) -> Sequence[str]:
-        """Return what is shown of many parts."""
-        return texts
+    def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
+        """Write many parts."""
+        return separator.join(map(write, items))
 
 
 class _ShortWriter(_Writer):
@@ -165,13 +168,16 @@ class _ShortWriter(_Writer):
         text, binding = super()._write_chain(node)
         return (text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"), binding
 
-    def _several(self, texts: Sequence[str]) -> Sequence[str]:
-        shown, length = 0, 0
-        while shown < len(texts) and length < _MOST_SHOWN:
-            length += len(texts[shown])
-            shown += 1
-        left_out = len(texts) - shown
-        return [*texts[:shown], f"… {left_out:,} more"] if left_out > 1 else texts
+    def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
+        texts: list[str] = []
+        length = 0
+        for item in items:
+            if length > _MOST_SHOWN and len(items) - len(texts) > 1:
+                texts.append(f"… {len(items) - len(texts):,} more")
+                break
+            texts.append(write(item))
+            length += len(texts[-1])
+        return separator.join(texts)
 
 
 def _binding(node: Node) -> int:
@@ -278,11 +284,11 @@ def _whole(value: int, data_type: Type) -> str:
     return f"{value}{suffix}"
 
 
-def _shortest(value: Fraction, scale: int) -> str:
+def _shortest(steps: int, scale: int) -> str:
     """Write a decimal with no more digits than it has."""
-    digits = f"{abs(int(value * 10**scale)):0{scale + 1}d}"
+    digits = f"{abs(steps):0{scale + 1}d}"
     whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
-    return f"{'-' if value < 0 else ''}{whole}{f'.{fraction}' if fraction else 'BD'}"
+    return f"{'-' if steps < 0 else ''}{whole}{f'.{fraction}' if fraction else 'BD'}"
 
 
 def _decimal(value: Fraction, data_type: Type) -> str:

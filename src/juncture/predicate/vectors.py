@@ -59,11 +59,12 @@ def constant(value: Value, data_type: Type) -> pa.Scalar:
     return pa.scalar(_stored(value, data_type), vector_type(data_type))
 
 
-def as_vector(values: Sequence[Value], data_type: Type) -> pa.Array:
-    """Return values as a vector."""
-    if data_type.kind == "decimal":
-        values = [_stored(value, data_type) for value in values]
-    return pa.array(values, vector_type(data_type))
+def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
+    """Return values, given in whole steps of their type, as a vector."""
+    if data_type.kind != "decimal":
+        return pa.array(steps, vector_type(data_type))
+    whole = pa.array(steps, pa.decimal128(38, 0))
+    return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
 
 
 def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:
