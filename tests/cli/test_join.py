@@ -149,6 +149,29 @@ def test_an_input_that_is_not_there(folder, name):
     assert f"The right input {name} does not exist." in result.stderr
 
 
+@pytest.mark.parametrize("arguments", [("",), (" ", "--format", "parquet")])
+def test_an_input_without_a_name(folder, arguments):
+    name, *options = arguments
+    result = asof("--on", "ts", *options, right=name)
+    assert result.exit_code == 2
+    assert f"RIGHT {name!r} names nothing." in result.stderr
+
+
+def test_folders_that_stand_for_columns(folder):
+    for row in range(3):
+        parquet, text = folder / "parquet" / f"n={row}", folder / "text" / f"n={row}"
+        parquet.mkdir(parents=True)
+        text.mkdir(parents=True)
+        pq.write_table(TELEMETRY.slice(row, 1), parquet / "rows.parquet")
+        csv.write_csv(TELEMETRY.slice(row, 1), text / "rows.csv")
+    result = asof("--on", "ts", "--by", "robot_id", "-o", "out.parquet", right="parquet")
+    assert result.exit_code == 0, result.stderr
+    assert pq.read_table("out.parquet").to_pydict() == {**JOINED, "n": [0, 1, 2]}
+    result = asof("--on", "ts", "--by", "robot_id", "--format", "csv", left="text/*/*.csv", right="text")
+    assert result.exit_code == 2
+    assert "The folder 'n=0' in 'text' stands for the column 'n'" in " ".join(result.stderr.split())
+
+
 def test_an_input_that_is_cut_off(folder):
     whole = (folder / "telemetry.parquet").read_bytes()
     (folder / "telemetry.parquet").write_bytes(whole[: len(whole) // 2])

@@ -1,6 +1,11 @@
-"""Compilation: at the first call, once, and without a place to keep the result."""
+"""Compilation: at the first call, once on a machine, and without a place to keep the result."""
 
+from __future__ import annotations
+
+import logging
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
 
 import numba
 import numpy as np
@@ -14,6 +19,8 @@ def compilations(monkeypatch) -> list[bool]:
     """Note of each compilation whether its result was to be kept on disk."""
     made = []
     njit = numba.njit
+    # What Numba compiles of its own at first.
+    njit("int64(int64)")(lambda value: value)
 
     def noted(*arguments, cache=False, **options):
         made.append(cache)
@@ -21,6 +28,22 @@ def compilations(monkeypatch) -> list[bool]:
 
     monkeypatch.setattr(compiled.numba, "njit", noted)
     return made
+
+
+@pytest.fixture
+def logged(monkeypatch, caplog) -> pytest.LogCaptureFixture:
+    """Catch all lines, also those that have been logged once already."""
+    for line in (compiled._announcement, compiled._lack_of_room):
+        monkeypatch.setattr(line, "_said", Lock())
+    caplog.set_level(logging.DEBUG, "juncture.kernels")
+    return caplog
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path) -> Path:
+    """Keep what is compiled in a folder of the test's own."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
 
 
 def doubled():
@@ -67,3 +90,44 @@ def test_other_errors_are_not_hidden(monkeypatch):
     monkeypatch.setattr(compiled.numba, "njit", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         doubled()(np.ones(1, np.int64))
+
+
+def test_what_is_compiled_is_kept_for_other_processes(cache):
+    first, later = doubled(), doubled()
+    assert first.compile().is_new
+    assert first.compile() == first.compile()
+    assert not later.compile().is_new
+    folders = {kernel.compile().folder for kernel in (first, later)}
+    assert {Path(folder).parent for folder in folders} == {cache}
+
+
+def test_compiling_is_announced_once_on_a_machine(cache, logged):
+    kernels = doubled(), doubled()
+    for kernel in kernels:
+        kernel(np.ones(1, np.int64))
+        kernel(np.ones(1, np.int64))
+    announced, *others = logged.records
+    assert (announced.levelname, announced.name) == ("INFO", "juncture.kernels.compiled")
+    assert "juncture warmup" in announced.getMessage()
+    assert [(record.levelname, record.getMessage().rpartition(" in ")[0]) for record in others] == [
+        ("DEBUG", "Compiled the kernel test_compiled.doubled.<locals>.double"),
+        ("DEBUG", "Loaded the kernel test_compiled.doubled.<locals>.double"),
+    ]
+
+
+def test_that_nothing_can_be_kept_is_said_once(monkeypatch, compilations, logged):
+    noted = compiled.numba.njit
+
+    def refused(*arguments, cache=False, **options):
+        if cache:
+            raise OSError(30, "Read-only file system")
+        return noted(*arguments, **options)
+
+    monkeypatch.setattr(compiled.numba, "njit", refused)
+    for _ in range(2):
+        kernel = doubled()
+        kernel(np.ones(1, np.int64))
+        assert kernel.compile() == compiled.Compilation(is_new=True, folder=None)
+    warnings = [record.getMessage() for record in logged.records if record.levelname != "DEBUG"]
+    assert len(warnings) == 1
+    assert "NUMBA_CACHE_DIR" in warnings[0] and "Read-only file system" in warnings[0]

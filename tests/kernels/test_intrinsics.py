@@ -15,7 +15,7 @@ from juncture.kernels.compiled import (
     int64s,
     int64s_in,
     uint8s_in,
-    uint32s_in,
+    uint32s,
     void,
 )
 from juncture.kernels.intrinsics import LANES, WINDOW
@@ -34,7 +34,7 @@ def at_least(array, start, value):
     return intrinsics.at_least_in_window(array, np.uint64(start), value)
 
 
-@compiled(int64(uint32s_in, int64, int64))
+@compiled(int64(uint32s, int64, int64))
 def equal(array, start, value):
     return intrinsics.equal_lanes(array, np.uint64(start), np.uint32(value))
 

@@ -12,6 +12,7 @@ from juncture.errors import PlanError, StateError
 from juncture.local import equi
 from juncture.local import spill as spilling
 from juncture.local.equality import grace, grouped, held
+from juncture.local.kinds import KINDS
 from juncture.local.scan import TableSource
 from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.spec.equi import Equi
@@ -41,8 +42,9 @@ def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_byt
     with pytest.MonkeyPatch.context() as patch, SpillFolder() as spill:
         patch.setattr(spilling, "_PART_ROWS", part_rows)
         sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
-        batches = equi.stream(join, *sources, algorithm=algorithm, spill=spill, memory_bytes=memory_bytes)
-        answer = pa.Table.from_batches(batches, join.output_schema)
+        stream = KINDS[Equi].stream
+        batches = stream(join, *sources, algorithm=algorithm, spill=spill, memory_bytes=memory_bytes)
+        answer = pa.Table.from_batches(batches, join.given_back(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
 

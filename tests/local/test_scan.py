@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -77,7 +78,7 @@ def test_a_uri(folder):
 def test_row_groups_are_parts_and_can_be_chosen(folder):
     path = f"{folder}/part-0.snappy.parquet"
     assert ParquetSource([path]).part_rows == [3, 1]
-    chosen = ParquetSource([path], row_groups=[[1]])
+    chosen = ParquetSource([path]).only([1])
     assert rows(chosen) == [(3,)]
     assert chosen.bounds.tolist() == [0, 1]
 
@@ -173,20 +174,6 @@ def test_a_column_within_a_struct_does_not_pass_for_another(tmp_path):
     assert rows(source, ["a.b"]) == [(1,), (2,), (3,)]
 
 
-def test_a_folder_whose_subfolders_are_columns(folder):
-    (folder / "year=2026").mkdir()
-    pq.write_table(TABLE, folder / "year=2026" / "a.parquet")
-    with pytest.raises(DataError, match="'year=2026' stands for the column 'year'"):
-        ParquetSource([str(folder)])
-    assert ParquetSource([f"{folder}/year=2026/*.parquet"]).num_rows == 10
-
-
-def test_a_path_that_leads_nowhere(tmp_path):
-    for path in ("missing.parquet", "missing/*.parquet", ""):
-        with pytest.raises(DataError, match="leads to no Parquet file"):
-            ParquetSource([f"{tmp_path}/{path}"])
-
-
 def test_a_file_that_is_cut_off(folder):
     path = folder / "part-1.PARQUET"
     content = path.read_bytes()
@@ -198,8 +185,36 @@ def test_a_file_that_is_cut_off(folder):
 def test_a_file_that_vanishes_after_it_was_opened(folder):
     source = ParquetSource([str(folder)])
     (folder / "part-1.PARQUET").unlink()
-    with pytest.raises(DataError, match=r"part-1\.PARQUET"):
+    with pytest.raises(DataError, match=r"part-1\.PARQUET' is not there any more .* Plan it again"):
         rows(source)
+
+
+@pytest.mark.parametrize("other", [TABLE, TABLE.slice(0, 4).replace_schema_metadata({"written": "again"})])
+def test_a_file_that_is_written_again_after_it_was_opened(folder, other):
+    source = ParquetSource([str(folder)])
+    pq.write_table(other, folder / "part-1.PARQUET")
+    with pytest.raises(DataError, match=r"part-1\.PARQUET' has changed since the join was planned\. Plan it again"):
+        rows(source)
+
+
+def test_a_file_of_equal_size_that_is_written_again(folder):
+    path = folder / "part-1.PARQUET"
+    source = ParquetSource([str(folder)])
+    before = path.stat()
+    path.write_bytes(path.read_bytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    with pytest.raises(DataError, match="has changed since"):
+        rows(source)
+
+
+def test_a_file_that_may_not_be_read(folder, monkeypatch):
+    # Root may read every file.
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    with pytest.raises(DataError, match=r"may not be read: .*Permission denied\. Grant the right"):
+        ParquetSource([str(folder)])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ import juncture as jn
 from juncture import reference
 from juncture.errors import DataError, SchemaError
 from juncture.local import asof, probe, scan
+from juncture.local.kinds import KINDS
 from juncture.local.scan import TableSource
+from juncture.local.working import given_back, working
 from juncture.spec.schema import How
 from strategies import Example, examples
 from support.small import small_pieces
@@ -32,16 +34,17 @@ def small(request, monkeypatch):
 
 def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int | None) -> None:
     join = example.resolve()
-    left, right = TableSource(example.left), TableSource(example.right)
+    sides = working(join, TableSource(example.left), TableSource(example.right))
     arguments = {"algorithm": algorithm, "threads": threads, "memory_bytes": memory_bytes}
     try:
         expected = reference.asof_join(join, example.left, example.right)
     except DataError:
         with pytest.raises(DataError, match="compete"):
-            asof.join(join, left, right, **arguments)
+            asof.join(*sides, **arguments)
         return
-    table, report = asof.join(join, left, right, **arguments)
-    problem = difference(table, expected, ordered=True)
+    table, report = asof.join(*sides, **arguments)
+    batches = given_back(table.to_batches(), expected.schema)
+    problem = difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True)
     assert problem is None, problem
     reasons = (report.null_on, report.null_key, report.unknown_key, report.nothing_there, report.too_far)
     assert min(reasons) >= 0
@@ -51,14 +54,14 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int |
 def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None:
     join = example.resolve()
     left, right = TableSource(example.left), TableSource(example.right)
-    batches = asof.stream(join, left, right, algorithm=algorithm, threads=2, memory_bytes=memory_bytes)
+    batches = KINDS[jn.Asof].stream(join, left, right, algorithm=algorithm, threads=2, memory_bytes=memory_bytes)
     try:
         expected = reference.asof_join(join, example.left, example.right)
     except DataError:
         with pytest.raises(DataError, match="compete"):
             list(batches)
         return
-    assert difference(pa.Table.from_batches(batches, join.output_schema), expected, ordered=True) is None
+    assert difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True) is None
 
 
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from juncture.predicate import nodes
-from juncture.predicate.nodes import Node, Value
-from juncture.predicate.types import TIME_STEPS, Type
+from juncture.predicate.nodes import Node
+from juncture.predicate.types import TIME_STEPS, Type, Value, from_steps
 
 Row = dict[nodes.Column, Value]
 
@@ -37,7 +37,11 @@ def evaluate(node: Node, row: Row) -> Value:
         case nodes.Compare():
             return compare(node, evaluate(node.left, row), evaluate(node.right, row))
         case nodes.In(operand=operand, options=options):
-            found = [compare_values("=", evaluate(operand, row), operand.type, o.value, o.type) for o in options]
+            value = evaluate(operand, row)
+            found = [
+                compare_values("=", value, operand.type, from_steps(option, operand.type), operand.type)
+                for option in options.values
+            ]
             return True if True in found else None if None in found else False
         case nodes.IsNull(operand=operand):
             return evaluate(operand, row) is None

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
 from juncture.predicate import build, nodes
-from juncture.predicate.nodes import Column, Literal, Node, Value
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type, from_arrow
+from juncture.predicate.nodes import Column, Literal, Node
+from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type, Value, from_arrow
 
 SCHEMA = pa.schema(
     {

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from juncture import reference
 from juncture.errors import DataError
+from juncture.local.footers import read_footers
+from juncture.local.paths import files_of
 from juncture.spark.asof_broadcast import probe_stages, task_spec
 from juncture.spark.asof_shuffle import needed_right
 from juncture.spark.worker.broadcast import JoinRight
@@ -84,7 +86,8 @@ def test_small_sides_in_files(example, targets, rows):
 def written(table: pa.Table, path: Path, rows: int) -> FileTable:
     pq.write_table(table, path, row_group_size=rows)
     groups = tuple(range(pq.read_metadata(path).num_row_groups))
-    return FileTable((Unit(str(path), groups),), table.num_rows, str(path))
+    [footer] = read_footers(files_of(str(path)))
+    return FileTable((Unit(str(path), groups, footer.digest),), footer.schema, table.num_rows, str(path))
 
 
 def test_a_sent_table_is_known_by_its_content():

@@ -67,7 +67,6 @@ def test_steps_of_time(domain, step_ns):
         (pa.int64(), pa.bool_(), ["The right on column 'time' is of type bool"]),
         (pa.time64("us"), pa.time64("us"), ["The left on column 'ts' is of type time64[us]"]),
         (pa.duration("s"), pa.duration("s"), ["The left on column 'ts' is of type duration[s]"]),
-        (pa.null(), pa.int64(), ["The left on column 'ts' is of type null"]),
         (pa.list_(pa.int64()), pa.int64(), ["The left on column 'ts' is of type list<"]),
         (
             pa.timestamp("us"),
@@ -158,7 +157,6 @@ def test_keys_that_can_be_equal(left, right):
         (pa.timestamp("us"), pa.timestamp("us", tz="UTC")),
         (pa.list_(pa.int64()), pa.list_(pa.string())),
         (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int64()), ("b", pa.int64())])),
-        (pa.null(), pa.string()),
     ],
 )
 def test_keys_that_cannot_be_equal(left, right):

@@ -131,7 +131,7 @@ def spark_type(data_type: pa.DataType) -> bool:
     if pat.is_duration(data_type):
         return data_type.unit == "us"
     if pat.is_decimal(data_type):
-        return pat.is_decimal128(data_type)
+        return pat.is_decimal128(data_type) and data_type.scale >= 0
     if pat.is_map(data_type):
         return spark_type(data_type.key_type) and spark_type(data_type.item_type)
     if pat.is_struct(data_type):
@@ -170,7 +170,7 @@ def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str,
         options = {"memory_bytes": 2_000} | options
     algorithm = choose(question(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
     batches = KINDS[type(spec)].stream(join, TableSource(left), TableSource(right), algorithm=algorithm, **options)
-    return pa.Table.from_batches(batches, join.output_schema)
+    return pa.Table.from_batches(batches, join.given_back(left.schema, right.schema))
 
 
 def is_connect(session: SparkSession) -> bool:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 __all__ = ["FORMS", "pass_as", "random_chunks"]
 
-FORMS = ("table", "chunks", "reader", "batches", "file", "folder", "glob", "paths")
+FORMS = ("table", "chunks", "reader", "batches", "dataset", "file", "folder", "glob", "paths")
 
 
 def random_chunks(table: pa.Table, chance: random.Random) -> list[pa.RecordBatch]:
@@ -38,6 +39,8 @@ def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random, row
     batches = random_chunks(table, chance)
     if form == "chunks":
         return pa.Table.from_batches(batches, table.schema)
+    if form == "dataset":
+        return ds.dataset(pa.Table.from_batches(batches, table.schema))
     if form == "reader":
         return pa.RecordBatchReader.from_batches(table.schema, batches)
     if form == "batches":

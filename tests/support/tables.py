@@ -28,6 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.reference.rows import values
+from juncture.spec.schema import plain_type
+
 __all__ = ["canonical_rows", "difference", "read_table", "read_type", "shown_type", "timeless", "write_table"]
 
 UNITS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -151,12 +154,10 @@ def canonical_rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def python_values(column: pa.ChunkedArray) -> Iterable[Any]:
-    data_type = column.type
-    if pat.is_run_end_encoded(data_type):
-        return python_values(pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], data_type.value_type))
-    if pat.is_dictionary(data_type):
-        return python_values(column.cast(data_type.value_type))
-    return column.cast(timeless(data_type)).to_pylist()
+    # Arrow cannot cast all nested and encoded values.
+    if pat.is_nested(column.type) or plain_type(column.type) != column.type:
+        return values(column)
+    return column.cast(timeless(column.type)).to_pylist()
 
 
 def timeless(data_type: pa.DataType) -> pa.DataType:

@@ -21,6 +21,8 @@ def test_every_form_holds_the_same_rows(tmp_path_factory, example, chance):
         passed = pass_as(form, table, tmp_path_factory.mktemp("form") / form, chance)
         if isinstance(passed, pa.Table):
             read = passed
+        elif form == "dataset":
+            read = passed.to_table()
         elif form in ("reader", "batches"):
             read = pa.Table.from_batches(passed)
         elif form == "glob":

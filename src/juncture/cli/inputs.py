@@ -37,6 +37,8 @@ def format_of(path: str, *, named: str | None, argument: str) -> Format:
     SpecError
         If neither says which.
     """
+    if not path.strip():
+        raise SpecError(f"{argument} {path!r} names nothing. Expected a file, a folder or a glob.")
     if named is not None:
         check_choice("--format", named, ("parquet", "csv", "json"))
         return FORMATS[f".{named}"]
@@ -78,6 +80,7 @@ def as_parquet(path: str, *, side: str, named: str | None, nulls: Sequence[str],
     files = _files(path, side)
     if file_format == "parquet":
         return path
+    _check_folders(files, Path(path), file_format)
     target = folder / f"{side}.parquet"
     packed = any(file.suffix.lower() in _COMPRESSED for file in files)
     total = None if packed else 2 * sum(file.stat().st_size for file in files)
@@ -99,6 +102,25 @@ def _files(path: str, side: str) -> list[Path]:
         state = "is a folder without files" if found.is_dir() else "does not exist"
         raise DataError(f"The {side} input {path} {state}.")
     return sorted(files)
+
+
+def _check_folders(files: Sequence[Path], root: Path, file_format: Format) -> None:
+    """Refuse folders that stand for columns, which are read with Parquet only.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    for file in files:
+        inner = file.relative_to(root).parts if file.is_relative_to(root) else ()
+        for name in inner[:-1]:
+            if "=" in name:
+                raise DataError(
+                    f"The folder {name!r} in {str(root)!r} stands for the column {name.partition('=')[0]!r}, which is "
+                    f"read with Parquet, not with {file_format}. Convert the files to Parquet, or pass a glob to do "
+                    "without the column."
+                )
 
 
 def _ending(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from typing import Annotated
@@ -12,6 +13,8 @@ from juncture import __version__
 from juncture.cli import bench, demo, explain, join
 from juncture.cli.calibrate import calibrate
 from juncture.cli.failures import ReportingGroup
+from juncture.cli.log import shown
+from juncture.cli.warmup import warmup
 
 __all__ = ["app", "main"]
 
@@ -28,6 +31,7 @@ app.add_typer(join.app, name="join")
 app.add_typer(explain.app, name="explain")
 app.command("calibrate")(calibrate)
 app.command("demo")(demo.demo)
+app.command("warmup")(warmup)
 app.add_typer(bench.app, name="bench")
 
 
@@ -43,6 +47,12 @@ def root(
     debug: Annotated[
         bool, typer.Option("--debug", envvar="JUNCTURE_DEBUG", help="Show where an error came from.")
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose", "-v", count=True, show_default=False, help="Show what is chosen and spilled; -vv each step."
+        ),
+    ] = 0,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and stop.")
     ] = False,
@@ -53,6 +63,9 @@ def root(
     juncture join asof trades.parquet quotes.parquet --on ts --by symbol -o out.csv[/dim]
     """
     context.obj = {"debug": debug}
+    if verbose:
+        level = logging.INFO if verbose == 1 else logging.DEBUG
+        context.with_resource(shown("juncture", level, "%(levelname)s %(name)s: %(message)s"))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from juncture.cli.console import messages, results
 from juncture.cli.inputs import Format, as_parquet, format_of
+from juncture.cli.log import shown
 from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
@@ -80,6 +82,8 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
     if request.output is not None:
         check_target(request.output, overwrite=request.overwrite, inputs=[Path(request.left), Path(request.right)])
     with ExitStack() as stack:
+        # That kernels are compiled, for which nothing else would account.
+        stack.enter_context(shown("juncture.kernels", logging.INFO))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
         left, right = (
             as_parquet(path, side=side, named=request.input_format, nulls=request.nulls, folder=folder)

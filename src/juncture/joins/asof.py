@@ -48,8 +48,9 @@ def join_asof(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
-        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
+        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
+        them).
     on
         The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
@@ -96,9 +97,9 @@ def join_asof(
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by`` and, where ``on`` names both, ``on``. In-process the rows
-        keep the left order, and the type is the left table's (pyarrow for paths and streams); on Spark it is a
-        DataFrame without an order.
+        The left columns, then the right ones less ``by`` and, where ``on`` names both, ``on``. In-process the rows keep
+        the left order, and the type is the left table's (pyarrow for paths and streams); on Spark it is a DataFrame
+        without an order. The index of a pandas left table goes with its rows; a right one's is left out.
 
     Raises
     ------

@@ -37,9 +37,9 @@ def join(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames; or any mixture of tables that speak Arrow (pyarrow, Polars, pandas, DuckDB, an iterable of
-        record batches) and paths to Parquet (a file, folder, glob or list of them), joined in this process. Paths, with
-        ``spark=`` or beside a DataFrame, are read by Spark.
+        Two Spark DataFrames; or any mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas,
+        DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them), joined in
+        this process. Paths, with ``spark=`` or beside a DataFrame, are read by Spark.
     on
         The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
         type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or
@@ -75,7 +75,7 @@ def join(
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
         The left columns, then the right ones less the key. In-process, the rows keep the left order, the matches of
         each come in right order, and right rows without a match last. The type is the left table's (pyarrow for paths
-        and streams).
+        and streams). The index of a pandas left table goes with its rows; a right one's is left out.
 
     Raises
     ------

@@ -43,8 +43,9 @@ def join_overlap(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
-        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
+        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
+        them).
     left_interval, right_interval
         The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
         timestamps. None for one of the two where all intervals are unbounded on that side. Rows that have null or NaN
@@ -84,8 +85,9 @@ def join_overlap(
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
         The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
-        the matches of each by their start, and the type is the left table's (pyarrow for paths and streams); on
-        Spark it is a DataFrame without an order.
+        the matches of each by their start, and the type is the left table's (pyarrow for paths and streams); on Spark
+        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
+        out.
 
     Raises
     ------

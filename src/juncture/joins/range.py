@@ -46,8 +46,9 @@ def join_range(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
-        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
+        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
+        them).
     on
         The column of both that is compared: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
@@ -89,8 +90,9 @@ def join_range(
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
         The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
-        the matches of each by their ``on``, and the type is the left table's (pyarrow for paths and streams); on
-        Spark it is a DataFrame without an order.
+        the matches of each by their ``on``, and the type is the left table's (pyarrow for paths and streams); on Spark
+        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
+        out.
 
     Raises
     ------

@@ -40,8 +40,9 @@ def join_where(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow, Polars,
-        pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them).
+        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
+        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
+        them).
     predicate
         The condition, in Spark's dialect, over columns of the left table ``l.…`` and of the right ``r.…``; a column
         that only one of them has needs no name in front. Rows match where it is true, neither false nor null.
@@ -73,9 +74,9 @@ def join_where(
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by``. In-process the rows keep the left order,
-        the matches of each in right order, and the type is the left table's (pyarrow for paths and streams); on
-        Spark it is a DataFrame without an order.
+        The left columns, then the right ones less ``by``. In-process the rows keep the left order, the matches of each
+        in right order, and the type is the left table's (pyarrow for paths and streams); on Spark it is a DataFrame
+        without an order. The index of a pandas left table goes with its rows; a right one's is left out.
 
     Raises
     ------

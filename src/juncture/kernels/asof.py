@@ -254,7 +254,8 @@ def offer_many(
                 ties[tied, 2] = dropped
                 tied += 1
         for moved in range(places - 1, place, -1):
-            best[slot, moved] = best[slot, moved - 1]
+            for word in range(last_word + 1):
+                best[slot, moved, word] = best[slot, moved - 1, word]
         best[slot, place, 0] = rank
         for code in range(last_word - 1):
             best[slot, place, code + 1] = codes[row, code]

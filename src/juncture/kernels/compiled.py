@@ -1,20 +1,28 @@
-"""How kernels are compiled: one signature each, at the first call, without the interpreter's lock."""
+"""How kernels are compiled: one signature each, at the first call, without the interpreter's lock.
+
+What is compiled is kept on disk, so that it is compiled once on a machine: beside the sources, where these cannot be
+written in the user's folder for caches, or where ``NUMBA_CACHE_DIR`` says.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass
+from functools import update_wrapper
 from threading import Lock
+from time import perf_counter
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
 
 __all__ = [
+    "Compilation",
+    "Kernel",
     "boolean",
     "compiled",
     "float64_table",
-    "float64_table_in",
     "inlined",
     "int32s",
     "int32s_in",
@@ -28,13 +36,14 @@ __all__ = [
     "uint8s",
     "uint8s_in",
     "uint32s",
-    "uint32s_in",
     "uint64s",
     "uint64s_in",
     "void",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_log = logging.getLogger(__name__)
 
 
 def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = False) -> types.Array:
@@ -43,15 +52,77 @@ def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = False) -> 
 
 boolean, int64, void = types.boolean, types.int64, types.void
 
-# A writable array passes where a read-only one is asked for, so Arrow's buffers and our own share one compilation.
+# A writable array passes where a read-only one is asked for, so Arrow's buffers and our own share one compilation. What
+# kernels hand to the same inlined function is of one type in all of them, so that it is compiled once, too.
 int32s, int32s_in = _array(types.int32), _array(types.int32, readonly=True)
 int64s, int64s_in = _array(types.int64), _array(types.int64, readonly=True)
 uint8s, uint8s_in = _array(types.uint8), _array(types.uint8, readonly=True)
-uint32s, uint32s_in = _array(types.uint32), _array(types.uint32, readonly=True)
+uint32s = _array(types.uint32)
 uint64s, uint64s_in = _array(types.uint64), _array(types.uint64, readonly=True)
-float64_table, float64_table_in = _array(types.float64, 2), _array(types.float64, 2, readonly=True)
+float64_table = _array(types.float64, 2)
 int64_table, int64_table_in = _array(types.int64, 2), _array(types.int64, 2, readonly=True)
 int64_cube, int64_cube_in = _array(types.int64, 3), _array(types.int64, 3, readonly=True)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """How a kernel came to be there.
+
+    Attributes
+    ----------
+    is_new
+        Whether it had to be compiled, since no earlier process has left it on disk.
+    folder
+        Where it is kept; None if no folder can be written.
+    """
+
+    is_new: bool
+    folder: str | None
+
+
+class Kernel:
+    """A function that is compiled for one signature when it is first called, by whichever thread comes first.
+
+    Parameters
+    ----------
+    function
+        The function.
+    signature
+        The one that it is compiled for.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        update_wrapper(self, function)
+        self._function = function
+        self._signature = signature
+        self._machine_code: Callable[..., Any] | None = None
+        self._compilation = Compilation(is_new=False, folder=None)
+        self._lock = Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the machine code."""
+        return (self._machine_code or self._compiled())(*arguments)
+
+    def compile(self) -> Compilation:
+        """Compile the function, unless it has been, and return how it came to be there."""
+        self._compiled()
+        return self._compilation
+
+    def _compiled(self) -> Callable[..., Any]:
+        with self._lock:
+            if self._machine_code is None:
+                start = perf_counter()
+                machine_code, self._compilation = _compile(self._function, self._signature)
+                self._report(perf_counter() - start)
+                self._machine_code = machine_code
+            return self._machine_code
+
+    def _report(self, seconds: float) -> None:
+        if self._compilation.is_new and self._compilation.folder is not None:
+            _announcement.log()
+        did = "Compiled" if self._compilation.is_new else "Loaded"
+        module = self._function.__module__.rpartition(".")[-1]
+        _log.debug("%s the kernel %s.%s in %.2f s", did, module, self._function.__qualname__, seconds)
 
 
 def compiled(signature: Any) -> Callable[[Function], Function]:
@@ -61,33 +132,51 @@ def compiled(signature: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        lock = Lock()
-        machine_code: Callable[..., Any] | None = None
-
-        @wraps(function)
-        def call(*arguments: Any) -> Any:
-            nonlocal machine_code
-            if machine_code is None:
-                with lock:
-                    if machine_code is None:
-                        machine_code = _compile(function, signature)
-            return machine_code(*arguments)
-
-        return cast(Function, call)
+        return cast(Function, Kernel(function, signature))
 
     return decorate
 
 
 def inlined(function: Function) -> Function:
     """Make a function callable from kernels; it is compiled into each of them."""
-    return cast(Function, numba.njit(nogil=True)(function))
+    # Python never calls it, and what lets it would take as long to compile.
+    return cast(Function, numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
 
 
-def _compile(function: Callable[..., Any], signature: Any) -> Callable[..., Any]:
+def _compile(function: Callable[..., Any], signature: Any) -> tuple[Callable[..., Any], Compilation]:
     try:
-        return cast(Callable[..., Any], numba.njit(signature, nogil=True, cache=True)(function))
+        machine_code = numba.njit(signature, nogil=True, no_cfunc_wrapper=True, cache=True)(function)
     except (RuntimeError, OSError) as error:
         # No folder can be written, as on some cluster nodes, or the disk is full: compile for this process alone.
         if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
             raise
-        return cast(Callable[..., Any], numba.njit(signature, nogil=True)(function))
+        _lack_of_room.log(error)
+        return numba.njit(signature, nogil=True, no_cfunc_wrapper=True)(function), Compilation(True, None)
+    known = machine_code.stats
+    return machine_code, Compilation(is_new=not known.cache_hits, folder=known.cache_path)
+
+
+class _OnceLogged:
+    """A line that is logged once, whichever thread comes first."""
+
+    def __init__(self, level: int, message: str) -> None:
+        self._level = level
+        self._message = message
+        self._said = Lock()
+
+    def log(self, *arguments: object) -> None:
+        """Log it, unless it has been."""
+        if self._said.acquire(blocking=False):
+            _log.log(self._level, self._message, *arguments)
+
+
+_announcement = _OnceLogged(
+    logging.INFO,
+    "Compiling kernels that no join on this machine has run before: it takes some seconds, once. `juncture warmup` "
+    "does it ahead.",
+)
+_lack_of_room = _OnceLogged(
+    logging.WARNING,
+    "No folder can be written to keep compiled kernels in, so each process compiles them anew: set NUMBA_CACHE_DIR to "
+    "one that can (%s).",
+)

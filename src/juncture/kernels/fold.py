@@ -17,7 +17,6 @@ import numpy.typing as npt
 from juncture.kernels.compiled import (
     compiled,
     float64_table,
-    float64_table_in,
     inlined,
     int32s,
     int32s_in,
@@ -249,7 +248,7 @@ def build_totals(tree: Floats, below: int, above: int, first: int, end: int) -> 
             _include(tree, above + node, tree, child)
 
 
-@compiled(void(int32s_in, int32s_in, float64_table_in, int64s_in, float64_table))
+@compiled(void(int32s_in, int32s_in, float64_table, int64s_in, float64_table))
 def add_span_totals(first: Codes, end: Codes, tree: Floats, levels: Ints, totals: Floats) -> None:
     """Add the total of each span to that of its row.
 
@@ -282,12 +281,12 @@ def add_span_totals(first: Codes, end: Codes, tree: Floats, levels: Ints, totals
             level += 1
 
 
-@compiled(void(int32s_in, int32s_in, float64_table_in, float64_table))
+@compiled(void(int32s_in, int32s_in, float64_table, float64_table))
 def add_pair_totals(rows: Codes, positions: Codes, leaves: Floats, totals: Floats) -> None:
     """Add the numbers at each pair's position to the totals of its row: as `add_span_totals`, pair by pair."""
     if leaves.shape[1] != SUM_WORDS:
         for i in range(len(rows)):
-            _include(totals, rows[i], leaves, positions[i])
+            _include(totals, np.int64(rows[i]), leaves, np.int64(positions[i]))
         return
     i = 0
     while i < len(rows):

@@ -28,7 +28,7 @@ Words = npt.NDArray[np.uint64]
 def hash_integers(values: Ints, hashes: Words) -> None:
     """Hash each integer, no two to the same."""
     for i in range(len(values)):
-        hashes[i] = mix(values[i])
+        hashes[i] = mix(np.uint64(values[i]))
 
 
 @compiled(void(uint64s, uint64s_in))

@@ -31,7 +31,6 @@ from juncture.kernels.compiled import (
     uint8s,
     uint8s_in,
     uint32s,
-    uint32s_in,
     uint64s,
     uint64s_in,
     void,
@@ -103,7 +102,6 @@ def most_keys(table: Table) -> int:
 @inlined
 def mix(value: Any) -> Any:
     """Spread a key over all bits, no two keys to the same (the finalizer of MurmurHash3)."""
-    value = np.uint64(value)
     value ^= value >> np.uint64(33)
     value *= np.uint64(0xFF51AFD7ED558CCD)
     value ^= value >> np.uint64(33)
@@ -206,7 +204,7 @@ def add_integers(values: Ints, first: int, table: Table, known: Ints, count: int
     for block in range(first, len(values), BLOCK):
         size = min(BLOCK, len(values) - block)
         for i in range(size):
-            hashes[i] = mix(values[block + i])
+            hashes[i] = mix(np.uint64(values[block + i]))
             prefetch(table, _bucket(table, hashes[i]))
         for i in range(size):
             row = block + i
@@ -223,7 +221,7 @@ def add_integers(values: Ints, first: int, table: Table, known: Ints, count: int
     return len(values)
 
 
-@compiled(void(int64s_in, uint32s_in, int64s_in, int32s))
+@compiled(void(int64s_in, uint32s, int64s, int32s))
 def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None:
     """Look up the code of each integer.
 
@@ -246,7 +244,7 @@ def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None
     for block in range(0, len(values), BLOCK):
         size = min(BLOCK, len(values) - block)
         for i in range(size):
-            hashes[i] = mix(values[block + i])
+            hashes[i] = mix(np.uint64(values[block + i]))
             prefetch(table, _bucket(table, hashes[i]))
         likely = np.int64(0)
         for i in range(size):
@@ -263,7 +261,7 @@ def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None
                 codes[rows[i]] = code
             else:
                 # Another key with the same tag.
-                place = _place_of_integer(value, mix(value), table, known)
+                place = _place_of_integer(value, mix(np.uint64(value)), table, known)
                 codes[rows[i]] = EMPTY if table[place] == _FREE else np.int32(table[place + _CODES])
 
 
@@ -279,7 +277,7 @@ def refill_integers(known: Ints, count: int, table: Table) -> None:
         Out: the new table.
     """
     for code in range(count):
-        hashed = mix(known[code])
+        hashed = mix(np.uint64(known[code]))
         _put(table, hashed, _free_place(table, hashed), code)
 
 
@@ -423,7 +421,9 @@ def add_bytes(
                 target = known_offsets[count]
                 if count >= most or target + length > len(known):
                     return row
-                known[target : target + length] = data[start : start + length]
+                # Not by slices: the error that Numba raises where their lengths differ takes seconds to compile.
+                for position in range(length):
+                    known[np.uint64(target + position)] = data[np.uint64(start + position)]
                 known_offsets[count + 1] = target + length
                 known_words[2 * count], known_words[2 * count + 1] = low, high
                 _put(table, hashes[i], place, count)
@@ -432,7 +432,7 @@ def add_bytes(
     return len(codes)
 
 
-@compiled(void(int64s_in, uint8s_in, uint32s_in, uint64s_in, int64s_in, uint8s_in, int32s))
+@compiled(void(int64s_in, uint8s_in, uint32s, uint64s, int64s, uint8s, int32s))
 def find_bytes(
     offsets: Ints,
     data: Bytes,

@@ -84,7 +84,7 @@ def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: Ints) -> in
         buckets = np.uint64(1)
         if end - first > WINDOW:
             buckets = np.uint64(max((end - first) // rows_per_bucket, 1))
-        shift = 0
+        shift = np.int64(0)
         for step in (32, 16, 8, 4, 2, 1):
             if extent >> np.uint64(shift + step - 1) >= buckets:
                 shift += step

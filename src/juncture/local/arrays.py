@@ -73,6 +73,10 @@ def plain(array: pa.Array) -> pa.Array:
     while True:
         data_type = array.type
         if pat.is_dictionary(data_type):
+            values = plain(array.dictionary)
+            if values.type != data_type.value_type:
+                # Arrow decodes no dictionaries of views.
+                array = pa.DictionaryArray.from_arrays(array.indices, values)
             array = array.dictionary_decode()
         elif pat.is_run_end_encoded(data_type):
             array = pc.run_end_decode(array)

@@ -140,7 +140,7 @@ class StepCoder:
             ratio = Fraction(1_000 ** (3 - TIME_UNITS.index(array.type.unit)), self.domain.step_ns)
         else:
             values = raw_values(array.cast(pa.int64()), np.int64)
-            ratio = Fraction(10**self.domain.scale)
+            ratio = self.domain.steps_in_one
         good = values >= 0
         words = np.where(good, values, 0).astype(np.uint64)
         if self.domain.kind == "float":

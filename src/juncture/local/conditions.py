@@ -242,7 +242,7 @@ class Line:
             return float(offset)
         if domain.is_time:
             return offset * Fraction(10**9, domain.step_ns)
-        return offset * Fraction(10**domain.scale)
+        return offset * domain.steps_in_one
 
 
 def line_of(right: Node, limits: list[Limit]) -> Line | None:

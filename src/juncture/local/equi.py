@@ -128,6 +128,6 @@ def _on_disk(
     advance, done = reporter(progress, "output"), 0
     for batch in sorter.sort(counted()):
         for whole in [batch] if late is None else late.added_to(batch):
-            yield numbered.finished(whole)
+            yield from numbered.finished(whole)
         done += batch.num_rows
         advance(done, rows)

@@ -189,7 +189,7 @@ class _Merge(Generic[Join]):
         sorter = ExternalSorter(schema, order, self._spill, self._room, self._threads, sample)
         pieces = (with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
         for batch in sorter.sort(pieces):
-            yield numbered.finished(batch)
+            yield from numbered.finished(batch)
 
     def _order_of(self, batch: pa.RecordBatch) -> Ints:
         """Return what brings rows of the output into their order, stably."""

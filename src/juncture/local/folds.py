@@ -221,7 +221,7 @@ class _Sum(Fold):
             least, most, width = (0 if bits == 64 else -(2**63)), 2**bits - 1, 8
         wrong = next((total for total in sums if total is not None and not least <= total <= most), None)
         if wrong is not None:
-            amount = Fraction(wrong) / 10**self._values.domain.scale
+            amount = Fraction(wrong) / self._values.domain.steps_in_one
             raise DataError(
                 f"A sum of {self._aggregate.column!r} comes to {amount}, which {data_type} cannot hold. Cast the "
                 "column to a wider decimal, or ask for its mean."
@@ -286,7 +286,8 @@ class _Totals(Fold):
             else:
                 result = totals[:, 0]
             result = np.ldexp(result, self._exponent)
-            result = result / 10.0**self._scale if self._scale else result
+            # A power of ten is a float, its inverse is none.
+            result = result / 10.0**self._scale if self._scale >= 0 else result * 10.0**-self._scale
         return array_of(result, pa.float64(), there)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.local import asof, equi, overlap, where
 from juncture.local import range as ranges
 from juncture.local.reach import likely_pairs
+from juncture.local.working import in_working_types
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import Asof
@@ -76,10 +77,10 @@ def _conditional(join: ResolvedWhere) -> Offer:
 
 
 KINDS: dict[type, Kind] = {
-    Asof: Kind(stream=asof.stream, offer=_keyed),
-    Range: Kind(stream=ranges.stream, offer=_ranged),
-    Overlap: Kind(stream=overlap.stream, offer=_overlapping),
-    Where: Kind(stream=where.stream, offer=_conditional),
-    Equi: Kind(stream=equi.stream, offer=_keyed),
+    Asof: Kind(stream=in_working_types(asof.stream), offer=_keyed),
+    Range: Kind(stream=in_working_types(ranges.stream), offer=_ranged),
+    Overlap: Kind(stream=in_working_types(overlap.stream), offer=_overlapping),
+    Where: Kind(stream=in_working_types(where.stream), offer=_conditional),
+    Equi: Kind(stream=in_working_types(equi.stream), offer=_keyed),
 }
 """The kinds of join, by their specs."""

@@ -253,7 +253,7 @@ def _scaled(array: pa.Array, domain: Domain) -> tuple[Ints, Fraction]:
         return raw_values(array, np.int64), Fraction(unit_ns, domain.step_ns)
     if pat.is_decimal(data_type) or pat.is_floating(data_type) or pat.is_uint64(data_type):
         raise TooWideError
-    return raw_values(array.cast(pa.int64()), np.int64), Fraction(10**domain.scale)
+    return raw_values(array.cast(pa.int64()), np.int64), domain.steps_in_one
 
 
 def _exact_offsets(array: pa.Array, domain: Domain) -> list[Fraction | None]:
@@ -263,7 +263,7 @@ def _exact_offsets(array: pa.Array, domain: Domain) -> list[Fraction | None]:
         ratio = Fraction(unit_ns, domain.step_ns)
         array = array.cast(pa.int64())
     else:
-        ratio = Fraction(10**domain.scale)
+        ratio = domain.steps_in_one
     missing = (None, math.inf, -math.inf)
     return [None if value in missing or value != value else Fraction(value) * ratio for value in array.to_pylist()]
 

@@ -120,10 +120,19 @@ class NumberedJoin(Generic[Join]):
             numbers.append(left_rows + places * self.right.num_rows)
         return np.concatenate(numbers).astype(np.int64)
 
-    def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of the output without their number, in the types that they have to have."""
-        arrays = [encoded(batch.column(field.name), field.type) for field in self.output]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.output)
+    def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the output without their number, in the types that they have to have."""
+        try:
+            arrays = [encoded(batch.column(field.name), field.type) for field in self.output]
+        except pa.ArrowInvalid:
+            # A dictionary of small indices holds the values of few rows.
+            middle = batch.num_rows // 2
+            if not middle:
+                raise
+            yield from self.finished(batch.slice(0, middle))
+            yield from self.finished(batch.slice(middle))
+        else:
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.output)
 
     def numbers_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the numbers of rows of a numbered side, or of the output."""

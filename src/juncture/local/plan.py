@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.inputs import as_arrow, give_back, kind_of, paths_of
+from juncture.inputs import Given, kind_of, paths_of, read_table
+from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.kinds import KINDS, question
 from juncture.local.measure import Opened, measure
 from juncture.local.memory import LEAST_MEMORY_BYTES, default_budget_bytes
@@ -33,19 +34,17 @@ __all__ = ["plan"]
 class _Input:
     """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once."""
 
-    def __init__(self, table: Any, side: str) -> None:
+    def __init__(self, table: Any, side: Side) -> None:
         self._side = side
-        self._stream: pa.RecordBatchReader | None = None
+        self._is_read = False
         self._source: Source | None = None
         if kind_of(table, side) == "path":
             self._source = ParquetSource(paths_of(table))
+            self.given = Given(schema=self._source.schema)
         else:
-            arrow = as_arrow(table, side)
-            if isinstance(arrow, pa.Table):
-                self._source = TableSource(arrow)
-            else:
-                self._stream = arrow
-        self.schema: pa.Schema = self._source.schema if self._source is not None else arrow.schema
+            self.given = read_table(table, side)
+            if self.given.table is not None:
+                self._source = TableSource(self.given.table)
 
     def look(self, join: Resolved, side: Side, given: SideStats) -> Looked:
         """Return what is known before the join runs: of a stream, what the caller says."""
@@ -73,13 +72,17 @@ class _Input:
         """
         if self._source is not None:
             return self._source.within(memory_bytes)
-        if self._stream is None:
+        if self.given.is_stream and self._is_read:
             raise PlanError(
                 f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
                 "Plan the join again with a new one."
             )
-        stream, self._stream = self._stream, None
-        return SpooledSource(stream.schema, stream, spill, min(SPOOLED_BYTES, memory_bytes // 16))
+        self._is_read = True
+        assert self.given.batches is not None
+        schema = self.given.schema
+        if self.given.number is not None:
+            schema = schema.append(pa.field(self.given.number, pa.int64()))
+        return SpooledSource(schema, self.given.batches(), spill, min(SPOOLED_BYTES, memory_bytes // 16))
 
 
 def plan(
@@ -105,8 +108,14 @@ def plan(
     SchemaError, PlanError, DataError
         As `juncture.plan` does.
     """
-    ours, theirs, finish = _Input(left, "left"), _Input(right, "right"), give_back(left)
-    join: Resolved = spec.resolve(ours.schema, theirs.schema)
+    ours, theirs = _Input(left, "left"), _Input(right, "right")
+    resolved: Resolved = spec.resolve(ours.given.schema, theirs.given.schema)
+    schemas = ours.given.schema, theirs.given.schema
+    as_arrow = ArrowAnswer.of(resolved, schemas, ours.given.number, theirs.given.number)
+    answer: ArrowAnswer | FrameAnswer = as_arrow
+    if ours.given.frame is not None:
+        answer = FrameAnswer.of(resolved, schemas, ours.given.frame, theirs.given.frame, theirs.given.number)
+    join = answer.run
     given = stats or Stats()
     looked = ours.look(join, "left", given.left), theirs.look(join, "right", given.right)
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
@@ -114,7 +123,7 @@ def plan(
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
     choice = choose(question(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
-    stream = partial(KINDS[type(spec)].stream, join, memory_bytes=budget_bytes)
+    stream = partial(KINDS[type(spec)].stream, memory_bytes=budget_bytes)
 
     def opened(spill: SpillFolder) -> Opened:
         left, right = ours.source(spill, budget_bytes), theirs.source(spill, budget_bytes)
@@ -123,26 +132,29 @@ def plan(
         )
         return Opened(left, right, serving(question(join, seen, resources), choice.algorithm))
 
-    def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
+    def batches(join: Resolved, progress: Progress | None) -> Iterator[pa.RecordBatch]:
         with SpillFolder(memory_bytes=budget_bytes) as spill:
             inputs = opened(spill)
-            yield from stream(inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress)
+            yield from stream(
+                join, inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress
+            )
 
     def measured(progress: Progress | None, keep: bool) -> tuple[Run, Any]:
         kept: list[pa.RecordBatch] = []
-        run = measure(
-            opened, stream, SpillFolder(memory_bytes=budget_bytes), kept.append if keep else _forget, progress
-        )
-        return run, finish(pa.Table.from_batches(kept, join.output_schema)) if keep else None
+        spill = SpillFolder(memory_bytes=budget_bytes)
+        run = measure(opened, partial(stream, join), spill, kept.append if keep else _forget, progress)
+        return run, answer.table(kept) if keep else None
 
     return Plan(
-        join=join,
+        join=resolved,
         engine="local",
         choice=choice,
         stats=stats,
         resources=resources,
-        run=lambda progress: finish(pa.Table.from_batches(batches(progress), join.output_schema)),
-        stream=lambda progress: pa.RecordBatchReader.from_batches(join.output_schema, batches(progress)),
+        run=lambda progress: answer.table(batches(join, progress)),
+        stream=lambda progress: pa.RecordBatchReader.from_batches(
+            as_arrow.schema, as_arrow.batches(batches(as_arrow.run, progress))
+        ),
         measure=measured,
     )
 

@@ -16,6 +16,7 @@ from juncture.local.codes import StepCoder, TooWideError, steps_of
 from juncture.local.columns import gather, select
 from juncture.local.scan import Source
 from juncture.local.threads import Threads
+from juncture.local.working import working
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
 
@@ -49,6 +50,7 @@ def match_report(
     Costs a second search: the ``by`` and ``on`` columns are read again, others are not. Takes 32 bytes for each
     matched row beside the memory of the search.
     """
+    join, left, right = working(join, left, right)
     plainest = replace(join, spec=replace(join.spec, how="left", matches=1, ties="greatest"))
     # Row groups that cannot match are read too: their keys are known all the same.
     found = find(plainest, left, right, threads=threads, progress=progress, count_ties=True, skip_parts=False)

@@ -6,27 +6,36 @@ order of the parts, and all that a join remembers of a row is this number.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from juncture.errors import DataError
-from juncture.local.arrays import array_of
-from juncture.local.threads import Threads
+from juncture.local.conversion import converted_columns, with_types
+from juncture.local.footers import (
+    INT96_UNIT,
+    Footer,
+    column_of,
+    extent_of,
+    is_coded,
+    joined_schema,
+    opened,
+    path_of,
+    read_footers,
+)
+from juncture.local.int96 import check_whole_micros
+from juncture.local.partitions import Value, partitions_of
+from juncture.local.paths import FoundFile, files_of
 
 __all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
 
@@ -41,7 +50,6 @@ _PIECE_BYTES = 1 << 18
 _PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _ASSUMED_VALUE_BYTES = 16
 _SLICE_ROWS = 1 << 18
-_SUFFIXES = (".parquet", ".parq", ".pq")
 
 
 class Source(ABC):
@@ -163,9 +171,8 @@ class ParquetSource(Source):
     ----------
     paths
         Files, folders (all their Parquet files, at any depth), globs, or URIs that `pyarrow.fs` knows. Files come in
-        the order of the paths, those of a folder or glob by name.
-    row_groups
-        For each file, which of its row groups to read; by default all.
+        the order of the paths, those of a folder or glob by name. Folders within, or wildcards for them, that are named
+        like ``year=2026`` stand for columns, which come last.
 
     Raises
     ------
@@ -177,39 +184,56 @@ class ParquetSource(Source):
     Opening reads the footers only. Reading decodes one row group at a time in each thread, a million rows at once.
     """
 
-    def __init__(self, paths: Sequence[str], row_groups: Sequence[Sequence[int]] | None = None) -> None:
+    def __init__(self, paths: Sequence[str]) -> None:
+        files = [file for path in paths for file in files_of(path)]
+        partition, values = partitions_of(files)
+        footers = read_footers(files)
+        schema = joined_schema(files, [footer.schema for footer in footers])
+        for name in partition.names:
+            if name in schema.names:
+                raise DataError(
+                    f"The folders of {files[0].path!r} stand for the column {name!r}, which the file has too. Rename "
+                    "the folders, or leave the column out of the files."
+                )
+        schema = pa.schema([*schema, *partition], schema.metadata)
+        self._open(files, footers, schema, [dict(zip(partition.names, each, strict=True)) for each in values])
+
+    def _open(
+        self,
+        files: Sequence[FoundFile],
+        footers: Sequence[Footer],
+        schema: pa.Schema,
+        partitions: Sequence[Mapping[str, Value]],
+        row_groups: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        """Set the files, with their footers, the values that their folders stand for, and which row groups to read."""
         self._batch_bytes = _BATCH_BYTES
-        self._files = [file for path in paths for file in _files(path)]
-        with Threads(min(8, len(self._files))) as threads:
-            footers = list(threads.map(_footer, self._files))
-        self.schema, self._metadata = footers[0]
-        self._footers = []
-        for file, (schema, metadata) in zip(self._files, footers, strict=True):
-            _check_siblings(self._files[0], self.schema, file, schema)
-            self._footers.append(metadata)
+        self._converted: Mapping[str, pa.DataType] = {}
+        self._files, self._footers, self._partitions = files, footers, partitions
+        self.schema = self._stored = schema
+        self._is_whole = [footer.schema.equals(schema) for footer in footers]
         self._groups = [
             _RowGroup(file, number)
-            for file, metadata in enumerate(self._footers)
-            for number in (range(metadata.num_row_groups) if row_groups is None else row_groups[file])
-            if metadata.row_group(number).num_rows > 0
+            for file, footer in enumerate(footers)
+            for number in (range(footer.metadata.num_row_groups) if row_groups is None else row_groups[file])
+            if footer.metadata.row_group(number).num_rows > 0
         ]
-        self.part_rows = [self._footers[group.file].row_group(group.number).num_rows for group in self._groups]
+        self.part_rows = [self._metadata(group).num_rows for group in self._groups]
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
-        group = self._groups[part]
-        is_large = self._footers[group.file].row_group(group.number).total_byte_size > self._batch_bytes
+        is_large = self._metadata(self._groups[part]).total_byte_size > self._batch_bytes
         return self._batches(part, columns, coded, self._batch_rows(columns), _PIECE_BYTES if is_large else 0)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns' encoded, uncompressed pages."""
-        wanted = set(columns)
+        names, wanted = set(self.schema.names), set(columns)
         total = 0
         for group in self._groups:
-            metadata = self._footers[group.file].row_group(group.number)
+            metadata = self._metadata(group)
             for number in range(metadata.num_columns):
                 column = metadata.column(number)
-                if column.path_in_schema.partition(".")[0] in wanted or column.path_in_schema in wanted:
+                if column_of(column.path_in_schema, names) in wanted:
                     total += column.total_uncompressed_size
         return total
 
@@ -224,13 +248,13 @@ class ParquetSource(Source):
     def _plain_bytes(self) -> dict[str, int]:
         found = dict.fromkeys(self.schema.names, 0)
         for group in self._groups:
-            footer = self._footers[group.file]
-            metadata = footer.row_group(group.number)
+            metadata = self._metadata(group)
             for number in range(metadata.num_columns):
                 column = metadata.column(number)
-                path = column.path_in_schema
-                name = path if path in found else path.partition(".")[0]
+                name = column_of(column.path_in_schema, found)
                 found[name] += max(column.total_uncompressed_size, column.num_values * _value_bytes(column))
+            for name, value in self._partitions[group.file].items():
+                found[name] += metadata.num_rows * (4 + len(value) if isinstance(value, str) else 4)
         return found
 
     def _batch_rows(self, columns: Sequence[str]) -> int:
@@ -243,6 +267,12 @@ class ParquetSource(Source):
         smaller = copy(self)
         smaller._batch_bytes = min(_BATCH_BYTES, memory_bytes // _BATCHES_OF_MEMORY)
         return smaller
+
+    def converted(self, types: Mapping[str, pa.DataType]) -> Self:
+        """Return the same with some columns in other types of the same values."""
+        other = copy(self)
+        other._converted, other.schema = types, with_types(self.schema, types)
+        return other
 
     def only(self, parts: Sequence[int]) -> Self:
         """Return the same with some of the row groups."""
@@ -258,16 +288,23 @@ class ParquetSource(Source):
         return self.bytes_of([column]) / max(self.num_rows, 1)
 
     def extent(self, part: int, column: str, /) -> pa.Array | None:
-        """Return the least and the greatest value by the row group's statistics."""
+        """Return the least and the greatest value by the row group's statistics, or by the name of its folder."""
+        partition = self._partitions[self._groups[part].file]
+        if column in partition:
+            return None if partition[column] is None else self._repeated(part, column, 2)
         found = self._chunk(part, column)
         if found is None or found[0].statistics is None or not found[0].statistics.has_min_max:
             return None
-        return _extent(found[0].statistics, found[1], self.schema.field(column).type)
+        return extent_of(found[0].statistics, found[1], self.schema.field(column).type)
 
     def nulls(self, column: str, /) -> int | None:
-        """Return how many values of a column are null by the row groups' statistics."""
+        """Return how many values of a column are null by the row groups' statistics, or by the names of folders."""
         total = 0
-        for part in range(len(self.part_rows)):
+        for part, rows in enumerate(self.part_rows):
+            partition = self._partitions[self._groups[part].file]
+            if column in partition:
+                total += rows if partition[column] is None else 0
+                continue
             found = self._chunk(part, column)
             if found is None or found[0].statistics is None or not found[0].statistics.has_null_count:
                 return None
@@ -278,9 +315,9 @@ class ParquetSource(Source):
         """Tell whether each row group is declared to ascend by a column first of all, and follows the one before."""
         last: pa.Scalar | None = None
         for part, group in enumerate(self._groups):
-            footer = self._footers[group.file]
-            declared = footer.row_group(group.number).sorting_columns
-            if not declared or declared[0].descending or _path(footer, declared[0].column_index) != column:
+            declared = self._metadata(group).sorting_columns
+            metadata = self._footers[group.file].metadata
+            if not declared or declared[0].descending or path_of(metadata, declared[0].column_index) != column:
                 return False
             extent = self.extent(part, column)
             if len(self._groups) > 1 and (extent is None or (last is not None and pc.less(extent[0], last).as_py())):
@@ -304,36 +341,77 @@ class ParquetSource(Source):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group, so many at a time; column chunks are read in such pieces, for 0 at once."""
         group = self._groups[part]
-        path, filesystem = self._files[group.file]
-        with _reading(path), filesystem.open_input_file(path) as content:
-            strings = [name for name in coded if _is_coded(self.schema.field(name).type)]
-            file = pq.ParquetFile(
+        file, footer = self._files[group.file], self._footers[group.file]
+        partition = self._partitions[group.file]
+        inside = [name for name in columns if name not in partition]
+        found = 0
+        with opened(file, group.number) as content:
+            if fine := [name for name in inside if name in footer.int96]:
+                check_whole_micros(content, footer.metadata, group.number, fine, file.path)
+            parquet = pq.ParquetFile(
                 content,
-                metadata=self._footers[group.file],
-                read_dictionary=strings,
+                metadata=footer.metadata,
+                read_dictionary=[name for name in inside if name in coded and is_coded(self.schema.field(name).type)],
                 pre_buffer=False,
                 buffer_size=piece_bytes,
+                coerce_int96_timestamp_unit=INT96_UNIT,
             )
-            for batch in file.iter_batches(rows, [group.number], list(columns), use_threads=False):
-                yield batch.select(columns)
+            for batch in parquet.iter_batches(rows, [group.number], inside, use_threads=False):
+                found += batch.num_rows
+                yield converted_columns(self._shaped(part, batch, columns, coded), self._converted)
                 if self._batch_bytes < _BATCH_BYTES:
                     # Little may be held, and what Arrow keeps of the batches before is soon more than a batch.
                     pa.default_memory_pool().release_unused()
+            if found != self.part_rows[part]:
+                raise DataError(
+                    f"Row group {group.number} of the Parquet file {file.path!r} has {found:,} rows, and "
+                    f"{self.part_rows[part]:,} by the file's footer: it is damaged. Write it again, or leave it out."
+                )
+
+    def _shaped(
+        self, part: int, batch: pa.RecordBatch, columns: Sequence[str], coded: Collection[str]
+    ) -> pa.RecordBatch:
+        """Return rows of a row group with the columns in their order, in the types that all files share."""
+        file = self._groups[part].file
+        if self._is_whole[file]:
+            return batch.select(columns)
+        arrays, fields = [], []
+        for name in columns:
+            field = self._stored.field(name)
+            if name in self._partitions[file]:
+                array = self._repeated(part, name, batch.num_rows, is_coded=name in coded)
+            else:
+                array = batch.column(name)
+                if array.type != field.type and not pat.is_dictionary(array.type):
+                    array = array.cast(field.type)
+            arrays.append(array)
+            fields.append(field.with_type(array.type))
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self._stored.metadata))
+
+    def _repeated(self, part: int, column: str, rows: int, *, is_coded: bool = False) -> pa.Array:
+        """Return so many times the value of a column that a row group's folder stands for."""
+        data_type = self._stored.field(column).type
+        value = pa.scalar(self._partitions[self._groups[part].file][column], data_type)
+        if not (is_coded and pat.is_string(data_type)):
+            return pa.repeat(value, rows)
+        index = pa.scalar(0 if value.is_valid else None, pa.int32())
+        return pa.DictionaryArray.from_arrays(pa.repeat(index, rows), pa.repeat(value, 1).drop_null())
+
+    def _metadata(self, group: _RowGroup) -> pq.RowGroupMetaData:
+        return self._footers[group.file].metadata.row_group(group.number)
 
     def _chunk(self, part: int, column: str) -> tuple[pq.ColumnChunkMetaData, pq.ParquetColumnSchema] | None:
         """Return what a row group's footer says of a column, if that is not nested."""
         group = self._groups[part]
-        footer = self._footers[group.file]
-        metadata = footer.row_group(group.number)
+        footer = self._footers[group.file].metadata
+        metadata = self._metadata(group)
         for number in range(metadata.num_columns):
             # The path of a column within a struct may read like the name of a column.
-            if _path(footer, number) == footer.schema.column(number).name == column:
+            if path_of(footer, number) == footer.schema.column(number).name == column:
                 return metadata.column(number), footer.schema.column(number)
         return None
-
-
-def _path(footer: pq.FileMetaData, number: int) -> str:
-    return str(footer.schema.column(number).path)
 
 
 def _value_bytes(column: pq.ColumnChunkMetaData) -> int:
@@ -346,150 +424,3 @@ def _value_bytes(column: pq.ColumnChunkMetaData) -> int:
     # Long ones may be cut off in statistics, but not to less than a few dozen bytes.
     ends = [len(value) for value in (statistics.min_raw, statistics.max_raw) if isinstance(value, bytes | str)]
     return sum(ends) // len(ends) + 4 if ends else _ASSUMED_VALUE_BYTES
-
-
-def _is_coded(data_type: pa.DataType) -> bool:
-    """Tell whether Arrow can read a column as a dictionary."""
-    return bool(pat.is_string(data_type) or pat.is_binary(data_type) or pat.is_large_string(data_type))
-
-
-def _extent(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type: pa.DataType) -> pa.Array | None:
-    """Return a column chunk's statistics as values of its type; None for types in which they may be wrong.
-
-    Those of strings may be cut off by the writer, and are limits then that no value of the chunk has.
-    """
-    if pat.is_signed_integer(data_type):
-        return array_of(np.array([statistics.min, statistics.max], f"i{data_type.bit_width // 8}"), data_type)
-    if pat.is_float32(data_type) or pat.is_float64(data_type):
-        return array_of(np.array([statistics.min, statistics.max], f"f{data_type.bit_width // 8}"), data_type)
-    if pat.is_date32(data_type):
-        # As integers, because Python's dates end in 9999.
-        return array_of(np.array([statistics.min_raw, statistics.max_raw], np.int32), data_type)
-    if pat.is_timestamp(data_type) and column.physical_type == "INT64":
-        # As integers, because datetimes would cut nanoseconds off.
-        unit = json.loads(column.logical_type.to_json()).get("timeUnit")
-        units = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-        if unit not in units:
-            return None
-        raw = array_of(np.array([statistics.min_raw, statistics.max_raw], np.int64), pa.timestamp(units[unit]))
-        return raw.cast(pa.timestamp(data_type.unit), safe=False).view(data_type)
-    if _is_coded(data_type):
-        limits = statistics.min_raw, statistics.max_raw
-        wide = pat.is_large_string(data_type)
-        offsets = np.cumsum([0, *map(len, limits)]).astype(np.int64 if wide else np.int32)
-        return pa.Array.from_buffers(data_type, 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(limits))])
-    return None
-
-
-Place = tuple[str, pa.fs.FileSystem]
-
-
-def _files(path: str) -> list[Place]:
-    """Return the Parquet files that a path leads to.
-
-    Raises
-    ------
-    DataError
-        If there are none.
-    """
-    try:
-        if "://" in path:
-            filesystem, inner = pa.fs.FileSystem.from_uri(path)
-        else:
-            filesystem, inner = pa.fs.LocalFileSystem(), str(Path(path).expanduser())
-        found = _expand(filesystem, inner, local="://" not in path)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"The path {path!r} cannot be read: {error}") from error
-    if not found:
-        raise DataError(
-            f"The path {path!r} leads to no Parquet file. Expected a file, a folder that holds {_SUFFIXES[0]} files, "
-            "or a glob that matches some."
-        )
-    return [(file, filesystem) for file in found]
-
-
-def _expand(filesystem: pa.fs.FileSystem, path: str, *, local: bool) -> list[str]:
-    """Return the files of a file, folder or glob."""
-    info = filesystem.get_file_info(path)
-    if info.type == pa.fs.FileType.File:
-        return [path]
-    if info.type == pa.fs.FileType.Directory:
-        root = PurePosixPath(info.path)
-        inside = filesystem.get_file_info(pa.fs.FileSelector(path, recursive=True))
-        files = sorted(file.path for file in inside if file.type == pa.fs.FileType.File)
-        data = [file for file in files if _is_data(PurePosixPath(file).relative_to(root))]
-        for file in data:
-            _check_partition(path, PurePosixPath(file).relative_to(root))
-        return data
-    if local and any(character in path for character in "*?["):
-        start = Path(path).anchor
-        matches = sorted(map(str, Path(start or ".").glob(str(Path(path).relative_to(start)))))
-        shown = [match for match in matches if not Path(match).name.startswith(("_", "."))]
-        return [file for match in shown for file in _expand(filesystem, match, local=False)]
-    return []
-
-
-def _check_partition(folder: str, path: PurePosixPath) -> None:
-    """Refuse a folder whose subfolders stand for columns, which would be lost without a word.
-
-    Raises
-    ------
-    DataError
-        If a subfolder is named like ``year=2026``.
-    """
-    for name in path.parts[:-1]:
-        if "=" in name:
-            raise DataError(
-                f"The folder {folder!r} is partitioned: its subfolder {name!r} stands for the column "
-                f"{name.partition('=')[0]!r}, which its files lack. Read it with pyarrow.dataset.dataset(…, "
-                "partitioning='hive') and pass that, or name the files with a glob to do without the column."
-            )
-
-
-def _is_data(path: PurePosixPath) -> bool:
-    """Tell a data file from Spark's markers and other hidden files."""
-    return path.suffix.lower() in _SUFFIXES and not any(part.startswith(("_", ".")) for part in path.parts)
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Name the file in errors of reading it."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"The Parquet file {path!r} cannot be read, it may be cut off or damaged: {error}. Write it again, or "
-            "leave it out."
-        ) from error
-
-
-def _footer(place: Place) -> tuple[pa.Schema, pq.FileMetaData]:
-    path, filesystem = place
-    with _reading(path), filesystem.open_input_file(path) as content:
-        file = pq.ParquetFile(content)
-        return file.schema_arrow, file.metadata
-
-
-def _check_siblings(first: Place, expected: pa.Schema, place: Place, schema: pa.Schema) -> None:
-    """Refuse a file with other columns than the first, naming the difference.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, of another type, or more.
-    """
-    if schema.names == expected.names and schema.types == expected.types:
-        return
-    differences = []
-    for field in expected:
-        found = schema.field(field.name).type if field.name in schema.names else None
-        if found is None:
-            differences.append(f"{field.name!r} is missing")
-        elif found != field.type:
-            differences.append(f"{field.name!r} is {found} instead of {field.type}")
-    differences += [f"{name!r} is only there" for name in schema.names if name not in expected.names]
-    difference = "; ".join(differences) or "the columns come in another order"
-    raise DataError(
-        f"The Parquet file {place[0]!r} has another schema than {first[0]!r}: {difference}. All files of one table "
-        "need the same columns: rewrite it, or leave it out."
-    )

@@ -17,6 +17,7 @@ from juncture.local.pruning import ends_of, extent_of
 from juncture.local.reach import reach_columns
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.stream import taken
+from juncture.local.working import working_join, working_source
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.stats import SideStats, settled
 from juncture.predicate.evaluate import evaluate
@@ -74,6 +75,8 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked
     -----
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
+    join = working_join(join)
+    source = working_source(source, join.left_schema if side == "left" else join.right_schema)
     found = _Look(join, side, source)
     found.declared()
     found.sampled(given)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from juncture.local.arrays import Mask
 from juncture.local.blocks import BlockFinder
-from juncture.local.conditions import Equality, Line, equalities_of, limits_of, line_of, sorting_line
+from juncture.local.conditions import Equality, Limit, Line, equalities_of, limits_of, line_of, sorting_line
 from juncture.local.equality.hashing import KeyHashes
 from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Prepare, Sought, run
@@ -31,7 +31,7 @@ from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.planner.question import Offer
 from juncture.predicate.evaluate import evaluate, matches
-from juncture.predicate.nodes import columns
+from juncture.predicate.nodes import Node, columns
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 
@@ -70,8 +70,10 @@ class Conditions:
         """Take what a predicate offers: a band to sort by goes before single limits."""
         equalities, exact = equalities_of(join.shape)
         limits = limits_of(join.shape)
-        rights = dict.fromkeys(limit.right for limit in limits)
-        lines = [line for right in rights if (line := line_of(right, [each for each in limits if each.right == right]))]
+        by_right: dict[Node, list[Limit]] = {}
+        for limit in limits:
+            by_right.setdefault(limit.right, []).append(limit)
+        lines = [line for right, own in by_right.items() if (line := line_of(right, own))]
         lines.sort(key=lambda line: not line.is_band)
         first, second = (*lines, None, None)[:2]
         if second is not None and second.is_band:

@@ -9,7 +9,7 @@ from juncture.planner.equi_cost import COSTS, EquiWork
 from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
 from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes, too_much
 from juncture.planner.question import Kind, Question
-from juncture.predicate.sql import to_sql
+from juncture.predicate.sql import describe
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import plain_type
 
@@ -64,12 +64,12 @@ def _spilled_bytes(question: Question) -> int:
 
 def _meaning(join: ResolvedEqui) -> str:
     nulls = ", nulls included" if join.nulls_equal else ""
-    condition = "" if join.predicate is None else f" for which {to_sql(join.predicate)}"
+    condition = "" if join.predicate is None else f" for which {describe(join.predicate)}"
     return f"each left row gets the right rows of equal {equal_names(join)}{nulls}{condition} ({join.how} join)"
 
 
 def _conditions(join: ResolvedEqui) -> tuple[Condition, ...]:
-    residual = () if join.predicate is None else (("residual", to_sql(join.predicate)),)
+    residual = () if join.predicate is None else (("residual", describe(join.predicate)),)
     return (*key_conditions(join), *residual)
 
 

@@ -6,7 +6,7 @@ from juncture.planner.conditions import Condition, key_conditions
 from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind, Question
-from juncture.predicate.sql import to_sql
+from juncture.predicate.sql import describe
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["WHERE"]
@@ -27,7 +27,7 @@ def _blocks_have_no_keys(question: Question, algorithm: str) -> str | None:
 
 
 def _meaning(join: ResolvedWhere) -> str:
-    return whole(join, f"each left row gets the right rows for which {to_sql(join.predicate)}")
+    return whole(join, f"each left row gets the right rows for which {describe(join.predicate)}")
 
 
 def _conditions(join: ResolvedWhere) -> tuple[Condition, ...]:

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 from typing import Literal as OneOf
 
 from juncture.errors import SchemaError
 from juncture.predicate import nodes
 from juncture.predicate.literals import read_date, read_timestamp
 from juncture.predicate.nodes import Arithmetic, Cast, Compare, CompareOperator, Literal, Node
+from juncture.predicate.options import Options
+from juncture.predicate.rounding import near_float
 from juncture.predicate.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
+    INT,
     NULL,
+    TIME_STEPS,
     ArithmeticOperator,
     Type,
+    Value,
     arithmetic_type,
     common_decimal,
     finer,
+    from_steps,
+    in_steps,
     integer_decimal,
 )
 
@@ -29,6 +38,7 @@ __all__ = ["absolute", "arithmetic", "cast", "common_type", "compare", "conjunct
 __all__ += ["is_null", "negate", "negation", "read_text"]
 
 TextReader = Callable[[str, Type], Literal]
+Constants = Mapping[Type, Sequence[Value]]
 
 
 def read_text(text: str, data_type: Type) -> Literal:
@@ -53,7 +63,7 @@ def arithmetic(operator: ArithmeticOperator, left: Node, right: Node) -> Node:
     SchemaError
         If the operation has no meaning for these types.
     """
-    left, right = _paired_nulls(left, right)
+    left, right = _arithmetic_nulls(operator, left, right)
     if left.type.is_number and right.type.is_number:
         left, right = _same_numbers(left, right, divide=operator == "/")
     elif left.type.kind == "date":
@@ -73,6 +83,7 @@ def negate(operand: Node) -> Node:
     SchemaError
         If it is not a number or a duration.
     """
+    operand = _typed(operand, DOUBLE)
     data_type = _signed(operand, "-")
     if isinstance(operand, Literal) and isinstance(operand.value, int | Fraction | float):
         value = -operand.value
@@ -91,6 +102,7 @@ def absolute(operand: Node) -> Node:
     SchemaError
         If it is not a number or a duration.
     """
+    operand = _typed(operand, DOUBLE)
     return nodes.Sign(_signed(operand, "abs"), "abs", operand)
 
 
@@ -113,6 +125,7 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
     target = operands[0].type
     for operand in operands[1:]:
         target = common_type(target, operand.type, function)
+    target = DOUBLE if target == NULL else target
     return nodes.Extreme(target, function, tuple(_converted(operand, target) for operand in operands))
 
 
@@ -186,20 +199,106 @@ def _compare_hint(left: Type, right: Type) -> str:
     return "Cast one of them to the type of the other first."
 
 
-def is_in(operand: Node, options: Sequence[Node], read: TextReader = read_text) -> Node:
+def is_in(
+    operand: Node, options: Sequence[Node], read: TextReader = read_text, *, steps: Constants = MappingProxyType({})
+) -> Node:
     """Return whether an operand equals one of several options.
+
+    Constants are looked up together: by their value, in the type that the operand has where it is compared to them. A
+    constant that no value of that type equals changes nothing, and is left out.
+
+    Parameters
+    ----------
+    operand, read
+        As for a comparison.
+    options
+        The options.
+    steps
+        More of them, without a node for each: values by their type, in whole steps of it.
 
     Raises
     ------
     SchemaError
         If the types do not compare.
     """
-    compared = [compare("=", operand, option, read) for option in options]
-    pairs = [(each.left, each.right) for each in compared if isinstance(each, Compare)]
-    literals = [right for left, right in pairs if left == operand and isinstance(right, Literal)]
-    if len(literals) == len(options):
-        return nodes.In(BOOLEAN, operand, tuple(literals))
-    return disjunction(compared)
+    constants = {data_type: list(values) for data_type, values in steps.items()}
+    others: list[Node] = []
+    for option in options:
+        if isinstance(option, Literal):
+            constants.setdefault(option.type, []).append(in_steps(option.value, option.type))
+        else:
+            others.append(compare("=", operand, option, read))
+    listed: dict[Node, dict[Value, None]] = {}
+    likes: dict[Node, Node] = {}
+    for data_type, values in constants.items():
+        for comparison, found in _compared(operand, data_type, values, read):
+            if found is None:
+                others.append(comparison)
+            else:
+                likes.setdefault(comparison.left, comparison.right)
+                listed.setdefault(comparison.left, {}).update(dict.fromkeys(found))
+    parts = [_member(one, likes[one], tuple(found)) for one, found in listed.items()]
+    return disjunction([*parts, *others])
+
+
+def _compared(
+    operand: Node, data_type: Type, values: Sequence[Value], read: TextReader
+) -> Iterator[tuple[Compare, Sequence[Value] | None]]:
+    """Yield comparisons to constants of a type: each to one, or to all that are like it.
+
+    With each comes what the constants are in steps of the type that they are compared to; None if they are no constants
+    there.
+    """
+    for value in values:
+        comparison = compare("=", operand, Literal(data_type, from_steps(value, data_type)), read)
+        assert isinstance(comparison, Compare)
+        one, other = comparison.left.type, comparison.right
+        if not isinstance(other, Literal):
+            yield comparison, None
+        elif isinstance(value, str) and one.kind != "string":
+            yield comparison, _held([in_steps(other.value, other.type)], other.type, one)
+        else:
+            yield comparison, _held(values, data_type, one)
+            return
+
+
+def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:
+    """Return whether an operand is one of some values; of less than two, whether it equals what it is compared to."""
+    if len(values) > 1:
+        return nodes.In(BOOLEAN, operand, Options(operand.type, values))
+    if values:
+        like = Literal(operand.type, from_steps(values[0], operand.type))
+    return Compare(BOOLEAN, "=", operand, like)
+
+
+def _held(values: Sequence[Value], source: Type, target: Type) -> Sequence[Value]:
+    """Return constants in steps of a type that they are compared to, without those that no value of it equals."""
+    if None in values:
+        return [*_held([value for value in values if value is not None], source, target), None]
+    if not values or not source.has_arithmetic or target.kind == "boolean":
+        return values
+    numbers: list[Any] = list(values)
+    if target.kind == "float":
+        floats = [number / 10**source.scale for number in numbers]
+        # Zero has one sign here, and NaN is one object, so that equal values are the same.
+        return [
+            math.nan if number != number else number + 0.0
+            for number in floats
+            if number != number or near_float(number, target.bits) == number
+        ]
+    factor = _steps_per_unit(target) / Fraction(_steps_per_unit(source))
+    if factor.denominator == 1:
+        numbers = [number * factor.numerator for number in numbers] if factor != 1 else numbers
+    else:
+        numbers = [number // factor.denominator for number in numbers if number % factor.denominator == 0]
+    least, greatest = in_steps(target.least, target), in_steps(target.greatest, target)
+    if numbers and least <= min(numbers) and max(numbers) <= greatest:
+        return numbers
+    return [number for number in numbers if least <= number <= greatest]
+
+
+def _steps_per_unit(data_type: Type) -> int:
+    return TIME_STEPS[data_type.unit] if data_type.unit else 10**data_type.scale
 
 
 def is_null(operand: Node) -> Node:
@@ -249,9 +348,8 @@ def negation(operand: Node) -> Node:
 
 
 def _truth(operand: Node, name: str) -> Node:
-    if operand.type == NULL:
-        return Literal(BOOLEAN, None)
-    if operand.type != BOOLEAN:
+    operand = _typed(operand, BOOLEAN)
+    if operand.type.kind != "boolean":
         raise SchemaError(f"{name} takes truth values, and this is {operand.type}. Compare it to something.")
     return operand
 
@@ -278,7 +376,7 @@ def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
     """
     source = operand.type
     if source == NULL:
-        return Literal(target, None)
+        return Literal(target, None) if isinstance(operand, Literal) else Cast(target, operand)
     if isinstance(operand, Literal) and isinstance(operand.value, str) and target.kind in ("date", "timestamp"):
         return read(operand.value, target)
     if isinstance(operand, Literal) and isinstance(operand.value, str) and target.is_number:
@@ -301,9 +399,9 @@ def _number_of(text: str, target: Type) -> Literal:
         number = Decimal(text.strip())
     except ArithmeticError:
         raise SchemaError(f"{text!r} is not a number, so it cannot be cast to {target}.") from None
-    if not number.is_finite():
-        return Literal(DOUBLE, float(number))
-    return decimal_literal(number)
+    if number.is_finite() and target.kind != "float":
+        return decimal_literal(number)
+    return Literal(target if target.kind == "float" else DOUBLE, near_float(float(number), target.bits or 64))
 
 
 def decimal_literal(number: Decimal) -> Literal:
@@ -323,15 +421,34 @@ def decimal_literal(number: Decimal) -> Literal:
     return Literal(Type("decimal", precision=precision, scale=scale), Fraction(number))
 
 
+def _typed(node: Node, target: Type) -> Node:
+    """Return a node in a type, if it has none: a bare NULL, or a column of nothing but nulls."""
+    if node.type.kind != "null":
+        return node
+    return Literal(target, None) if isinstance(node, Literal) else Cast(target, node, implicit=True)
+
+
 def _paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
-    """Give a bare NULL the type of what it is paired with."""
-    if left.type == NULL and right.type == NULL:
-        return Literal(BOOLEAN, None), Literal(BOOLEAN, None)
-    if left.type == NULL:
-        return Literal(right.type, None), right
-    if right.type == NULL:
-        return left, Literal(left.type, None)
-    return left, right
+    """Give what has no type that of what it is paired with."""
+    if left.type.kind != "null" and right.type.kind != "null":
+        return left, right
+    target = left.type if right.type == NULL else right.type
+    target = BOOLEAN if target == NULL else target
+    return _typed(left, target), _typed(right, target)
+
+
+def _arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> tuple[Node, Node]:
+    """Give what has no type the one that makes most sense beside the other operand."""
+    if left.type.kind != "null" and right.type.kind != "null":
+        return left, right
+    target = left.type if right.type == NULL else right.type
+    if target == NULL:
+        target = DOUBLE
+    elif target.kind == "duration" and operator in ("*", "/"):
+        target = BIGINT
+    elif target.kind in ("date", "timestamp") and operator == "+":
+        target = INT if target.kind == "date" else Type("duration", unit=target.unit)
+    return _typed(left, target), _typed(right, target)
 
 
 def _paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]:
@@ -398,7 +515,7 @@ def _whole_days(node: Node) -> Node:
         steps = 86_400 * Type("duration", unit=node.type.unit).step
         days = Fraction(node.value, {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[node.type.unit]) / steps
         if days.denominator == 1:
-            return Literal(Type("integer", bits=32), int(days))
+            return Literal(INT, int(days))
     return node
 
 
@@ -424,5 +541,5 @@ def _bits(value: int) -> int:
 def integer_literal(value: int) -> Literal:
     """Return the literal of a whole number: an INT, a BIGINT, or a decimal beyond it."""
     if -(2**63) <= value < 2**63:
-        return Literal(Type("integer", bits=_bits(value)), value)
+        return Literal(INT if _bits(value) == 32 else BIGINT, value)
     return decimal_literal(Decimal(value))

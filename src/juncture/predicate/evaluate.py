@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 
 from juncture.errors import SpecError
 from juncture.predicate import nodes, operations
-from juncture.predicate.nodes import Node, walk
+from juncture.predicate.nodes import Node, children, walk
+from juncture.predicate.options import Options
 from juncture.predicate.vectors import Vector, constant, from_column, to_column
 
 __all__ = ["evaluate", "matches"]
-
-_LONG_LIST = 4
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
@@ -48,8 +47,8 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
 
     Notes
     -----
-    Costs a pass over the rows per operation, and memory for the vectors of all different parts of the expression at
-    once: some 8 bytes per row and part. Decimals that Spark would round, and batches in which a value overflows, are
+    Costs a pass over the rows per operation, and memory for what has been computed and is still to be used: some 8
+    bytes per row and part. Decimals that Spark would round, and batches in which a value overflows, are
     computed row by row.
 
     Examples
@@ -67,12 +66,18 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
     counts = {table.num_rows for table in tables.values() if table is not None}
     if len(counts) != 1:
         raise SpecError(f"Rows are paired one by one, so both tables need as many: got {sorted(counts)}.")
+    parts = list(walk(node))
+    users = Counter(child for part in parts for child in children(part))
     vectors: dict[Node, Vector] = {}
-    for part in walk(node):
+    for part in parts:
         if isinstance(part, nodes.Column):
             vectors[part] = from_column(tables[part.side].column(part.name), part.type)
         else:
             vectors[part] = _vector(part, vectors)
+        for child in children(part):
+            users[child] -= 1
+            if not users[child]:
+                del vectors[child]
     return to_column(vectors[node], node.type, counts.pop())
 
 
@@ -107,7 +112,7 @@ def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
         case nodes.Compare(operator=comparison, left=left, right=right):
             return operations.compare(comparison, vectors[left], vectors[right], (left.type, right.type))
         case nodes.In(operand=operand, options=options):
-            return _is_in(operand, options, vectors)
+            return _is_in(vectors[operand], options)
         case nodes.IsNull(operand=operand):
             return pc.is_null(vectors[operand])
         case nodes.Not(operand=operand):
@@ -119,15 +124,8 @@ def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
     raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
 
-def _is_in(operand: Node, options: Sequence[nodes.Literal], vectors: dict[Node, Vector]) -> Vector:
-    vector = vectors[operand]
-    plain = operand.type.kind in ("integer", "string", "date")
-    if len(options) <= _LONG_LIST or not plain or isinstance(vector, pa.Scalar):
-        found = [operations.compare("=", vector, vectors[each], (operand.type, each.type)) for each in options]
-        return reduce(pc.or_kleene, found)
-    present = [each for each in options if each.value is not None and each.type.kind == operand.type.kind]
-    others = [each for each in options if each not in present]
-    listed = pc.is_in(vector, pa.array([each.value for each in present], vector.type))
-    result = pc.if_else(pc.is_valid(vector), listed, pa.scalar(None, pa.bool_()))
-    rest = [operations.compare("=", vector, vectors[each], (operand.type, each.type)) for each in others]
-    return reduce(pc.or_kleene, rest, result)
+def _is_in(vector: Vector, options: Options) -> Vector:
+    """Return whether values are among some options: null for a null, and for what is not among them beside a NULL."""
+    found = pc.is_in(vector, options.vector)
+    known = pc.and_(pc.is_valid(vector), found) if options.has_null else pc.is_valid(vector)
+    return pc.if_else(known, found, pa.scalar(None, pa.bool_()))

@@ -196,8 +196,8 @@ def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:
             return calculate.convert(operands[0], target)
         case nodes.Compare(operator=comparison):
             return logic.compare(comparison, operands[0], operands[1])
-        case nodes.In():
-            return logic.is_in(operands[0], operands[1:])
+        case nodes.In(options=options):
+            return options.hold(operands[0])
         case nodes.IsNull():
             return logic.is_null(operands[0])
         case nodes.Not():

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.types as pat
-from sqlglot import exp
 
 from juncture.errors import SchemaError, did_you_mean
-from juncture.predicate.parse import read_sql
+from juncture.predicate.syntax import Tree, read_sql, walk_tree
 from juncture.spec.schema import Side
 
 __all__ = ["Inferred", "infer_schemas"]
 
-_RELATIONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+_RELATIONS = ("compare", "between", "in")
 _SIDES: dict[str, Side] = {"l": "left", "r": "right"}
 
 Place = tuple[Side, str]
@@ -65,8 +64,9 @@ def infer_schemas(
     types: dict[Place, pa.DataType | None] = {}
     for side, schema in known.items():
         types |= {(side, field.name): field.type for field in schema}
+    found = list(_places(tree, given))
     for side, named in given.items():
-        read = {name for other, name in _places(tree, given) if other == side}
+        read = {name for other, name in found if other == side}
         for name in named:
             if name not in read:
                 raise SchemaError(
@@ -74,9 +74,9 @@ def infer_schemas(
                     f"{did_you_mean(name, read)}"
                 )
         types |= {(side, name): data_type for name, data_type in named.items()}
-    places = [place for place in _places(tree, given) if place[0] in given]
+    places = [place for place in found if place[0] in given]
     guessed = frozenset(place for place in places if types.get(place) is None)
-    relations = [list(_places(relation, given)) for relation in tree.find_all(*_RELATIONS)]
+    relations = [list(_places(part, given)) for part in walk_tree(tree) if part.kind in _RELATIONS]
     before = -1
     while before != len([place for place in guessed if types.get(place) is not None]):
         before = len([place for place in guessed if types.get(place) is not None])
@@ -93,14 +93,17 @@ def infer_schemas(
     return Inferred(schemas, guessed)
 
 
-def _places(tree: exp.Expr, given: Mapping[Side, Mapping[str, pa.DataType | None]]) -> Iterator[Place]:
+def _places(tree: Tree, given: Mapping[Side, Mapping[str, pa.DataType | None]]) -> Iterator[Place]:
     """Yield the columns in a tree; one without a table belongs to the side whose bounds name it."""
-    for column in tree.find_all(exp.Column):
-        side = _SIDES.get(column.table.lower())
-        if side is None and not column.table:
-            side = next((side for side, named in given.items() if column.name in named), None)
+    for part in walk_tree(tree):
+        if part.kind != "column":
+            continue
+        *tables, name = part.value
+        side = _SIDES.get(tables[-1].lower()) if tables else None
+        if not tables:
+            side = next((side for side, named in given.items() if name in named), None)
         if side is not None:
-            yield side, column.name
+            yield side, name
 
 
 def _partner(types: list[pa.DataType | None]) -> pa.DataType | None:

@@ -209,7 +209,9 @@ def _discrete(data_type: Type, span: Span, null: bool) -> Interval:
 
 
 def everything(data_type: Type, *, null: bool = True) -> Interval:
-    """Return all values of a type."""
+    """Return all values of a type; the one without any has nothing but null."""
+    if data_type.kind == "null":
+        return nothing(data_type, null=True)
     return interval(data_type, nan=data_type.kind == "float", null=null)
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from juncture.errors import SchemaError
 from juncture.predicate import build, nodes
@@ -101,16 +102,16 @@ def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBo
 
 def _peel(node: Node) -> tuple[Node, Number]:
     """Return an expression without the constants that are added to it, and their sum."""
-    if not (isinstance(node, nodes.Arithmetic) and node.operator in ("+", "-") and _is_exact(node)):
-        return node, 0
-    left, right = _constant(node.left, node.type), _constant(node.right, node.type)
-    if right is not None:
-        bare, added = _peel(node.left)
-        return bare, added + (right if node.operator == "+" else -right)
-    if left is not None and node.operator == "+":
-        bare, added = _peel(node.right)
-        return bare, added + left
-    return node, 0
+    added: Number = 0
+    while isinstance(node, nodes.Arithmetic) and node.operator in ("+", "-") and _is_exact(node):
+        left, right = _constant(node.left, node.type), _constant(node.right, node.type)
+        if right is not None:
+            added, node = added + (right if node.operator == "+" else -right), node.left
+        elif left is not None and node.operator == "+":
+            added, node = added + left, node.right
+        else:
+            break
+    return node, added
 
 
 def _is_exact(node: nodes.Arithmetic) -> bool:
@@ -120,7 +121,7 @@ def _is_exact(node: nodes.Arithmetic) -> bool:
 
 def _constant(node: Node, result: Type) -> Number | None:
     """Return the value of a constant expression: in seconds beside dates and times."""
-    if columns(node):
+    if sides(node):
         return None
     value = Graph(node).evaluate({})
     if not (value.is_point and value.type.is_discrete):
@@ -144,42 +145,61 @@ class _Terms:
     terms: list[tuple[Number, Side, Node]]
     constant: Number = 0
 
-    def scaled(self, factor: Number) -> _Terms:
-        return _Terms([(factor * times, side, node) for times, side, node in self.terms], self.constant * factor)
-
-    def plus(self, other: _Terms) -> _Terms:
-        return _Terms(self.terms + other.terms, self.constant + other.constant)
+    def less(self, other: _Terms) -> _Terms:
+        """Return the difference from another sum."""
+        negated = [(-times, side, node) for times, side, node in other.terms]
+        return _Terms(self.terms + negated, self.constant - other.constant)
 
 
 def _linear(node: Node) -> _Terms | None:
     """Return an expression as a sum, or None where it is none."""
-    places = sides(node)
-    if len(places) == 1:
-        bare, added = _peel(node)
-        return _Terms([(1, next(iter(places)), bare)], added)
-    if not places:
-        value = _constant(node, node.type)
-        return None if value is None else _Terms([], value)
+    result = _Terms([])
+    parts: list[tuple[Number, Node]] = [(1, node)]
+    while parts:
+        factor, part = parts.pop()
+        places = sides(part)
+        if len(places) == 1:
+            bare, added = _peel(part)
+            result.terms.append((factor, next(iter(places)), bare))
+            result.constant += factor * added
+        elif not places:
+            value = _constant(part, part.type)
+            if value is None:
+                return None
+            result.constant += factor * value
+        else:
+            summands = _summands(part)
+            if summands is None:
+                return None
+            result.constant += factor * summands.constant
+            parts.extend((factor * times, summand) for times, summand in reversed(summands.operands))
+    return result
+
+
+class _Summands(NamedTuple):
+    """What an expression of both tables is the sum of: operands with their factors, and a constant."""
+
+    operands: list[tuple[Number, Node]]
+    constant: Number = 0
+
+
+def _summands(node: Node) -> _Summands | None:
+    """Return what an operation adds up, or None where it does something else."""
     if isinstance(node, nodes.Sign) and node.operator == "-":
-        inner = _linear(node.operand)
-        return inner and inner.scaled(-1)
+        return _Summands([(-1, node.operand)])
     if isinstance(node, nodes.Cast) and node.type.kind == "decimal" and node.operand.type.kind == "integer":
-        return _linear(node.operand) if node.implicit else None
+        return _Summands([(1, node.operand)]) if node.implicit else None
     if not (isinstance(node, nodes.Arithmetic) and _is_exact(node)):
         return None
     if node.operator == "*":
         left, right = _constant(node.left, node.left.type), _constant(node.right, node.right.type)
-        inner = _linear(node.right if left is not None else node.left)
         factor = left if left is not None else right
-        return inner.scaled(factor) if inner is not None and factor is not None else None
+        return None if factor is None else _Summands([(factor, node.right if left is not None else node.left)])
+    sign = 1 if node.operator == "+" else -1
     if "date" in (node.left.type.kind, node.right.type.kind) and node.type.kind == "date":
         days = _constant(node.right, node.type)
-        inner = _linear(node.left) if days is not None else None
-        return inner and inner.plus(_Terms([], days if node.operator == "+" else -(days or 0)))  # type: ignore[arg-type]
-    one, other = _linear(node.left), _linear(node.right)
-    if one is None or other is None:
-        return None
-    return one.plus(other.scaled(-1) if node.operator == "-" else other)
+        return None if days is None else _Summands([(1, node.left)], sign * days)
+    return _Summands([(1, node.left), (sign, node.right)])
 
 
 def _rearranged(node: Compare, bounds: ColumnBounds) -> Relation | None:
@@ -187,7 +207,7 @@ def _rearranged(node: Compare, bounds: ColumnBounds) -> Relation | None:
     one, other = _linear(node.left), _linear(node.right)
     if one is None or other is None:
         return None
-    total = one.plus(other.scaled(-1))
+    total = one.less(other)
     lefts = [(-factor, part) for factor, side, part in total.terms if side == "left"]
     rights = [(factor, part) for factor, side, part in total.terms if side == "right"]
     constant, operator = -total.constant, node.operator

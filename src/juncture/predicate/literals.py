@@ -20,6 +20,7 @@ __all__ = [
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86_400
+_MOST_STEPS = 2**63
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2})"
@@ -36,7 +37,7 @@ _UNITS: dict[str, Fraction | int] = {
     "MICROSECOND": Fraction(1, 10**6),
     "NANOSECOND": Fraction(1, 10**9),
 }
-_PART = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]+)")
+_PART = re.compile(r"\s*([+-]?)\s*(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})\s*([A-Za-z]+)")
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 
 
@@ -102,7 +103,7 @@ def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int,
     digits = digits or ""
     unit = "ns" if len(digits) > 6 else "us"
     fraction = int(digits.ljust(9, "0")) // (10**9 // TIME_STEPS[unit])
-    return whole * TIME_STEPS[unit] + fraction, unit
+    return _held(whole * TIME_STEPS[unit] + fraction, unit, repr(text)), unit
 
 
 def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -> int:
@@ -118,7 +119,12 @@ def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -
             f"guessed. Write it with its offset, such as '{text}Z' or '{text}+02:00'."
         )
     wall = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=wall_s)
-    ahead = wall.replace(tzinfo=zone).utcoffset()
+    try:
+        ahead = wall.replace(tzinfo=zone).utcoffset()
+    except OverflowError:
+        raise SpecError(
+            f"{text!r} is at an end of the calendar, where no time zone is known. Write it with its offset."
+        ) from None
     assert ahead is not None
     return int(ahead.total_seconds())
 
@@ -163,9 +169,27 @@ def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
             seconds += (-1 if sign == "-" else 1) * Fraction(number) * _unit_seconds(name)
             rest = rest[match.end() :]
     for name in ("us", "ns"):
-        if (seconds * TIME_STEPS[name]).denominator == 1:
-            return int(seconds * TIME_STEPS[name]), name
+        steps = seconds * TIME_STEPS[name]
+        if steps.denominator == 1:
+            return _held(int(steps), name, f"INTERVAL {text!r}"), name
     raise SpecError(f"INTERVAL {text!r} is finer than a nanosecond.")
+
+
+def _held(steps: int, unit: str, what: str) -> int:
+    """Return steps of a unit, if they are as few as 64 bits can count.
+
+    Raises
+    ------
+    SpecError
+        If there are more.
+    """
+    if not -_MOST_STEPS <= steps < _MOST_STEPS:
+        years = _MOST_STEPS // TIME_STEPS[unit] // (365 * _DAY)
+        name = {"us": "microseconds", "ns": "nanoseconds"}[unit]
+        raise SpecError(
+            f"{what} is too far: in {name}, times and lengths of time reach no further than {years:,} years."
+        )
+    return steps
 
 
 def _unit_seconds(name: str) -> Fraction | int:
@@ -190,7 +214,7 @@ def _clock_seconds(text: str, unit: str) -> Fraction:
     assert match is not None
     fields = re.split(r"[ :]+", match[2])
     names = _CLOCK[_CLOCK.index(first) : _CLOCK.index(last) + 1] if {first, last} <= set(_CLOCK) else ()
-    if len(fields) != len(names) or not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in fields):
+    if len(fields) != len(names) or not all(re.fullmatch(r"\d{1,40}(\.\d{1,40})?", part) for part in fields):
         raise SpecError(f"INTERVAL {text!r} {unit} cannot be read. Expected for example '1 02:03:04.5' DAY TO SECOND.")
     total = sum((Fraction(part) * _UNITS[name] for part, name in zip(fields, names, strict=True)), Fraction(0))
     return -total if match[1] == "-" else total

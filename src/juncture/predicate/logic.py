@@ -21,7 +21,7 @@ from juncture.predicate.interval import (
 from juncture.predicate.nodes import CompareOperator
 from juncture.predicate.spans import meet
 
-__all__ = ["OPPOSITE", "compare", "conjunction", "disjunction", "flipped", "is_in", "is_null", "negation", "orders"]
+__all__ = ["OPPOSITE", "compare", "conjunction", "disjunction", "flipped", "is_null", "negation", "orders"]
 
 OPPOSITE: dict[CompareOperator, CompareOperator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """The comparison that is true where another is false: exact, since even NaN has its place in the order."""
@@ -98,11 +98,6 @@ def _may_be_below(low: Bound, high: Bound) -> bool:
 def is_null(operand: Interval) -> Interval:
     """Return whether an operand can be null, and can be something else."""
     return truth(true=operand.may_be_null, false=operand.may_be_value)
-
-
-def is_in(operand: Interval, options: Sequence[Interval]) -> Interval:
-    """Return whether an operand can equal one of several options."""
-    return disjunction([compare("=", operand, option) for option in options])
 
 
 def negation(operand: Interval) -> Interval:

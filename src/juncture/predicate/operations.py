@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.predicate.calculate import scale_between
-from juncture.predicate.nodes import CompareOperator, Value
+from juncture.predicate.nodes import CompareOperator
 from juncture.predicate.rounding import half_up
-from juncture.predicate.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.types import TIME_STEPS, ArithmeticOperator, Type, Value
 from juncture.predicate.vectors import Vector, row_by_row, vector_type
 
 __all__ = ["arithmetic", "compare", "convert", "extreme", "unary"]
@@ -111,6 +111,8 @@ def extreme(function: str, left: Vector, right: Vector, data_type: Type) -> Vect
 
 def convert(operand: Vector, source: Type, target: Type) -> Vector:
     """Return a cast: null where the value does not fit."""
+    if source.kind == "null":
+        return pc.cast(operand, vector_type(target))
     if target.kind == "boolean":
         return operand if source.kind == "boolean" else pc.not_equal(operand, pa.scalar(0, operand.type))
     if source.kind == "boolean":

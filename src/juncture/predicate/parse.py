@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal as OneOf
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
 
-from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
+from juncture.errors import JunctureError, SchemaError, SpecError
 from juncture.predicate import build
 from juncture.predicate.literals import interval_steps, read_date, read_timestamp
-from juncture.predicate.nodes import Column, CompareOperator, Literal, Node
-from juncture.predicate.types import BOOLEAN, DOUBLE, NULL, STRING, ArithmeticOperator, Type, from_arrow
-from juncture.spec.schema import Side, check_columns
+from juncture.predicate.nodes import Column, Literal, Node
+from juncture.predicate.rounding import near_float
+from juncture.predicate.syntax import FUNCTIONS, Tree, pointer, read_sql
+from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
+from juncture.spec.schema import Side, check_columns, check_order, hint
 
-__all__ = ["FUNCTIONS", "parse", "parse_expression", "read_sql"]
+__all__ = ["parse", "parse_expression"]
 
-FUNCTIONS = ("abs", "cast", "greatest", "least", "try_cast")
-"""The functions that a predicate may call."""
-
-_ARITHMETIC: dict[type[exp.Expr], ArithmeticOperator] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-}
-_COMPARISONS: dict[type[exp.Expr], CompareOperator] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-}
-_RELATIONS = (*_COMPARISONS, exp.NullSafeNEQ, exp.Between, exp.In, exp.Is)
+_ORDERS = ("<", "<=", ">", ">=")
 _TYPES = {
     "BOOLEAN": BOOLEAN,
     "TINYINT": Type("integer", bits=8),
+    "BYTE": Type("integer", bits=8),
     "SMALLINT": Type("integer", bits=16),
-    "INT": Type("integer", bits=32),
-    "BIGINT": Type("integer", bits=64),
+    "SHORT": Type("integer", bits=16),
+    "INT": INT,
+    "INTEGER": INT,
+    "BIGINT": BIGINT,
+    "LONG": BIGINT,
     "FLOAT": Type("float", bits=32),
+    "REAL": Type("float", bits=32),
     "DOUBLE": DOUBLE,
     "DATE": Type("date"),
-    "TIMESTAMPNTZ": Type("timestamp", unit="us"),
-    "TIMESTAMPTZ": Type("timestamp", unit="us", zoned=True),
-    "TIMESTAMPLTZ": Type("timestamp", unit="us", zoned=True),
+    "TIMESTAMP_NTZ": Type("timestamp", unit="us"),
+    "TIMESTAMP_LTZ": Type("timestamp", unit="us", zoned=True),
     "TIMESTAMP": Type("timestamp", unit="us", zoned=True),
-    "TEXT": STRING,
-    "VARCHAR": STRING,
+    "STRING": STRING,
 }
+_DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_SUFFIXES = {"Y": "TINYINT", "S": "SMALLINT", "L": "BIGINT", "F": "FLOAT", "D": "DOUBLE"}
+"""What a letter at the end of a number makes of it."""
 
 
 def parse(
@@ -109,13 +96,10 @@ def parse(
         ^^^^^^^^
     """
     reader = _reader(text, left, right, names, time_zone)
-    tree = read_sql(text)
-    node = reader.read(tree)
-    if node.type == NULL:
-        return Literal(BOOLEAN, None)
-    if node.type != BOOLEAN:
+    node = reader.read(read_sql(text))
+    if node.type not in (BOOLEAN, NULL):
         raise SchemaError(f"The predicate is {node.type} and not a truth value. Compare it to something.")
-    return node
+    return build.conjunction([node])
 
 
 def parse_expression(
@@ -147,60 +131,6 @@ def _reader(text: str, left: pa.Schema, right: pa.Schema, names: tuple[str, str]
     return _Reader(text, tables, zone)
 
 
-def read_sql(text: str) -> exp.Expr:
-    """Return the syntax tree of a text.
-
-    Raises
-    ------
-    SpecError
-        If it is not SQL, with the place where reading stopped.
-    """
-    if not isinstance(text, str):
-        raise SpecError(f"The predicate is a {type(text).__name__}. Expected SQL as a string.")
-    if not text.strip():
-        raise SpecError('The predicate is empty. Expected a condition such as "l.a > r.b - 3".')
-    try:
-        return sqlglot.parse_one(text, read="spark")
-    except ParseError as error:
-        details = error.errors[0] if error.errors else {}
-        description = str(details.get("description") or "It does not read as SQL").rstrip(".")
-        if "missing for" in description:
-            description = "An operand is missing"
-        end = _offset(text, int(details.get("line") or 1), int(details.get("col") or len(text)))
-        start = end - max(0, len(str(details.get("highlight") or "")) - 1)
-        raise SpecError(f"The predicate cannot be read: {description}.\n{pointer(text, start, end)}") from None
-    except TokenError:
-        end = len(text.rstrip()) - 1
-        raise SpecError(
-            f"The predicate cannot be read: a quote or comment is not closed.\n{pointer(text, end, end)}"
-        ) from None
-    except RecursionError:
-        raise SpecError("The predicate is nested too deeply to be read.") from None
-
-
-def _offset(text: str, line: int, column: int) -> int:
-    """Return the offset of the last character of a token from its line and column, which count from one."""
-    lines = text.split("\n")
-    return min(sum(len(before) + 1 for before in lines[: line - 1]) + column, len(text)) - 1
-
-
-def pointer(text: str, start: int, end: int) -> str:
-    """Return the line of a text that holds a place, and a line of carets below the place.
-
-    Examples
-    --------
-    >>> print(pointer("a > b", 2, 2))
-        a > b
-          ^
-    """
-    start = max(0, start)
-    line_start = text.rfind("\n", 0, start) + 1
-    line = text[line_start:].split("\n", 1)[0]
-    shown = line.replace("\t", " ")
-    carets = max(1, min(end + 1 - line_start, len(line)) - (start - line_start))
-    return f"    {shown}\n    {' ' * (start - line_start)}{'^' * carets}"
-
-
 @dataclass(frozen=True)
 class _Table:
     """One of the tables: what the text calls it, and its columns."""
@@ -222,67 +152,80 @@ class _Reader:
         self._text = text
         self._tables = tables
         self._zone = zone
+        self._found: dict[tuple[str, ...], Column] = {}
         self._located = False
 
-    def read(self, tree: exp.Expr) -> Node:
+    def read(self, tree: Tree) -> Node:
         """Return the node of a part of the tree."""
         try:
-            return self._read(tree)
+            return _READERS[tree.kind](self, tree)
         except RecursionError:
             raise SpecError("The predicate is nested too deeply to be read.") from None
         except JunctureError as error:
-            span = _place(tree)
-            if self._located or span is None:
-                raise
-            self._located = True
-            raise type(error)(f"{error}\n{pointer(self._text, *span)}") from None
+            raise self._at(error, tree.start, tree.end) from None
 
-    def _read(self, tree: exp.Expr) -> Node:
-        kind = type(tree)
-        if kind in _READERS:
-            return _READERS[kind](self, tree)
-        if kind in _ARITHMETIC:
-            left, right = self._moments(self.read(tree.this), self.read(tree.expression))
-            return build.arithmetic(_ARITHMETIC[kind], left, right)
-        if kind in _COMPARISONS:
-            return build.compare(
-                _COMPARISONS[kind], self._operand(tree.this), self._operand(tree.expression), self._moment
+    def _at(self, error: JunctureError, start: int, end: int) -> JunctureError:
+        """Return an error with its place, unless it has one."""
+        if self._located:
+            return error
+        self._located = True
+        return type(error)(f"{error}\n{pointer(self._text, start, end)}")
+
+    def _chain(self, tree: Tree) -> Node:
+        """Return a sum or product, from left to right."""
+        node = self.read(tree.parts[0])
+        for operator, part in zip(tree.value, tree.parts[1:], strict=True):
+            try:
+                node = build.arithmetic(operator, *self._moments(node, self.read(part)))
+            except JunctureError as error:
+                raise self._at(error, tree.start, part.end) from None
+        return node
+
+    def _compare(self, tree: Tree) -> Node:
+        left, right = (self.read(part) for part in tree.parts)
+        if tree.value in _ORDERS:
+            self._check_order(tree.parts, asked=tree.value)
+        return build.compare(tree.value, left, right, self._moment)
+
+    def _call(self, tree: Tree) -> Node:
+        function, operands = tree.value.lower(), [self.read(part) for part in tree.parts]
+        if function == "least" or function == "greatest":
+            self._check_order(tree.parts, asked=function)
+            return build.extreme(function, operands)
+        if function != "abs":
+            raise SpecError(f"The function {tree.value!r} is not known. Expected one of {', '.join(FUNCTIONS)}.")
+        if len(operands) != 1:
+            raise SpecError(f"abs takes one operand, and has {len(operands)}.")
+        return build.absolute(operands[0])
+
+    def _column(self, tree: Tree) -> Node:
+        if tree.value not in self._found:
+            self._found[tree.value] = self._resolved(tree)
+        return self._found[tree.value]
+
+    def _check_order(self, operands: Sequence[Tree], *, asked: str) -> None:
+        """Refuse to order columns of ordered categories; one that is cast is not what it was."""
+        for operand in operands:
+            if operand.kind == "column":
+                side, field = self._field(operand)
+                check_order(field, asked=asked, side=side)
+
+    def _resolved(self, tree: Tree) -> Column:
+        side, field = self._field(tree)
+        data_type = from_arrow(field.type)
+        if data_type is None:
+            raise SchemaError(
+                f"The {side} column {field.name!r} is of type {field.type}, which a predicate cannot compare. Expected "
+                "a number, string, binary, boolean, date, timestamp or duration: cast it first."
             )
-        raise self._unknown(tree)
+        return Column(data_type, side, field.name, field.nullable)
 
-    def _unknown(self, tree: exp.Expr) -> SpecError:
-        """Return the error about something that is SQL, but no part of a predicate."""
-        if isinstance(tree, exp.Func) and "start" in tree.meta:
-            name = self._text[tree.meta["start"] : tree.meta["end"] + 1]
-            known = ", ".join(FUNCTIONS)
-            return SpecError(f"The function {name!r} is not known. Expected one of {known}.")
-        if isinstance(tree, exp.Alias):
-            return SpecError(f"{tree.alias!r} stands where an operator such as AND was expected.")
-        if isinstance(tree, exp.Query | exp.Block):
-            return SpecError("A predicate is one condition, without SELECT, subqueries or semicolons.")
-        return SpecError(
-            f"{tree.key.upper()} is not known in a predicate. Expected columns, literals, + - * /, comparisons, "
-            f"BETWEEN, IN, IS NULL, AND, OR, NOT, or one of the functions {', '.join(FUNCTIONS)}."
-        )
-
-    def _operand(self, tree: exp.Expr) -> Node:
-        """Return an operand of a comparison, which is no comparison itself unless it stands in brackets."""
-        if isinstance(tree, _RELATIONS):
-            raise SpecError("Comparisons cannot be chained. Join them by AND, or put one of them in brackets.")
-        return self.read(tree)
-
-    def _all(self, tree: exp.Expr) -> Node:
-        assert isinstance(tree, exp.Connector)
-        operands = [self.read(part) for part in tree.flatten()]
-        return build.conjunction(operands) if isinstance(tree, exp.And) else build.disjunction(operands)
-
-    def _column(self, tree: exp.Expr) -> Node:
-        assert isinstance(tree, exp.Column)
-        if not isinstance(tree.this, exp.Identifier):
-            raise SpecError("'*' is not a column.")
-        name, table = tree.name, tree.table
-        if tree.args.get("db"):
-            raise SpecError(f"{tree.sql('spark')} is a field inside a column. Select it as a column of its own first.")
+    def _field(self, tree: Tree) -> tuple[Side, pa.Field]:
+        """Return the column that a name means, and its table."""
+        if len(tree.value) > 2:
+            written = self._text[tree.start : tree.end]
+            raise SpecError(f"{written} is a field inside a column. Select it as a column of its own first.")
+        table, name = tree.value if len(tree.value) == 2 else ("", tree.value[0])
         chosen = {side: part for side, part in self._tables.items() if not table or table.lower() == part.name.lower()}
         names = " or ".join(f"{part.name}." for part in self._tables.values())
         if not chosen:
@@ -290,65 +233,79 @@ class _Reader:
         found = [(side, column) for side, part in chosen.items() for column in part.find(name)]
         if not found:
             where = f"the table {table!r}" if table else "either table"
-            known = list(dict.fromkeys(column for part in chosen.values() for column in part.schema.names))
-            raise SchemaError(f"There is no column {name!r} in {where}. {did_you_mean(name, known)}")
+            advice = hint(name, *(part.schema for part in chosen.values()))
+            raise SchemaError(f"There is no column {name!r} in {where}. {advice}")
         if len(found) > 1:
             if len({side for side, _ in found}) > 1:
                 raise SchemaError(f"Both tables have a column {name!r}. Write {names} in front of it.")
             spellings = " and ".join(repr(column) for _, column in found)
             raise SchemaError(f"{name!r} could be {spellings}, which differ in case only. Spell it as one of them.")
         side, column = found[0]
-        field = self._tables[side].schema.field(column)
-        data_type = from_arrow(field.type)
-        if data_type is None:
-            raise SchemaError(
-                f"The {side} column {column!r} is of type {field.type}, which a predicate cannot compare. Expected a "
-                "number, string, binary, boolean, date, timestamp or duration: cast it first."
-            )
-        return Column(data_type, side, column, field.nullable)
+        return side, self._tables[side].schema.field(column)
 
-    def _literal(self, tree: exp.Expr) -> Node:
-        assert isinstance(tree, exp.Literal)
-        text = str(tree.this)
-        if tree.is_string:
-            return Literal(STRING, text)
-        if "e" in text.lower():
-            return Literal(DOUBLE, float(text))
-        number = Decimal(text)
-        return (
-            build.integer_literal(int(number))
-            if "." not in text and abs(number) < 2**63
-            else build.decimal_literal(number)
-        )
+    def _number(self, tree: Tree) -> Node:
+        """Return a number as Spark types it: by a letter at its end, else by its size and whether it has a point."""
+        if tree.value.isdecimal() and len(tree.value) < 19:
+            return build.integer_literal(int(tree.value))
+        written = tree.value.upper()
+        suffix = "BD" if written.endswith("BD") else written[-1] if written[-1] in _SUFFIXES else ""
+        digits = written.removesuffix(suffix)
+        try:
+            number = Decimal(digits)
+        except ArithmeticError:
+            raise SpecError(f"{tree.value} has an exponent beyond all numbers.") from None
+        if suffix in ("Y", "S", "L"):
+            target = _TYPES[_SUFFIXES[suffix]]
+            if not digits.lstrip("-").isdigit() or not target.least <= number <= target.greatest:
+                raise SpecError(f"{tree.value} is not a {target}: expected a whole number that it can hold.")
+            return Literal(target, int(number))
+        if suffix in ("F", "D") or ("E" in digits and not suffix):
+            target = _TYPES[_SUFFIXES.get(suffix, "DOUBLE")]
+            value = near_float(float(number), target.bits)
+            if math.isinf(value):
+                raise SpecError(f"{tree.value} is beyond every {target}.")
+            return Literal(target, value)
+        if suffix or "." in digits or not BIGINT.least <= number <= BIGINT.greatest:
+            return build.decimal_literal(number)
+        return build.integer_literal(int(number))
 
-    def _interval(self, tree: exp.Expr) -> Node:
-        unit = tree.args.get("unit")
-        if not isinstance(tree.this, exp.Literal):
-            raise SpecError("The length of an INTERVAL has to be a constant: multiply it by a column instead.")
-        steps, name = interval_steps(str(tree.this.this), unit.sql() if unit is not None else None)
+    def _binary(self, tree: Tree) -> Node:
+        digits = tree.value[2:-1]
+        try:
+            return Literal(Type("binary"), bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
+        except ValueError:
+            raise SpecError("What stands between the quotes of X'…' has to be hexadecimal digits.") from None
+
+    def _constant(self, tree: Tree) -> Node:
+        return Literal(NULL, None) if tree.value == "NULL" else Literal(BOOLEAN, tree.value == "TRUE")
+
+    def _interval(self, tree: Tree) -> Node:
+        steps, name = interval_steps(*tree.value)
         return Literal(Type("duration", unit=name), steps)
 
-    def _cast(self, tree: exp.Expr) -> Node:
-        assert isinstance(tree, exp.Cast)
-        target = self._type(tree.to)
-        text = str(tree.this.this) if isinstance(tree.this, exp.Literal) and tree.this.is_string else None
-        if text is not None and target.kind == "date":
-            return Literal(target, read_date(text))
-        if text is not None and target.kind == "timestamp":
-            return self._timestamp(text, target)
-        return build.cast(self.read(tree.this), target, self._moment)
+    def _moment_literal(self, tree: Tree) -> Node:
+        name, text = tree.value
+        return self._text_as(text, _TYPES[name])
 
-    def _type(self, tree: exp.DataType) -> Type:
-        name = tree.this.value if isinstance(tree.this, exp.DataType.Type) else str(tree.this)
-        if name == "DECIMAL":
-            sizes = [int(size.name) for size in tree.expressions] or [10]
-            precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
+    def _text_as(self, text: str, target: Type) -> Node:
+        """Return a written date or timestamp of a type that is named."""
+        return Literal(target, read_date(text)) if target.kind == "date" else self._timestamp(text, target)
+
+    def _cast(self, tree: Tree) -> Node:
+        target, operand = self._type(*tree.value), tree.parts[0]
+        if operand.kind == "text" and target.kind in ("date", "timestamp"):
+            return self._text_as(operand.value, target)
+        return build.cast(self.read(operand), target, self._moment)
+
+    def _type(self, name: str, sizes: tuple[str, ...]) -> Type:
+        if name.upper() in _DECIMALS and len(sizes) <= 2:
+            precision, scale = (*(int(size[:9]) for size in sizes), *(10, 0)[len(sizes) :])
             if not (1 <= precision <= 38 and scale <= precision):
                 raise SpecError(f"DECIMAL({precision}, {scale}) does not exist: it has 1 to 38 digits in all.")
             return Type("decimal", precision=precision, scale=scale)
-        if name not in _TYPES:
-            raise SpecError(f"CAST to {tree.sql('spark')} is not known. Expected a number, date, timestamp or boolean.")
-        return _TYPES[name]
+        if name.upper() not in _TYPES or sizes:
+            raise SpecError(f"CAST to {name} is not known. Expected a number, date, timestamp or boolean.")
+        return _TYPES[name.upper()]
 
     def _timestamp(self, text: str, target: Type) -> Node:
         """Return a written timestamp; one without a zone stays a text until it meets a column that has one or not."""
@@ -382,63 +339,66 @@ class _Reader:
                     pair[place] = self._moment(part.value, clock)
         return pair[0], pair[1]
 
-    def _between(self, tree: exp.Expr) -> Node:
-        if tree.args.get("symmetric"):
-            raise SpecError("BETWEEN SYMMETRIC is not known in Spark. Order the bounds, or use least and greatest.")
-        operand = self._operand(tree.this)
-        low, high = self._operand(tree.args["low"]), self._operand(tree.args["high"])
+    def _between(self, tree: Tree) -> Node:
+        operand, low, high = (self.read(part) for part in tree.parts)
+        self._check_order(tree.parts, asked="BETWEEN")
         return build.conjunction(
             [build.compare(">=", operand, low, self._moment), build.compare("<=", operand, high, self._moment)]
         )
 
-    def _in(self, tree: exp.Expr) -> Node:
-        if tree.args.get("query") or not tree.expressions:
-            raise SpecError("IN needs a list of values, such as IN (1, 2).")
-        options = [self._operand(option) for option in tree.expressions]
-        return build.is_in(self._operand(tree.this), options, self._moment)
+    def _in(self, tree: Tree) -> Node:
+        operand = self.read(tree.parts[0])
+        options: list[Node] = []
+        constants: dict[Type, Sequence[Value]] = {}
+        for part in tree.parts[1:]:
+            if part.kind == "list":
+                constants = _constants(part.value)
+            else:
+                options.append(self.read(part))
+        return build.is_in(operand, options, self._moment, steps=constants)
 
-    def _is(self, tree: exp.Expr) -> Node:
-        operand = self._operand(tree.this)
-        if isinstance(tree.expression, exp.Null):
-            return build.is_null(operand)
-        if isinstance(tree.expression, exp.Boolean):
-            return build.compare("<=>", build.conjunction([operand]), Literal(BOOLEAN, bool(tree.expression.this)))
-        raise SpecError("IS is followed by NULL, TRUE or FALSE. Use = or <=> to compare values.")
-
-    def _extreme(self, tree: exp.Expr) -> Node:
-        function: OneOf["least", "greatest"] = "least" if isinstance(tree, exp.Least) else "greatest"
-        return build.extreme(function, [self.read(part) for part in (tree.this, *tree.expressions)])
+    def _is(self, tree: Tree) -> Node:
+        operand, truth = (self.read(part) for part in tree.parts)
+        return build.compare("<=>", build.conjunction([operand]), truth)
 
 
-_READERS: dict[type[exp.Expr], Callable[[_Reader, exp.Expr], Node]] = {
-    exp.Abs: lambda reader, tree: build.absolute(reader.read(tree.this)),
-    exp.And: _Reader._all,
-    exp.Between: _Reader._between,
-    exp.Boolean: lambda _, tree: Literal(BOOLEAN, bool(tree.this)),
-    exp.Cast: _Reader._cast,
-    exp.Column: _Reader._column,
-    exp.Greatest: _Reader._extreme,
-    exp.HexString: lambda _, tree: Literal(Type("binary"), bytes.fromhex(str(tree.this))),
-    exp.In: _Reader._in,
-    exp.Interval: _Reader._interval,
-    exp.Is: _Reader._is,
-    exp.Least: _Reader._extreme,
-    exp.Literal: _Reader._literal,
-    exp.Neg: lambda reader, tree: build.negate(reader.read(tree.this)),
-    exp.Not: lambda reader, tree: build.negation(reader.read(tree.this)),
-    exp.Null: lambda *_: Literal(NULL, None),
-    exp.NullSafeNEQ: lambda reader, tree: build.negation(
-        build.compare("<=>", reader._operand(tree.this), reader._operand(tree.expression), reader._moment)
-    ),
-    exp.Or: _Reader._all,
-    exp.Paren: lambda reader, tree: reader.read(tree.this),
-    exp.TryCast: _Reader._cast,
+def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
+    """Return plain constants by their type, in whole steps of it."""
+    found: dict[Type, Sequence[Value]] = {STRING: [word[1:-1] for word in words if word[0] == "'"]}
+    numbers = [word for word in words if word[0] != "'"]
+    wholes = [int(word) for word in numbers if "." not in word]
+    found[INT] = [number for number in wholes if -(2**31) <= number < 2**31]
+    found[BIGINT] = [number for number in wholes if not -(2**31) <= number < 2**31]
+    scaled: dict[int, list[int]] = {}
+    for word in numbers:
+        whole, _, fraction = word.partition(".")
+        if fraction:
+            scaled.setdefault(len(fraction), []).append(int(whole + fraction))
+    for scale, steps in scaled.items():
+        digits = len(str(max(map(abs, steps))))
+        found[Type("decimal", precision=max(digits, scale), scale=scale)] = steps
+    return {data_type: values for data_type, values in found.items() if values}
+
+
+_READERS: dict[str, Callable[[_Reader, Tree], Node]] = {
+    "and": lambda reader, tree: build.conjunction([reader.read(part) for part in tree.parts]),
+    "between": _Reader._between,
+    "binary": _Reader._binary,
+    "call": _Reader._call,
+    "cast": _Reader._cast,
+    "column": _Reader._column,
+    "compare": _Reader._compare,
+    "constant": _Reader._constant,
+    "in": _Reader._in,
+    "interval": _Reader._interval,
+    "is": _Reader._is,
+    "is null": lambda reader, tree: build.is_null(reader.read(tree.parts[0])),
+    "moment": _Reader._moment_literal,
+    "neg": lambda reader, tree: build.negate(reader.read(tree.parts[0])),
+    "not": lambda reader, tree: build.negation(reader.read(tree.parts[0])),
+    "number": _Reader._number,
+    "or": lambda reader, tree: build.disjunction([reader.read(part) for part in tree.parts]),
+    "product": _Reader._chain,
+    "sum": _Reader._chain,
+    "text": lambda _, tree: Literal(STRING, tree.value),
 }
-
-
-def _place(tree: exp.Expr) -> tuple[int, int] | None:
-    """Return the first and last offset of a part of the text, or None where the tree does not tell."""
-    metas = [part.meta for part in tree.walk() if "start" in part.meta]
-    if not metas:
-        return None
-    return min(meta["start"] for meta in metas), max(meta["end"] for meta in metas)

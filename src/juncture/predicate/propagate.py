@@ -49,8 +49,9 @@ def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
             return _cast(node, result, operands)
         case nodes.Compare():
             return _compare(node, result, operands)
-        case nodes.In():
-            return _is_in(result, operands)
+        case nodes.In(options=options):
+            is_sure = not (result.may_be_null or result.may_be_false)
+            return (options.narrow(operands[0]),) if is_sure else operands
         case nodes.IsNull():
             return (_is_null(result, operands[0]),)
         case nodes.Not():
@@ -191,18 +192,6 @@ def _compare(node: nodes.Compare, result: Interval, operands: Operands) -> Opera
         return left, right
     operator = node.operator if result.may_be_true else logic.OPPOSITE[node.operator]
     return narrow_comparison(operator, left, right)
-
-
-def _is_in(result: Interval, operands: Operands) -> Operands:
-    operand, *options = operands
-    if result.may_be_null or result.may_be_false:
-        return operands
-    operand = replace(operand, may_be_null=False)
-    matched = nothing(operand.type)
-    for option in options:
-        if "=" in logic.orders(operand, option):
-            matched = union(matched, narrow_comparison("=", operand, replace(option, may_be_null=False))[0])
-    return (matched, *options)
 
 
 def _is_null(result: Interval, operand: Interval) -> Interval:

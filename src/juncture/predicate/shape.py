@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ from juncture.predicate.interval import Interval
 from juncture.predicate.linear import Number, Relation, may_overflow, separate
 from juncture.predicate.logic import OPPOSITE, flipped
 from juncture.predicate.nodes import Column, Compare, Node, sides
-from juncture.predicate.sql import to_sql
+from juncture.predicate.sql import describe
 from juncture.predicate.types import TIME_STEPS, ArithmeticOperator, Type
 from juncture.spec.schema import TIME_UNITS
 
@@ -34,6 +35,9 @@ class Key:
     left: Node
     right: Node
     null_safe: bool = False
+
+    def __str__(self) -> str:
+        return f"{describe(self.left)} {'<=>' if self.null_safe else '='} {describe(self.right)}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class End:
     unit: str = ""
 
     def __str__(self) -> str:
-        text = to_sql(self.expression)
+        text = describe(self.expression)
         if not self.offset:
             return text
         sign, size = ("-" if self.offset < 0 else "+"), abs(Fraction(self.offset))
@@ -130,14 +134,14 @@ class Overlap:
     right_end: Node
 
     def __str__(self) -> str:
-        first = f"{self.left_start} {'<' if self.left_start.strict else '<='} {to_sql(self.right_end)}"
-        return f"{first} AND {to_sql(self.right_start)} {'<' if self.left_end.strict else '<='} {self.left_end}"
+        first = f"{self.left_start} {'<' if self.left_start.strict else '<='} {describe(self.right_end)}"
+        return f"{first} AND {describe(self.right_start)} {'<' if self.left_end.strict else '<='} {self.left_end}"
 
 
 def _range_text(middle: Node, lower: End | None, upper: End | None) -> str:
     below = f"{lower} {'<' if lower.strict else '<='} " if lower else ""
     above = f" {'<' if upper.strict else '<='} {upper}" if upper else ""
-    return f"{below}{to_sql(middle)}{above}"
+    return f"{below}{describe(middle)}{above}"
 
 
 @dataclass(frozen=True)
@@ -183,14 +187,15 @@ class Shape:
     def parts(self) -> tuple[tuple[str, str], ...]:
         """Return what is there, each part with what it is: a key, a band, the residual."""
         parts = [
-            ("key", f"{to_sql(key.left)} {'<=>' if key.null_safe else '='} {to_sql(key.right)}") for key in self.keys
+            ("key", f"{describe(key.left)} {'<=>' if key.null_safe else '='} {describe(key.right)}")
+            for key in self.keys
         ]
         for name in ("bands", "containments", "overlaps", "inequalities"):
             label = {"inequalities": "inequality"}.get(name, name.removesuffix("s"))
             parts += [(label, str(part)) for part in getattr(self, name)]
         for name in ("left_filter", "right_filter", "residual"):
             node = getattr(self, name)
-            parts += [(name.replace("_", " "), to_sql(node))] if node is not None else []
+            parts += [(name.replace("_", " "), describe(node))] if node is not None else []
         return (*parts, *(("note", note) for note in self.notes))
 
     def __str__(self) -> str:
@@ -267,8 +272,9 @@ def _negated(node: Node) -> Node | None:
 
 
 def _factored(alternatives: Sequence[tuple[Node, ...]]) -> tuple[Node, ...]:
-    shared = tuple(part for part in alternatives[0] if all(part in other for other in alternatives[1:]))
-    rests = [[part for part in alternative if part not in shared] for alternative in alternatives]
+    common = set(alternatives[0]).intersection(*alternatives[1:])
+    shared = tuple(part for part in alternatives[0] if part in common)
+    rests = [[part for part in alternative if part not in common] for alternative in alternatives]
     if not all(rests):
         return shared
     return (*shared, build.disjunction([build.conjunction(rest) for rest in rests]))
@@ -322,12 +328,12 @@ class _Parts:
             self._residual.append(condition)
             if relation is None and isinstance(condition, Compare) and condition.operator not in ("<>", "<=>"):
                 self._notes.append(
-                    f"{to_sql(condition)} stays as it is: its terms cannot be moved without changing its truth"
+                    f"{describe(condition)} stays as it is: its terms cannot be moved without changing its truth"
                 )
             return
         if not relation.exact:
             self._residual.append(condition)
-            self._notes.append(f"{to_sql(condition)} is rechecked: it could be rounded or overflow")
+            self._notes.append(f"{describe(condition)} is rechecked: it could be rounded or overflow")
         for guard in relation.guards:
             side = next(iter(sides(guard)))
             self._filters[side].append(build.negation(build.is_null(guard)))
@@ -407,22 +413,52 @@ def _tighter(one: End | None, other: End, sign: int) -> End:
 
 def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
     """Pair a lower and an upper bound of the same expression."""
-    found, rest = [], list(bands)
-    for lower in [band for band in bands if band.lower]:
-        for upper in [band for band in rest if band.upper]:
-            if lower not in rest:
-                break
-            if lower.right == upper.right and lower.lower and upper.upper:
-                found.append(Containment(lower.right, lower.lower, upper.upper))
-            elif lower.left == upper.left and lower.lower and upper.upper:
-                found.append(
-                    Containment(lower.left, _turned(upper.upper, upper.right), _turned(lower.lower, lower.right))
-                )
-            else:
-                continue
-            rest.remove(lower)
-            rest.remove(upper)
-    return found, rest
+    found: list[Containment] = []
+    uppers = _Waiting((place, (("right", band.right), ("left", band.left))) for place, band in _uppers(bands))
+    paired: set[int] = set()
+    for place, lower in enumerate(bands):
+        other = uppers.take((("right", lower.right), ("left", lower.left))) if lower.lower else None
+        if other is None:
+            continue
+        upper = bands[other]
+        assert lower.lower is not None
+        assert upper.upper is not None
+        if lower.right == upper.right:
+            found.append(Containment(lower.right, lower.lower, upper.upper))
+        else:
+            ends = _turned(upper.upper, upper.right), _turned(lower.lower, lower.right)
+            found.append(Containment(lower.left, *ends))
+        paired |= {place, other}
+    return found, [band for place, band in enumerate(bands) if place not in paired]
+
+
+def _uppers(bands: list[Band]) -> Iterator[tuple[int, Band]]:
+    """Yield the bands with an upper end, each with its place."""
+    return ((place, band) for place, band in enumerate(bands) if band.upper)
+
+
+class _Waiting:
+    """Bands that wait for another one to be paired with, by what they can have in common with it."""
+
+    def __init__(self, bands: Iterable[tuple[int, Iterable[Hashable]]]) -> None:
+        self._places: dict[Hashable, deque[int]] = {}
+        self._taken: set[int] = set()
+        for place, traits in bands:
+            for trait in traits:
+                self._places.setdefault(trait, deque()).append(place)
+
+    def take(self, traits: Iterable[Hashable]) -> int | None:
+        """Return the place of the first band with one of some traits, which waits no longer; None if there is none."""
+        heads = []
+        for trait in traits:
+            places = self._places.get(trait, deque())
+            while places and places[0] in self._taken:
+                places.popleft()
+            heads.extend([places[0]] if places else [])
+        if not heads:
+            return None
+        self._taken.add(min(heads))
+        return min(heads)
 
 
 def _turned(end: End, expression: Node) -> End:
@@ -432,11 +468,16 @@ def _turned(end: End, expression: Node) -> End:
 
 def _overlaps(bands: list[Band]) -> tuple[list[Overlap], list[Band]]:
     """Pair two inequalities of opposite directions into the overlap of two intervals."""
-    found, rest = [], list(bands)
-    for lower in [band for band in bands if band.lower]:
-        upper = next((band for band in rest if band.upper and band.left.type.kind == lower.left.type.kind), None)
-        if upper is not None and upper.upper and lower.lower:
-            found.append(Overlap(lower.lower, upper.upper, upper.right, lower.right))
-            rest.remove(lower)
-            rest.remove(upper)
-    return found, rest
+    found: list[Overlap] = []
+    uppers = _Waiting((place, (band.left.type.kind,)) for place, band in _uppers(bands))
+    paired: set[int] = set()
+    for place, lower in enumerate(bands):
+        other = uppers.take((lower.left.type.kind,)) if lower.lower else None
+        if other is None:
+            continue
+        upper = bands[other]
+        assert lower.lower is not None
+        assert upper.upper is not None
+        found.append(Overlap(lower.lower, upper.upper, upper.right, lower.right))
+        paired |= {place, other}
+    return found, [band for place, band in enumerate(bands) if place not in paired]

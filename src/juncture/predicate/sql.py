@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from juncture.errors import PlanError
 from juncture.predicate import nodes
 from juncture.predicate.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.nodes import Literal, Node
-from juncture.predicate.types import Type
+from juncture.predicate.nodes import Literal, Node, depth
+from juncture.predicate.options import Options
+from juncture.predicate.types import DOUBLE, Type, Value
 
-__all__ = ["to_sql"]
+__all__ = ["describe", "to_sql"]
+
+_Item = TypeVar("_Item")
 
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+_MOST_SHOWN = 400
+"""How many characters are shown of the parts of an expression."""
+
+_MOST_NESTED = 200
+"""How deep Spark can read functions inside one another without running out of stack."""
 
 
 def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
@@ -34,7 +44,8 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
     Raises
     ------
     PlanError
-        If it is guarded, and a literal is finer than the microseconds that times have in Spark.
+        If it is guarded, and a literal is finer than the microseconds that times have in Spark, or operations are
+        inside one another deeper than Spark can read.
 
     Examples
     --------
@@ -47,7 +58,28 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
     >>> to_sql(parse("l.a + 1 > r.a", schema, schema), guarded=True)
     'try_add(try_cast(l.a AS BIGINT), try_cast(1 AS BIGINT)) > r.a'
     """
-    return (_GuardedWriter if guarded else _Writer)(names).write(node, _OR)
+    if not guarded:
+        return _Writer(names).write(node, _OR)
+    if depth(node) > _MOST_NESTED:
+        raise PlanError(
+            f"The predicate has operations inside one another to a depth of {depth(node):,}, such as a sum of as many "
+            f"terms, and Spark takes {_MOST_NESTED}. Compute a part of it as a column before the join."
+        )
+    return _GuardedWriter(names).write(node, _OR)
+
+
+def describe(node: Node) -> str:
+    """Write an expression for somebody to read, as `to_sql` does, but long lists and chains of operands shortened.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from juncture.predicate.parse import parse
+    >>> schema = pa.schema({"a": pa.int32()})
+    >>> describe(parse(f"l.a = r.a AND l.a IN ({', '.join(map(str, range(10_000)))})", schema, schema))[-28:]
+    '168, 169, 170, … 9,829 more)'
+    """
+    return _ShortWriter(("l", "r")).write(node, _OR)
 
 
 class _Writer:
@@ -69,9 +101,8 @@ class _Writer:
             case nodes.Literal():
                 text = _literal(node)
                 return text, _SIGN if text.startswith("-") else _ATOM
-            case nodes.Arithmetic(operator=operator, left=left, right=right):
-                binding = _SUM if operator in "+-" else _PRODUCT
-                return f"{self.write(left, binding)} {operator} {self.write(right, binding + 1)}", binding
+            case nodes.Arithmetic():
+                return self._write_chain(node)
             case nodes.Sign(operator="-", operand=operand):
                 return f"-{self.write(operand, _ATOM)}", _SIGN
             case nodes.Sign(operand=operand):
@@ -84,13 +115,22 @@ class _Writer:
                 return f"CAST({self.write(operand, _OR)} AS {target})", _ATOM
         return self._write_truth(node)
 
+    def _write_chain(self, node: Node) -> tuple[str, int]:
+        """Write a sum or a product, which is as deep as it is long, from its end."""
+        parts: list[str] = []
+        binding = _binding(node)
+        while isinstance(node, nodes.Arithmetic) and _binding(node) == binding:
+            parts.append(f" {node.operator} {self.write(node.right, binding + 1)}")
+            node = node.left
+        parts.append(self.write(node, binding))
+        return "".join(reversed(parts)), binding
+
     def _write_truth(self, node: Node) -> tuple[str, int]:
         match node:
             case nodes.Compare(operator=operator, left=left, right=right):
                 return f"{self.write(left, _SUM)} {operator} {self.write(right, _SUM)}", _RELATION
             case nodes.In(operand=operand, options=options):
-                listed = ", ".join(self.write(option, _SUM) for option in options)
-                return f"{self.write(operand, _SUM)} IN ({listed})", _RELATION
+                return f"{self.write(operand, _SUM)} IN ({self._listed(options)})", _RELATION
             case nodes.IsNull(operand=operand):
                 return f"{self.write(operand, _SUM)} IS NULL", _RELATION
             case nodes.Not(operand=nodes.IsNull(operand=operand)):
@@ -98,10 +138,50 @@ class _Writer:
             case nodes.Not(operand=operand):
                 return f"NOT {self.write(operand, _ATOM)}", _NOT
             case nodes.And(operands=operands):
-                return " AND ".join(self.write(each, _NOT) for each in operands), _AND
+                return self._joined(" AND ", operands, lambda each: self.write(each, _NOT)), _AND
             case nodes.Or(operands=operands):
-                return " OR ".join(self.write(each, _AND) for each in operands), _OR
+                return self._joined(" OR ", operands, lambda each: self.write(each, _AND)), _OR
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
+
+    def _listed(self, options: Options) -> str:
+        """Write the values that IN lists."""
+        return self._joined(", ", options.values, lambda value: self._option(value, options.type))
+
+    def _option(self, value: Value, data_type: Type) -> str:
+        """Write a value so that it is found again among those of a type, if not in that type itself."""
+        if data_type.kind == "integer" and value is not None:
+            return str(value)
+        if data_type.kind == "decimal" and isinstance(value, int):
+            return _shortest(value, data_type.scale)
+        wide = DOUBLE if data_type.kind == "float" else data_type
+        return self.write(Literal(wide, value), _SUM)
+
+    def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
+        """Write many parts."""
+        return separator.join(map(write, items))
+
+
+class _ShortWriter(_Writer):
+    """Writes nodes for somebody to read: of many parts, the first."""
+
+    def _write_chain(self, node: Node) -> tuple[str, int]:
+        text, binding = super()._write_chain(node)
+        return (text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"), binding
+
+    def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
+        texts: list[str] = []
+        length = 0
+        for item in items:
+            if length > _MOST_SHOWN and len(items) - len(texts) > 1:
+                texts.append(f"… {len(items) - len(texts):,} more")
+                break
+            texts.append(write(item))
+            length += len(texts[-1])
+        return separator.join(texts)
+
+
+def _binding(node: Node) -> int:
+    return _SUM if isinstance(node, nodes.Arithmetic) and node.operator in "+-" else _PRODUCT
 
 
 class _GuardedWriter(_Writer):
@@ -120,6 +200,10 @@ class _GuardedWriter(_Writer):
                 wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
                 one, other = self._operand(left, wanted), self._operand(right, wanted)
                 return f"{_TRIED[operator]}({one}, {other})", _ATOM
+            case nodes.In(operand=operand, options=options) if options.type.kind == "float" and 0.0 in options.values:
+                # Among many values Spark looks for -0.0 by its bits.
+                text = self.write(operand, _SUM)
+                return f"{text} IN ({self._listed(options)}) OR {text} = 0.0D", _OR
             case nodes.Sign(operator=operator, operand=operand) if operand.type.kind == "integer":
                 text, least = self._operand(operand, "BIGINT"), "-9223372036854775808L"
                 negative = f"try_subtract(0L, {text})"
@@ -198,6 +282,13 @@ def _whole(value: int, data_type: Type) -> str:
     narrow = -(2**31) <= value < 2**31
     suffix = {8: "Y", 16: "S", 32: "", 64: "L" if narrow else ""}[data_type.bits]
     return f"{value}{suffix}"
+
+
+def _shortest(steps: int, scale: int) -> str:
+    """Write a decimal with no more digits than it has."""
+    digits = f"{abs(steps):0{scale + 1}d}"
+    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    return f"{'-' if steps < 0 else ''}{whole}{f'.{fraction}' if fraction else 'BD'}"
 
 
 def _decimal(value: Fraction, data_type: Type) -> str:

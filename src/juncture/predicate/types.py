@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -20,17 +20,24 @@ __all__ = [
     "BIGINT",
     "BOOLEAN",
     "DOUBLE",
+    "INT",
     "NULL",
     "STRING",
     "TIME_STEPS",
     "ArithmeticOperator",
     "Type",
+    "Value",
     "arithmetic_type",
     "arrow_type",
     "common_decimal",
     "from_arrow",
+    "from_steps",
+    "in_steps",
     "integer_decimal",
 ]
+
+Value = bool | int | Fraction | float | str | bytes | None
+"""A value of a predicate: integers, dates, timestamps and durations as whole steps, decimals as fractions."""
 
 Kind = Literal["null", "boolean", "integer", "float", "decimal", "string", "binary", "date", "timestamp", "duration"]
 ArithmeticOperator = Literal["+", "-", "*", "/"]
@@ -124,6 +131,7 @@ class Type:
 
 NULL = Type("null")
 BOOLEAN = Type("boolean")
+INT = Type("integer", bits=32)
 BIGINT = Type("integer", bits=64)
 DOUBLE = Type("float", bits=64)
 STRING = Type("string")
@@ -183,6 +191,19 @@ def arrow_type(data_type: Type) -> pa.DataType:
         "date": pa.date32(),
     }
     return plain[data_type.kind]
+
+
+def in_steps(value: Value, data_type: Type) -> Any:
+    """Return a value in whole steps of its type, decimals too; of types without steps as it is."""
+    if data_type.kind != "decimal" or value is None:
+        return value
+    assert isinstance(value, int | Fraction)
+    return int(value * 10**data_type.scale)
+
+
+def from_steps(value: Any, data_type: Type) -> Value:
+    """Return what `in_steps` was given."""
+    return value if data_type.kind != "decimal" or value is None else Fraction(value, 10**data_type.scale)
 
 
 def finer(one: Type, other: Type) -> str:

@@ -6,7 +6,7 @@ as 64-bit steps, decimals as 128-bit decimals, floats, booleans, strings and bin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.predicate.nodes import Value
-from juncture.predicate.types import Type, arrow_type
+from juncture.predicate.types import Type, Value, arrow_type
 
-__all__ = ["Vector", "constant", "from_column", "row_by_row", "to_column", "vector_type"]
+__all__ = ["Vector", "as_vector", "constant", "from_column", "row_by_row", "to_column", "vector_type"]
 
 Vector: TypeAlias = "pa.Array | pa.Scalar"
 """The values of an expression: one for each row, or one for all."""
@@ -58,6 +57,14 @@ def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
 def constant(value: Value, data_type: Type) -> pa.Scalar:
     """Return a literal's value as a vector of one for all rows."""
     return pa.scalar(_stored(value, data_type), vector_type(data_type))
+
+
+def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
+    """Return values, given in whole steps of their type, as a vector."""
+    if data_type.kind != "decimal":
+        return pa.array(steps, vector_type(data_type))
+    whole = pa.array(steps, pa.decimal128(38, 0))
+    return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
 
 
 def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError
-from juncture.reference.output import assemble, encoded
-from juncture.reference.rows import compare, plain, tie_order, values
+from juncture.reference.output import assemble, gathered
+from juncture.reference.rows import compare, tie_order, values
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
@@ -53,13 +53,15 @@ def aggregated_rows(
         return compare(order[a], order[b]) or by_ties(a, b)
 
     ranked = [sorted(others, key=cmp_to_key(by_rank)) for _, others in numbered]
-    columns = [_column(aggregate, right, ranked) for aggregate in join.aggregates]
-    return pa.table(
-        [*assemble(join, left, right, [(row, None) for row, _ in numbered]), *columns], schema=join.output_schema
-    )
+    schema = join.given_back(left.schema, right.schema)
+    types = schema.types[len(join.output) :]
+    columns = [_column(each, kind, right, ranked) for each, kind in zip(join.aggregates, types, strict=True)]
+    return pa.table([*assemble(join, left, right, [(row, None) for row, _ in numbered]), *columns], schema=schema)
 
 
-def _column(aggregate: Aggregate, right: pa.Table, ranked: list[list[int]]) -> pa.ChunkedArray | pa.Array:
+def _column(
+    aggregate: Aggregate, data_type: pa.DataType, right: pa.Table, ranked: list[list[int]]
+) -> pa.ChunkedArray | pa.Array:
     """Return an aggregate over each list of right rows, which come in the order of ``first`` and ``last``."""
     if aggregate.column is None:
         return pa.array([len(others) for others in ranked], aggregate.type)
@@ -67,7 +69,7 @@ def _column(aggregate: Aggregate, right: pa.Table, ranked: list[list[int]]) -> p
     present = [[other for other in others if cells[other] is not None] for others in ranked]
     if aggregate.function in ("min", "max", "first", "last"):
         chosen = [_chosen(aggregate.function, others, cells) for others in present]
-        return encoded(plain(right[aggregate.column]).take(pa.array(chosen, pa.int64())), aggregate.type)
+        return gathered([None if row is None else (right[aggregate.column], row) for row in chosen], data_type)
     results = [_number(aggregate, [cells[other] for other in others]) for others in present]
     try:
         return pa.array(results, aggregate.type)

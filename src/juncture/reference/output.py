@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.reference.rows import plain
+from juncture.reference.rows import cell
 from juncture.spec.resolved import Resolved
 
-__all__ = ["assemble", "encoded", "matched_rows"]
+__all__ = ["assemble", "gathered", "matched_rows"]
 
 Pair = tuple[int | None, int | None]
+Cell = tuple[pa.ChunkedArray, int]
 
 
 def matched_rows(join: Resolved, left: pa.Table, right: pa.Table, matches: Iterable[list[int]]) -> pa.Table:
@@ -30,28 +30,49 @@ def matched_rows(join: Resolved, left: pa.Table, right: pa.Table, matches: Itera
             pairs += [(row, other) for other in others]
     if join.how in ("right", "full"):
         pairs += [(None, row) for row in range(right.num_rows) if row not in taken]
-    return pa.table(assemble(join, left, right, pairs), schema=join.output_schema)
+    return pa.table(assemble(join, left, right, pairs), schema=join.given_back(left.schema, right.schema))
 
 
 def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair]) -> list[pa.ChunkedArray]:
     """Return the output columns that are columns of the inputs."""
-    left_rows = pa.array([pair[0] for pair in pairs], pa.int64())
-    right_rows = pa.array([pair[1] for pair in pairs], pa.int64())
-    either_rows = pa.array([ours if ours is not None else left.num_rows + theirs for ours, theirs in pairs], pa.int64())
+    schema = join.given_back(left.schema, right.schema)
     arrays = []
-    for column in join.output:
-        table, rows = (left, left_rows) if column.side == "left" else (right, right_rows)
-        data_type = table.schema.field(column.source).type
-        values = plain(table[column.source])
-        if column.filled_from is not None:
-            values = pa.chunked_array([*values.chunks, *plain(right[column.filled_from]).chunks], values.type)
-            rows = either_rows
-        arrays.append(encoded(values.take(rows), data_type))
+    for column, field in zip(join.output, schema, strict=False):
+        own = left[column.source] if column.side == "left" else right[column.source]
+        cells: list[Cell | None] = []
+        for ours, theirs in pairs:
+            row = ours if column.side == "left" else theirs
+            if row is not None:
+                cells.append((own, row))
+            elif column.filled_from is not None and theirs is not None:
+                cells.append((right[column.filled_from], theirs))
+            else:
+                cells.append(None)
+        arrays.append(gathered(cells, field.type))
     return arrays
 
 
-def encoded(values: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
-    """Undo `plain`."""
+def gathered(cells: list[Cell | None], data_type: pa.DataType) -> pa.ChunkedArray:
+    """Return a column of some values, one at a time, since Arrow cannot take rows of all types."""
+    chunks = []
+    for place in cells:
+        if place is None:
+            chunks.append(pa.nulls(1, data_type))
+            continue
+        column, row = place
+        same = column.type == data_type
+        chunks += column.slice(row, 1).chunks if same else [encoded(cell(column, row), data_type)]
+    return pa.chunked_array(chunks, data_type)
+
+
+def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return an array of one value in a type of the same values."""
     if pat.is_run_end_encoded(data_type):
-        return pc.run_end_encode(values.combine_chunks(), run_end_type=data_type.run_end_type)
-    return (values.dictionary_encode() if pat.is_dictionary(data_type) else values).cast(data_type)
+        ends = pa.array([1], data_type.run_end_type)
+        return pa.RunEndEncodedArray.from_arrays(ends, encoded(value, data_type.value_type), data_type)
+    if pat.is_dictionary(data_type):
+        indices, items = pa.array([0], data_type.index_type), encoded(value, data_type.value_type)
+        return pa.DictionaryArray.from_arrays(indices, items, ordered=data_type.ordered)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return data_type.wrap_array(encoded(value, data_type.storage_type))
+    return value.cast(data_type)

@@ -85,5 +85,5 @@ def _offsets(join: ResolvedRange, bound: Bound | None, left: pa.Table, *, unboun
     cells = values(left[bound.column])
     if join.domain.kind == "float":
         return [None if cell is None or math.isnan(cell) else float(cell) for cell in cells]
-    step = join.domain.step_ns if join.domain.is_time else Fraction(1, 10**join.domain.scale)
+    step = join.domain.step_ns if join.domain.is_time else Fraction(10) ** -join.domain.scale
     return [None if cell is None else Fraction(Decimal(cell)) / step for cell in cells]

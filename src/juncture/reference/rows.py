@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from decimal import localcontext
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.spec.schema import TIME_UNITS, Domain, plain_type
+from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["compare", "keys", "on_values", "plain", "sign", "tie_order", "values"]
+__all__ = ["cell", "compare", "keys", "on_values", "sign", "tie_order", "values"]
 
 
 def values(column: pa.ChunkedArray) -> list[Any]:
@@ -21,42 +21,57 @@ def values(column: pa.ChunkedArray) -> list[Any]:
 
     Python's own round nanoseconds, and end in 9999.
     """
-    column = plain(column)
-    return [_exact(value, column.type) for value in column.cast(_timeless(column.type)).to_pylist()]
+    return [value for chunk in column.chunks for value in _values(chunk)]
 
 
-def _exact(value: Any, data_type: pa.DataType) -> Any:
-    """Turn the integers that `_timeless` made of times into days and nanoseconds."""
-    if value is None:
-        return None
+def _values(array: pa.Array) -> list[Any]:
+    data_type = array.type
+    if pat.is_dictionary(data_type):
+        items = _values(array.dictionary)
+        return [None if index is None else items[index] for index in array.indices.to_pylist()]
+    if pat.is_run_end_encoded(data_type):
+        items, ends = _values(array.values), array.run_ends.to_pylist()
+        return [items[bisect_right(ends, array.offset + row)] for row in range(len(array))]
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _values(array.storage)
     if pat.is_struct(data_type):
-        return {field.name: _exact(value[field.name], field.type) for field in data_type}
+        parts = [_values(part) for part in array.flatten()]
+        rows = zip(*parts, strict=True) if parts else [()] * len(array)
+        fields = [dict(zip((field.name for field in data_type), row, strict=True)) for row in rows]
+        return [row if there else None for row, there in zip(fields, array.is_valid().to_pylist(), strict=True)]
     if pat.is_map(data_type):
-        return [(_exact(key, data_type.key_type), _exact(item, data_type.item_type)) for key, item in value]
-    if isinstance(value, list):
-        return [_exact(item, data_type.value_type) for item in value]
-    if pat.is_date64(data_type):
-        return value // 86_400_000
-    if pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type):
-        return value * 1_000 ** (3 - TIME_UNITS.index(data_type.unit))
-    return value
-
-
-def _timeless(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with integers in place of times."""
-    if pat.is_struct(data_type):
-        return pa.struct([field.with_type(_timeless(field.type)) for field in data_type])
-    if pat.is_map(data_type):
-        return pa.map_(_timeless(data_type.key_type), _timeless(data_type.item_type))
-    if pat.is_list(data_type):
-        return pa.list_(_timeless(data_type.value_type))
-    if pat.is_large_list(data_type):
-        return pa.large_list(_timeless(data_type.value_type))
-    if pat.is_fixed_size_list(data_type):
-        return pa.list_(_timeless(data_type.value_type), data_type.list_size)
+        entries = [None if row.values is None else row.values.flatten() for row in array]
+        return [None if entry is None else list(zip(*map(_values, entry), strict=True)) for entry in entries]
+    if pat.is_nested(data_type):
+        return [None if row.values is None else _values(row.values) for row in array]
     if pat.is_temporal(data_type) and not pat.is_interval(data_type):
-        return pa.int32() if data_type.bit_width == 32 else pa.int64()
-    return data_type
+        numbers = array.cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).to_pylist()
+        return [None if number is None else _exact(number, data_type) for number in numbers]
+    return [float(value) if pat.is_float16(data_type) and value is not None else value for value in array.to_pylist()]
+
+
+def _exact(number: int, data_type: pa.DataType) -> int:
+    """Return the days or the nanoseconds that an integer in place of a time stands for."""
+    if pat.is_date32(data_type):
+        return number
+    if pat.is_date64(data_type):
+        return number // 86_400_000
+    return int(number * 1_000 ** (3 - TIME_UNITS.index(data_type.unit)))
+
+
+def cell(column: pa.ChunkedArray, row: int) -> pa.Array:
+    """Return one value without an encoding, as an array."""
+    [array] = (chunk for chunk in column.slice(row, 1).chunks if len(chunk))
+    while True:
+        if pat.is_dictionary(array.type):
+            index = array.indices[0].as_py()
+            array = pa.nulls(1, array.type.value_type) if index is None else array.dictionary.slice(index, 1)
+        elif pat.is_run_end_encoded(array.type):
+            array = array.values.slice(array.find_physical_offset(), 1)
+        elif isinstance(array.type, pa.BaseExtensionType):
+            array = array.storage
+        else:
+            return array
 
 
 def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
@@ -122,13 +137,3 @@ def _entries(items: Any) -> Any:
 def sign(a: Any, b: Any) -> int:
     """Return -1, 0 or 1 as the first is less, equal or greater."""
     return int(a > b) - int(a < b)
-
-
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the same values without an encoding."""
-    if pat.is_run_end_encoded(column.type):
-        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
-    data_type = plain_type(column.type)
-    # Arrow cannot take rows of a view.
-    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return column.cast(views.get(data_type, data_type))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
@@ -15,6 +16,7 @@ from juncture.spark.asof_shuffle import join_shuffled
 from juncture.spark.asof_window import join_window
 from juncture.spark.files import in_sql
 from juncture.spark.partition import Cuts, Sample, balanced_cuts, even_cuts
+from juncture.spark.schema import nullable
 from juncture.spark.sides import Side
 from juncture.spark.worker.keys import Coding
 from juncture.spec.asof import ResolvedAsof
@@ -23,7 +25,7 @@ from juncture.spec.resolved import Resolved
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SHUFFLE_PARTITIONS", "Built", "build", "partition_count", "result_schema"]
+__all__ = ["SHUFFLE_PARTITIONS", "Built", "build", "partition_count", "result_schema", "with_metadata"]
 
 _PARTITIONS_PER_CORE = 2
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -148,15 +150,17 @@ def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:
     for column in join.output:
         data_type = types[column.side][column.source].dataType
         # A value of the right side may stand in a left column, and have nulls inside where that has none.
-        fields.append(st.StructField(column.name, _nullable(data_type) if column.filled_from else data_type))
+        fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
     return st.StructType(fields)
 
 
-def _nullable(data_type: st.DataType) -> st.DataType:
-    if isinstance(data_type, st.ArrayType):
-        return st.ArrayType(_nullable(data_type.elementType))
-    if isinstance(data_type, st.MapType):
-        return st.MapType(data_type.keyType, _nullable(data_type.valueType))
-    if isinstance(data_type, st.StructType):
-        return st.StructType([st.StructField(f.name, _nullable(f.dataType)) for f in data_type.fields])
-    return data_type
+def with_metadata(frame: DataFrame, join: Resolved, left: Side, right: Side) -> DataFrame:
+    """Return a result with the metadata that the columns of the inputs have, as Spark's own joins do."""
+    inputs = {"left": left.spark_schema, "right": right.spark_schema}
+    metadata = [inputs[column.side][column.source].metadata for column in join.output]
+    if not any(metadata):
+        return frame
+    numbered = [f"c{i}" for i in range(len(frame.columns))]
+    described = dict(zip(numbered, metadata, strict=False))
+    columns = [F.col(name).alias(name, metadata=described.get(name) or {}) for name in numbered]
+    return frame.toDF(*numbered).select(*columns).toDF(*frame.columns)

@@ -21,7 +21,7 @@ from juncture.errors import PlanError
 from juncture.spark.asof_shuffle import needed_right
 from juncture.spark.files import FileSide, merged
 from juncture.spark.sides import Side
-from juncture.spark.transport import finish, packets, placeholders, shuffled
+from juncture.spark.transport import collected, finish, packets, placeholders, shuffled
 from juncture.spark.worker.broadcast import Choose, JoinRight, ProbeLeft, candidates
 from juncture.spark.worker.feed import Feed
 from juncture.spark.worker.output import Output
@@ -97,9 +97,9 @@ def task_spec(join: ResolvedAsof) -> Asof:
 def whole_side(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
     """Return a side as tasks have it whole, and the jobs that this took."""
     if isinstance(side, FileSide):
-        return FileTable(merged(side.units()), side.footers.num_rows, uuid4().hex), []
+        return FileTable(merged(side.units()), side.schema, side.footers.num_rows, uuid4().hex), []
     frame, feed = side.rows(columns)
-    chunks = list(feed.chunks(frame.toArrow().to_batches()))
+    chunks = list(feed.chunks(collected(frame).to_batches()))
     table = pa.concat_tables([feed.schema.empty_table(), *chunks])
     sent = send(table)
     if len(sent.cell) > SENT_BYTES_MAX:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from juncture.predicate.nodes import columns
-from juncture.spark.expressions import Names, expression, names_of
+from juncture.spark.expressions import expression
 from juncture.spark.pairs import Pairs, SqlSides
 from juncture.spark.sides import FrameSide
 from juncture.spec.equi import ResolvedEqui
@@ -72,7 +72,7 @@ def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:
     sides = SqlSides(join, left, right)
     if join.predicate is None:
         return Pairs.of(sides, None, ((), ()), nulls_equal=join.nulls_equal)
-    names: Names = {"left": names_of(sides, left, "left"), "right": names_of(sides, right, "right")}
+    names = sides.names
     read = columns(join.predicate)
     ours, theirs = ([names[side][column.name] for column in read if column.side == side] for side in names)
     return Pairs.of(sides, expression(join.predicate, names), (ours, theirs), nulls_equal=join.nulls_equal)

@@ -7,38 +7,19 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
-from pyspark.sql import types as st
 
 from juncture.predicate.nodes import Column as Named
-from juncture.predicate.nodes import Node
+from juncture.predicate.nodes import Node, walk
 from juncture.predicate.sql import to_sql
-from juncture.spark.pairs import SqlSides
-from juncture.spark.sides import FrameSide
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["Names", "expression", "names_of"]
+__all__ = ["Names", "expression"]
 
 Names = Mapping[Side, Mapping[str, str]]
 """What the columns of both sides are called in SQL."""
-
-
-def names_of(sides: SqlSides, frame: FrameSide, side: Side) -> dict[str, str]:
-    """Return what the columns of a side are called. Text with an order of its own is compared byte by byte."""
-    names = {}
-    for field in frame.spark_schema.fields:
-        name = sides.name(side, field.name)
-        if isinstance(field.dataType, st.StringType) and field.dataType != st.StringType():
-            plain = F.col(name).cast(st.StringType())
-            name = f"{name}_plain"
-            if side == "left":
-                sides.left = sides.left.withColumn(name, plain)
-            else:
-                sides.right = sides.right.withColumn(name, plain)
-        names[field.name] = name
-    return names
 
 
 def expression(node: Node, names: Names) -> Column:
@@ -46,12 +27,20 @@ def expression(node: Node, names: Names) -> Column:
     return F.expr(to_sql(_renamed(node, names), names=("", ""), guarded=True))
 
 
-def _renamed(node: Any, names: Names) -> Any:
+def _renamed(node: Node, names: Names) -> Node:
     """Return a node whose columns have other names."""
-    if isinstance(node, tuple):
-        return tuple(_renamed(part, names) for part in node)
-    if isinstance(node, Named):
-        return replace(node, name=names[node.side][node.name])
-    if not isinstance(node, Node):
-        return node
-    return replace(node, **{field.name: _renamed(getattr(node, field.name), names) for field in fields(node)})
+    made: dict[Node, Node] = {}
+
+    def renewed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(renewed(each) for each in value)
+        return made[value] if isinstance(value, Node) else value
+
+    for part in walk(node):
+        if isinstance(part, Named):
+            made[part] = replace(part, name=names[part.side][part.name])
+        else:
+            made[part] = replace(
+                part, **{each.name: renewed(getattr(part, each.name)) for each in fields(part) if each.init}
+            )
+    return made[node]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs
 
 from juncture.local.scan import ParquetSource
+from juncture.spark.file_frame import frame_of, uri_of
 from juncture.spark.schema import spark_schema
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.worker.feed import Feed, FileFeed, Unit
@@ -38,22 +38,27 @@ class _Footers(ParquetSource):
 
     def units(self) -> list[Unit]:
         """Return each row group as a unit of its own; where there is none, a file without any."""
-        units = [Unit(_uri(*self._files[group.file]), (group.number,)) for group in self._groups]
-        return units or [Unit(_uri(*self._files[0]), ())]
+        return [self._unit(group.file, (group.number,)) for group in self._groups] or [self._unit(0, ())]
+
+    def _unit(self, number: int, row_groups: tuple[int, ...]) -> Unit:
+        file, partition = self._files[number], self._partitions[number]
+        path = uri_of(file.path, file.filesystem)
+        return Unit(path, row_groups, self._footers[number].digest, tuple(partition.items()))
+
+    def frame(self, session: SparkSession, schema: StructType) -> DataFrame:
+        """Return the rows of the files as a DataFrame of this schema, those of row groups that are left out too."""
+        numbers = list(dict.fromkeys(group.file for group in self._groups)) or [0]
+        files = [self._files[number] for number in numbers]
+        return frame_of(session, schema, files, [self._partitions[number] for number in numbers])
 
     @property
     def has_old_calendar(self) -> bool:
         """Whether dates may be of the Julian calendar, as those of old Sparks and of Spark's legacy modes are."""
         for footer in self._footers:
-            notes = footer.metadata or {}
+            notes = footer.metadata.metadata or {}
             if not _OLD_CALENDAR.isdisjoint(notes) or notes.get(_SPARK_VERSION, b"3").startswith((b"1.", b"2.")):
                 return True
         return False
-
-
-def _uri(path: str, filesystem: pa.fs.FileSystem) -> str:
-    """Return a path as tasks find it."""
-    return path if isinstance(filesystem, pa.fs.LocalFileSystem) else f"{filesystem.type_name}://{path}"
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ class FileSide:
         schema = encoded(pa.schema([self.schema.field(name) for name in columns]), coded)
         shares = self._shares(columns)
         frame = self.session.range(0, len(shares), 1, len(shares))
-        return frame, FileFeed(schema, shares)
+        return frame, FileFeed(schema, self.schema, shares)
 
     def _shares(self, columns: Sequence[str]) -> tuple[tuple[Unit, ...], ...]:
         """Cut the row groups into shares of about the same number of rows, as many for each core."""
@@ -154,7 +159,7 @@ def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
     whole: list[Unit] = []
     for unit in units:
         if whole and whole[-1].file == unit.file:
-            whole[-1] = Unit(unit.file, whole[-1].row_groups + unit.row_groups)
+            whole[-1] = replace(unit, row_groups=whole[-1].row_groups + unit.row_groups)
         else:
             whole.append(unit)
     return tuple(whole)
@@ -172,5 +177,4 @@ def _in_jvm(side: Side, name: Name) -> FrameSide:
     if isinstance(side, FrameSide):
         return side
     assert isinstance(side, FileSide)
-    files = dict.fromkeys(unit.file for unit in side.units())
-    return FrameSide.of(side.session.read.schema(side.spark_schema).parquet(*files), name)
+    return FrameSide.of(side.footers.frame(side.session, side.spark_schema), name)

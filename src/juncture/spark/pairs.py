@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.spark.sides import FrameSide
 from juncture.spark.sql import common_type, has_map
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,13 +52,15 @@ class SqlSides:
     ----------
     left, right
         The inputs.
+    names
+        What their columns are called.
     keys
         The names of the pairs of key columns.
     """
 
     def __init__(self, join: Resolved, left: FrameSide, right: FrameSide) -> None:
         self.join = join
-        self._names = {
+        self.names: dict[Side, dict[str, str]] = {
             "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
             "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
         }
@@ -65,8 +68,8 @@ class SqlSides:
             "left": {field.name: field.dataType for field in left.spark_schema.fields},
             "right": {field.name: field.dataType for field in right.spark_schema.fields},
         }
-        self.left = left.frame.toDF(*self._names["left"].values())
-        self.right = right.frame.toDF(*self._names["right"].values())
+        self.left = left.frame.toDF(*self.names["left"].values())
+        self.right = right.frame.toDF(*self.names["right"].values())
         self.keys: list[tuple[str, str]] = []
         for ours, theirs in zip(join.left_by, join.right_by, strict=True):
             shared = common_type(self._types["left"][ours], self._types["right"][theirs])
@@ -78,17 +81,13 @@ class SqlSides:
         self.left, self.right = self.left.withColumn(pair[0], left), self.right.withColumn(pair[1], right)
         self.keys.append(pair)
 
-    def name(self, side: Literal["left", "right"], column: str) -> str:
-        """Return what a column of an input is called here."""
-        return self._names[side][column]
-
-    def column(self, side: Literal["left", "right"], column: str) -> Column:
+    def column(self, side: Side, column: str) -> Column:
         """Return a column of an input."""
-        return F.col(self._names[side][column])
+        return F.col(self.names[side][column])
 
-    def hashable(self, side: Literal["left", "right"]) -> tuple[str, ...]:
+    def hashable(self, side: Side) -> tuple[str, ...]:
         """Return the columns of an input that can be hashed."""
-        return tuple(self._names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
+        return tuple(self.names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
 
     def output(self) -> list[Column]:
         """Return the columns of the result, made of a pair of rows or one that is alone."""

@@ -93,12 +93,13 @@ def _scans_only(frame: DataFrame) -> bool:
 
 
 def _is_scan_of(frame: DataFrame, reader: DataFrameReader, paths: Sequence[str]) -> bool:
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import PySparkException
 
     try:
         return frame.sameSemantics(reader.parquet(*paths))
-    except AnalysisException:
+    except PySparkException:
         # The working directory of Spark's driver may be another one than ours, so that a relative path leads nowhere.
+        # And files of folders that stand for columns are no table without the folder above them.
         return False
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from juncture.inputs import kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.stats import Resources, Stats
+from juncture.spark.asof import with_metadata
 from juncture.spark.asof_plan import AsofPlanning
 from juncture.spark.equi_plan import EquiPlanning
 from juncture.spark.files import FileSide
@@ -20,6 +21,7 @@ from juncture.spark.planning import Planning, Request
 from juncture.spark.range import range_pairs, range_places
 from juncture.spark.session import resources as resources_of
 from juncture.spark.sides import FrameSide, Side
+from juncture.spark.type_rules import check_types
 from juncture.spark.where import where_pairs, where_places
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
@@ -72,9 +74,11 @@ def plan(
     resources = resources_of(session)
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
+    check_types(join, ours.spark_schema, theirs.spark_schema)
     request = Request(join=join, left=ours, right=theirs, given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[type(spec)](request)
     choice, built = planning.run(algorithm)
+    frame = with_metadata(built.frame, join, ours, theirs)
     return Plan(
         join=join,
         engine="spark",
@@ -83,8 +87,8 @@ def plan(
         resources=resources,
         jobs=(*planning.survey.jobs, *built.jobs),
         details=built.details,
-        run=lambda _: built.frame,
-        measure=lambda _, keep: (measure(built.frame), built.frame if keep else None),
+        run=lambda _: frame,
+        measure=lambda _, keep: (measure(frame), frame if keep else None),
     )
 
 

@@ -19,7 +19,7 @@ from juncture.spec.schema import plain_type
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_schema", "spark_schema", "wire_schema"]
+__all__ = ["arrow_schema", "nullable", "spark_schema", "wire_schema"]
 
 _SPARK_PRECISION_MAX = 38
 
@@ -70,8 +70,6 @@ def _arrow_type(data_type: DataType) -> pa.DataType | None:
         st.FloatType: pa.float32(),
         st.DoubleType: pa.float64(),
         st.StringType: pa.string(),
-        st.CharType: pa.string(),
-        st.VarcharType: pa.string(),
         st.BinaryType: pa.binary(),
         st.DateType: pa.date32(),
         st.TimestampType: pa.timestamp("us", "UTC"),
@@ -183,3 +181,24 @@ def wire_schema(schema: pa.Schema, side: Literal["left", "right"] = "left") -> p
     [TimestampType(timestamp[us]), DataType(string)]
     """
     return arrow_schema(spark_schema(schema), side)
+
+
+def nullable(data_type: DataType) -> DataType:
+    """Return a type of which every part may be null.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import ArrayType, LongType
+    >>> nullable(ArrayType(LongType(), containsNull=False))
+    ArrayType(LongType(), True)
+    """
+    from pyspark.sql import types as st
+
+    if isinstance(data_type, st.ArrayType):
+        return st.ArrayType(nullable(data_type.elementType))
+    if isinstance(data_type, st.MapType):
+        return st.MapType(nullable(data_type.keyType), nullable(data_type.valueType))
+    if isinstance(data_type, st.StructType):
+        fields = data_type.fields
+        return st.StructType([st.StructField(f.name, nullable(f.dataType), metadata=f.metadata) for f in fields])
+    return data_type

@@ -15,6 +15,7 @@ from juncture.errors import PlanError
 from juncture.spark.asof_shuffle import needed_right
 from juncture.spark.domain import OnDomain
 from juncture.spark.sides import FrameSide
+from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
@@ -136,11 +137,19 @@ def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
     PlanError
         If SQL has none.
     """
+    if isinstance(ours, st.NullType) or isinstance(theirs, st.NullType):
+        known = theirs if isinstance(ours, st.NullType) else ours
+        # Spark's joins lose nulls of the type that holds nothing else, even where nulls are equal.
+        return st.BooleanType() if isinstance(known, st.NullType) else known
     if isinstance(ours, st.IntegralType):
         return st.LongType()
+    if isinstance(ours, st.DayTimeIntervalType):
+        return st.DayTimeIntervalType()
+    if isinstance(ours, st.TimeType) and isinstance(theirs, st.TimeType):
+        return max(ours, theirs, key=lambda each: each.precision)
     if isinstance(ours, st.FloatType | st.DoubleType):
         return st.DoubleType()
-    if isinstance(ours, st.StringType | st.CharType | st.VarcharType):
+    if isinstance(ours, st.StringType):
         return st.StringType()
     if isinstance(ours, st.DecimalType) and isinstance(theirs, st.DecimalType):
         scale = max(ours.scale, theirs.scale)
@@ -161,9 +170,14 @@ def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
 
 
 def _order_form(value: Column, data_type: st.DataType) -> Column:
-    """Return a value in a type that SQL can order, in the same order: maps become their entries, sorted by key."""
-    if not has_map(data_type):
+    """Return a value in a type that SQL orders as joins do: maps become their entries, sorted by key.
+
+    Text with a collation becomes text without.
+    """
+    if not has_map(data_type) and not is_collated(data_type):
         return value
+    if isinstance(data_type, st.StringType):
+        return value.cast(st.StringType())
     if isinstance(data_type, st.ArrayType):
         element = data_type.elementType
         return F.transform(value, lambda item: _order_form(item, element))
@@ -173,9 +187,10 @@ def _order_form(value: Column, data_type: st.DataType) -> Column:
         ]
         return F.when(value.isNotNull(), F.struct(*fields))
     assert isinstance(data_type, st.MapType)
-    kept = data_type.valueType
+    key, kept = data_type.keyType, data_type.valueType
     entries = F.transform(
-        F.map_entries(value), lambda e: F.struct(e["key"].alias("key"), _order_form(e["value"], kept).alias("value"))
+        F.map_entries(value),
+        lambda e: F.struct(_order_form(e["key"], key).alias("key"), _order_form(e["value"], kept).alias("value")),
     )
     return F.sort_array(entries)
 

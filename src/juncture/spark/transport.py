@@ -1,4 +1,4 @@
-"""Packets between Spark's stages, and the last stage's way back to a DataFrame."""
+"""Packets between Spark's stages, the last stage's way back to a DataFrame, and rows on their way to the driver."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from juncture.spark.schema import nullable
 from juncture.spark.worker.packets import PACKET_COLUMNS, Content
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Work", "finish", "packets", "placeholders", "shuffled"]
+__all__ = ["Work", "collected", "finish", "packets", "placeholders", "shuffled"]
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task does with its partition."""
@@ -50,3 +51,16 @@ def finish(frame: DataFrame, work: Work, schema: StructType) -> DataFrame:
     rows = frame.mapInArrow(work, StructType([*fields, StructField("error", StringType())]))
     rows = rows.where(F.col("error").isNull() | F.raise_error(F.col("error")).cast("boolean"))
     return rows.drop("error").toDF(*schema.names)
+
+
+def collected(frame: DataFrame) -> pa.Table:
+    """Return the rows of a DataFrame whose names hold neither dots nor backticks.
+
+    PySpark cannot hand over a null that stands for a struct whose fields are never null, so no type promises that.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+    types = [(field.name, field.dataType, nullable(field.dataType)) for field in frame.schema.fields]
+    if any(promised != loose for _, promised, loose in types):
+        frame = frame.select(*(F.col(name).cast(loose) for name, _, loose in types)).toDF(*frame.columns)
+    return frame.toArrow()

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.local.conditions import equalities_of
 from juncture.predicate.shape import End
-from juncture.spark.expressions import Names, expression, names_of
+from juncture.spark.expressions import Names, expression
 from juncture.spark.line import DAY_MICROS, Line, micros, ntz_micros
 from juncture.spark.pairs import Pairs, Spans, SqlSides, together
 from juncture.spark.sides import FrameSide
@@ -61,7 +61,7 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
         If columns have no common type in SQL.
     """
     sides = SqlSides(join, left, right)
-    names: Names = {"left": names_of(sides, left, "left"), "right": names_of(sides, right, "right")}
+    names = sides.names
     match = expression(join.predicate, names)
     for key in join.shape.keys:
         if not key.null_safe and key.left.type == key.right.type:

@@ -11,7 +11,8 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
-from juncture.spec.schema import How, check_columns, plain_type
+from juncture.spec.nulls import typed
+from juncture.spec.schema import How, check_columns, check_order, plain_type
 
 __all__ = [
     "Agg",
@@ -21,6 +22,7 @@ __all__ = [
     "aggregated_columns",
     "freeze_aggregates",
     "resolve_aggregates",
+    "typed_aggregated",
 ]
 
 Function = Literal["count", "sum", "mean", "min", "max", "std", "first", "last"]
@@ -134,6 +136,11 @@ def resolve_aggregates(agg: Agg | None, left: pa.Schema, right: pa.Schema, suffi
     return tuple(aggregates)
 
 
+def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
+    """Return a right schema whose aggregated columns of the null type are integers, which all functions take."""
+    return typed(right, dict.fromkeys(agg or (), pa.int64()))
+
+
 def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:
     """Return the right columns that aggregates look at; those that order ties only where these decide.
 
@@ -157,6 +164,7 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
     if function in ("first", "last"):
         return field.type
     if function in ("min", "max"):
+        check_order(field, asked=f"agg={{{field.name!r}: {function!r}}}", side="right")
         if is_number or pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type):
             return data_type
         takes = "numbers, dates, timestamps and durations"

@@ -20,8 +20,16 @@ from juncture.spec.arguments import (
     pair_names,
 )
 from juncture.spec.base import KeyedSpec
-from juncture.spec.distance import Distance, check_distance_column, freeze_distance, in_steps
+from juncture.spec.distance import (
+    Distance,
+    check_distance_column,
+    freeze_distance,
+    in_steps,
+    typed_distances,
+    value_type,
+)
 from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
     Domain,
@@ -29,6 +37,7 @@ from juncture.spec.schema import (
     Side,
     check_columns,
     check_keys,
+    check_order,
     check_pairs,
     common_domain,
     output_columns,
@@ -228,8 +237,14 @@ class Asof(KeyedSpec):
         check_pairs(left, right, [(left_on, right_on)], argument="on", shared=shared)
         check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_columns(right, order_by, argument="order_by", side="right")
-        domain = common_domain(left.field(left_on), right.field(right_on))
+        for name in order_by:
+            check_order(right.field(name), asked="order_by", side="right")
+        default = value_type([self.tolerance], left)
+        domain = common_domain(left.field(left_on), right.field(right_on), default=default)
+        left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
         check_keys(left, right, left_by, right_by)
+        left, right = typed_pairs(left, right, equal)
+        left = typed_distances([self.tolerance], domain, left)
         if shared and self.coalesce:
             equal.append((left_on, right_on))
         fixed = {right_on, *right_by}

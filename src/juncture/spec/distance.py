@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TypeAlias
@@ -11,10 +12,18 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError, SpecError, did_you_mean
 from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.nulls import typed
 from juncture.spec.schema import Domain, plain_type
 from juncture.spec.values import TimeLength, length_ns, plain
 
-__all__ = ["Distance", "check_distance_column", "freeze_distance", "in_steps"]
+__all__ = [
+    "Distance",
+    "check_distance_column",
+    "freeze_distance",
+    "in_steps",
+    "typed_distances",
+    "value_type",
+]
 
 Distance: TypeAlias = int | float | Decimal | TimeLength | str
 """A number, a length of time, a duration such as ``"5m"``, or the name of a left column."""
@@ -104,3 +113,29 @@ def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> Non
             f"{argument} names the left column {field.name!r} of type {field.type}, but distances of {domain.kind} "
             f"values need {wanted} column. Cast it first."
         )
+
+
+def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.DataType:
+    """Return a type of values that may be so far apart, for ``on`` columns that have none of their own.
+
+    Examples
+    --------
+    >>> value_type(["-5m", 0], pa.schema([]))
+    TimestampType(timestamp[us])
+    """
+    for distance in distances:
+        if isinstance(distance, str) and distance in left.names:
+            data_type = plain_type(left.field(distance).type)
+            if pat.is_duration(data_type):
+                return pa.timestamp(data_type.unit)
+            if pat.is_floating(data_type) or pat.is_decimal(data_type):
+                return data_type
+        elif isinstance(distance, TimeLength) or (isinstance(distance, str) and is_duration(distance)):
+            return pa.timestamp("us")
+    return pa.int64()
+
+
+def typed_distances(distances: Iterable[Distance | None], domain: Domain, left: pa.Schema) -> pa.Schema:
+    """Return a left schema in which columns of the null type that are named as distances are distances of a domain."""
+    data_type = pa.duration("us") if domain.is_time else pa.int64()
+    return typed(left, {name: data_type for name in distances if isinstance(name, str)})

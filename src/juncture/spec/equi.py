@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names, pair_names
 from juncture.spec.base import Spec
+from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
@@ -137,6 +138,7 @@ class Equi(Spec):
         left_on, right_on = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         check_pairs(left, right, pairs, argument="on", shared=self.on is not None)
         check_keys(left, right, left_on, right_on, role="on")
+        left, right = typed_pairs(left, right, pairs)
         return ResolvedEqui(
             spec=self,
             how=self.how,

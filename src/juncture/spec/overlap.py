@@ -15,9 +15,11 @@ from juncture.spec.aggregate import (
     aggregated_columns,
     freeze_aggregates,
     resolve_aggregates,
+    typed_aggregated,
 )
 from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names
 from juncture.spec.base import KeyedSpec
+from juncture.spec.nulls import first_type, typed, typed_pairs
 from juncture.spec.range import Closed
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
@@ -188,11 +190,14 @@ class Overlap(KeyedSpec):
         check_columns(left, lefts, argument="left_interval", side="left")
         check_columns(right, rights, argument="right_interval", side="right")
         check_pairs(left, right, equal, argument="by", shared=self.by is not None)
-        domain = shared_domain(
-            [*(("left", left.field(name)) for name in lefts), *(("right", right.field(name)) for name in rights)],
-            role="interval",
-        )
+        ends: list[tuple[Side, pa.Field]] = [("left", left.field(name)) for name in lefts]
+        ends += [("right", right.field(name)) for name in rights]
+        domain = shared_domain(ends, role="interval")
+        end_type = first_type(field for _, field in ends)
+        left, right = typed(left, dict.fromkeys(lefts, end_type)), typed(right, dict.fromkeys(rights, end_type))
         check_keys(left, right, left_by, right_by)
+        left, right = typed_pairs(left, right, equal)
+        right = typed_aggregated(self.agg, right)
         how = aggregate_how(self.how, self.agg)
         return ResolvedOverlap(
             spec=self,

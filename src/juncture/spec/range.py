@@ -17,11 +17,20 @@ from juncture.spec.aggregate import (
     aggregated_columns,
     freeze_aggregates,
     resolve_aggregates,
+    typed_aggregated,
 )
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.base import KeyedSpec
-from juncture.spec.distance import Distance, check_distance_column, freeze_distance, in_steps
+from juncture.spec.distance import (
+    Distance,
+    check_distance_column,
+    freeze_distance,
+    in_steps,
+    typed_distances,
+    value_type,
+)
 from juncture.spec.duration import duration_ns
+from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, How, Side, check_keys, check_pairs, common_domain, left_columns, output_columns
 from juncture.spec.values import TimeLength
@@ -206,8 +215,13 @@ class Range(KeyedSpec):
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         check_pairs(left, right, [(left_on, right_on)], argument="on", shared=self.on is not None)
         check_pairs(left, right, equal, argument="by", shared=self.by is not None)
-        domain = common_domain(left.field(left_on), right.field(right_on))
+        ends = (self.lower, self.upper)
+        default = value_type(ends, left)
+        domain = common_domain(left.field(left_on), right.field(right_on), default=default)
+        left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
         check_keys(left, right, left_by, right_by)
+        left, right = typed_pairs(left, right, equal)
+        left, right = typed_distances(ends, domain, left), typed_aggregated(self.agg, right)
         lower, upper = self._bounds(domain, left)
         how = aggregate_how(self.how, self.agg)
         return ResolvedRange(

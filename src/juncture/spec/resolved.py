@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.schema import How, OutputColumn, Side
+from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side, is_null_type
 
 __all__ = ["Resolved"]
 
@@ -24,7 +24,8 @@ class Resolved:
     how
         Which rows the output keeps.
     left_schema, right_schema
-        The schemas of the inputs.
+        The schemas of the inputs, less the null type: where a column of it is compared or aggregated, it has here the
+        type that the join takes it for.
     left_by, right_by
         The columns that have to be equal, pair by pair.
     output
@@ -48,6 +49,38 @@ class Resolved:
         schemas = {"left": self.left_schema, "right": self.right_schema}
         shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
         return pa.schema([*shown, *((each.name, each.type) for each in self.aggregates)])
+
+    def given_back(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
+        """Return the schema of the output as users get it, with all that the fields of the inputs say.
+
+        What was of the null type is so again, unless it is filled. Metadata stay; a left column that right ones fill
+        has those of which both say the same. A column is never null if it was not, and the join adds no nulls.
+
+        Parameters
+        ----------
+        left, right
+            The schemas of the inputs as they were given.
+        """
+        given = {"left": left, "right": right}
+        lacking = {"left": self.how in ("right", "full"), "right": self.how != "inner"}
+        fields = []
+        for column, shown in zip(self.output, self.output_schema, strict=False):
+            own = given[column.side].field(column.source)
+            filling = own if column.filled_from is None else right.field(column.filled_from)
+            data_type = own.type if is_null_type(own.type) and is_null_type(filling.type) else shown.type
+            both = {
+                key: value for key, value in (own.metadata or {}).items() if (filling.metadata or {}).get(key) == value
+            }
+            is_nullable = own.nullable or lacking[column.side]
+            fields.append(pa.field(column.name, data_type, is_nullable, both or None))
+        for aggregate in self.aggregates:
+            data_type = aggregate.type
+            if aggregate.column is not None and aggregate.function in ("min", "max", "first", "last"):
+                own_type = right.field(aggregate.column).type
+                data_type = own_type if is_null_type(own_type) else data_type
+            fields.append(pa.field(aggregate.name, data_type))
+        metadata = {key: value for key, value in (left.metadata or {}).items() if key != LEFT_OUT}
+        return pa.schema(fields, metadata or None)
 
     @property
     def right_payload(self) -> tuple[str, ...]:

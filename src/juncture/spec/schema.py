@@ -5,9 +5,11 @@ Schemas are Arrow schemas, whatever engine runs the join: Arrow's types are the 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, did_you_mean
 
 __all__ = [
+    "LEFT_OUT",
     "TIME_UNITS",
     "Domain",
     "How",
@@ -23,14 +26,20 @@ __all__ = [
     "Side",
     "check_columns",
     "check_keys",
+    "check_order",
     "check_pairs",
     "common_domain",
+    "hint",
     "is_fixed",
+    "is_null_type",
     "left_columns",
     "output_columns",
     "plain_type",
     "shared_domain",
 ]
+
+LEFT_OUT = b"juncture.left_out"
+"""In the metadata of a schema: names of what a table has beside its columns, as a JSON array."""
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 Side = Literal["left", "right"]
@@ -51,7 +60,7 @@ class Domain:
     kind
         What the values are.
     scale
-        Of decimals, the digits after the point: the larger of the two sides'.
+        Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
         Of timestamps, the finer of the two sides' units; of dates ``"d"``.
     """
@@ -64,6 +73,11 @@ class Domain:
     def is_time(self) -> bool:
         """Whether distances are durations."""
         return self.kind in ("date", "timestamp")
+
+    @property
+    def steps_in_one(self) -> Fraction:
+        """Steps in the number 1, exactly: less than one of decimals that end before the point."""
+        return Fraction(10) ** self.scale
 
     @property
     def step_ns(self) -> int:
@@ -115,6 +129,17 @@ def is_fixed(data_type: pa.DataType) -> bool:
     return not pat.is_boolean(data_type) and data_type.bit_width > 0
 
 
+def is_null_type(data_type: pa.DataType) -> bool:
+    """Tell a type that has no value but null, whatever its encoding.
+
+    Examples
+    --------
+    >>> is_null_type(pa.dictionary(pa.int8(), pa.null()))
+    True
+    """
+    return bool(pat.is_null(plain_type(data_type)))
+
+
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
     """Refuse a schema with repeated names, and names that are not in it.
 
@@ -132,9 +157,54 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
     for name in names:
         if name not in schema.names:
             raise SchemaError(
-                f"{argument} names the column {name!r}, which the {side} table does not have. "
-                f"{did_you_mean(name, schema.names)}"
+                f"{argument} names the column {name!r}, which the {side} table does not have. {hint(name, schema)}"
             )
+
+
+def hint(name: str, *schemas: pa.Schema) -> str:
+    """Return what to do about a column that schemas do not have.
+
+    Examples
+    --------
+    >>> hint("robot", pa.schema({"ts": pa.int64(), "robot_id": pa.string()}))
+    "Did you mean 'robot_id'?"
+    """
+    if any(name in json.loads((schema.metadata or {}).get(LEFT_OUT, b"[]")) for schema in schemas):
+        return "It is a level of the table's index: make it a column with .reset_index() first."
+    return did_you_mean(name, dict.fromkeys(column for schema in schemas for column in schema.names))
+
+
+def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
+    """Refuse to order the values of a column that are ordered categories, or have some in them.
+
+    Parameters
+    ----------
+    field
+        The column.
+    asked
+        What asks for the order.
+    side
+        Its table.
+
+    Raises
+    ------
+    SchemaError
+        If it is one: its own order is unknown to the other table, and that of its values another.
+    """
+    if _has_ordered_categories(field.type):
+        raise SchemaError(
+            f"{asked} asks for the order of the {side} column {field.name!r}, which is of ordered categories "
+            f"({field.type}). Two tables may order theirs differently, and their values are in another order by "
+            "themselves: cast the column to its values (such as string) to go by these, or compare the numbers of the "
+            "categories (.cat.codes in pandas, .to_physical() in Polars)."
+        )
+
+
+def _has_ordered_categories(data_type: pa.DataType) -> bool:
+    if pat.is_dictionary(data_type):
+        return bool(data_type.ordered) or _has_ordered_categories(data_type.value_type)
+    inner = (data_type.field(place).type for place in range(data_type.num_fields))
+    return any(_has_ordered_categories(each) for each in inner)
 
 
 def check_pairs(
@@ -163,8 +233,15 @@ def check_pairs(
     check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
 
 
-def common_domain(left: pa.Field, right: pa.Field) -> Domain:
+def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | None = None) -> Domain:
     """Return the domain in which two ``on`` columns are compared exactly.
+
+    Parameters
+    ----------
+    left, right
+        The columns. One of the null type is of the kind of the other.
+    default
+        The type where both are of the null type; by default that of integers.
 
     Raises
     ------
@@ -176,20 +253,31 @@ def common_domain(left: pa.Field, right: pa.Field) -> Domain:
     >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
     Domain(kind='timestamp', scale=0, unit='us')
     """
-    return shared_domain([("left", left), ("right", right)], role="on")
+    return shared_domain([("left", left), ("right", right)], role="on", default=default)
 
 
-def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str) -> Domain:
+def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None) -> Domain:
     """Return the domain in which several columns, each of one of the tables, are compared exactly.
+
+    Parameters
+    ----------
+    fields
+        The columns. Those of the null type are of the kind of the others.
+    role
+        What errors call them.
+    default
+        The type where all are of the null type; by default that of integers.
 
     Raises
     ------
     SchemaError
-        If one has no usable order, or two are of different kinds. It calls the columns by their role.
+        If one has no usable order, or two are of different kinds.
     """
-    first_side, first = fields[0]
+    known = [(side, field) for side, field in fields if not is_null_type(field.type)]
+    known = known or [("left", pa.field("", default or pa.int64()))]
+    first_side, first = known[0]
     domain = _domain(first_side, first, role)
-    for side, field in fields[1:]:
+    for side, field in known[1:]:
         other = _domain(side, field, role)
         if other.kind != domain.kind:
             raise SchemaError(
@@ -212,6 +300,7 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str) -> Doma
 
 
 def _domain(side: Side, field: pa.Field, role: str) -> Domain:
+    check_order(field, asked=role, side=side)
     data_type = plain_type(field.type)
     if pat.is_integer(data_type):
         return Domain("integer")
@@ -234,6 +323,8 @@ def check_keys(
 ) -> None:
     """Refuse pairs of key columns whose values cannot be equal by their types. They are called by their role.
 
+    A column of the null type goes with any other.
+
     Raises
     ------
     SchemaError
@@ -253,7 +344,7 @@ def check_keys(
                     f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be compared for "
                     "equality. Cast it to a type that can, a string for example."
                 )
-        if kinds[0] != kinds[1]:
+        if kinds[0] != kinds[1] and "null" not in kinds:
             raise SchemaError(
                 f"The {role} columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
                 f"{theirs.type}. Cast one of them to the type of the other first."

@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.errors import PlanError, SpecError
 from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names
 from juncture.spec.base import KeyedSpec
+from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
@@ -136,6 +137,7 @@ class Where(KeyedSpec):
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_keys(left, right, left_by, right_by)
+        left, right = typed_pairs(left, right, equal)
         predicate = parse(self.predicate, left, right, names=self.names)
         parts = shape(predicate)
         if not (parts.links or left_by or self.allow_cross):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.local.footers import changed, read_footers
+from juncture.local.partitions import Value
+from juncture.local.paths import file_at
 from juncture.local.scan import ParquetSource, Source
 from juncture.local.spill import SpillFolder, SpooledSource
 
@@ -83,22 +86,53 @@ class Unit:
         Its path or URI.
     row_groups
         Which of its row groups.
+    digest
+        Of the footer that the join was planned with.
+    partition
+        The columns that the names of its folders stand for, with their values.
     """
 
     file: str
     row_groups: tuple[int, ...]
+    digest: bytes
+    partition: tuple[tuple[str, Value], ...] = ()
 
 
-def open_units(units: Iterable[Unit]) -> Source:
+def open_units(units: Iterable[Unit], schema: pa.Schema) -> Source:
     """Return the rows of some parts of files.
+
+    Parameters
+    ----------
+    units
+        The parts.
+    schema
+        Of all files of the table.
 
     Raises
     ------
     DataError
-        If a file cannot be read.
+        If a file cannot be read, or has changed since the join was planned.
     """
-    units = list(units)
-    return ParquetSource([unit.file for unit in units], [unit.row_groups for unit in units])
+    return _UnitSource(list(units), schema)
+
+
+class _UnitSource(ParquetSource):
+    """Some parts of Parquet files."""
+
+    def __init__(self, units: Sequence[Unit], schema: pa.Schema) -> None:
+        files = []
+        for unit in units:
+            file = file_at(unit.file)
+            if file is None:
+                raise changed(unit.file, "is not there any more")
+            files.append(file)
+        footers = read_footers(files)
+        for unit, footer in zip(units, footers, strict=True):
+            if unit.digest != footer.digest:
+                raise changed(unit.file)
+        self._open(
+            files, footers, schema, [dict(unit.partition) for unit in units], [unit.row_groups for unit in units]
+        )
 
 
 @dataclass(frozen=True)
@@ -109,11 +143,14 @@ class FileFeed:
     ----------
     schema
         The columns to read, and their types. A dictionary type asks for the values to stay encoded.
+    file_schema
+        All columns of the files.
     shares
         The units of each share, at least one.
     """
 
     schema: pa.Schema
+    file_schema: pa.Schema
     shares: tuple[tuple[Unit, ...], ...]
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -124,7 +161,7 @@ class FileFeed:
         DataError
             If a file cannot be read.
         """
-        source = open_units(self._units(batches))
+        source = open_units(self._units(batches), self.file_schema)
         coded = [field.name for field in self.schema if pat.is_dictionary(field.type)]
         for part in range(len(source.part_rows)):
             for batch in source.read(part, self.schema.names, coded):
@@ -138,7 +175,7 @@ class FileFeed:
         memory_bytes: int,  # noqa: ARG002 - likewise, nothing is held
     ) -> Source:
         """Return the row groups."""
-        return open_units(self._units(batches))
+        return open_units(self._units(batches), self.file_schema)
 
     def _units(self, batches: Iterable[pa.RecordBatch]) -> list[Unit]:
         return [unit for batch in batches for share in batch.column(0).to_pylist() for unit in self.shares[share]]

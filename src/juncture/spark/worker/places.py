@@ -241,4 +241,4 @@ def _steps_of_one(data_type: pa.DataType, domain: Domain) -> Fraction:
     """Return how many steps one unit of a bound's column is."""
     if pat.is_duration(data_type):
         return Fraction(1_000 ** (3 - TIME_UNITS.index(data_type.unit)), domain.step_ns)
-    return Fraction(10**domain.scale)
+    return domain.steps_in_one

@@ -85,6 +85,8 @@ class FileTable:
     ----------
     units
         The row groups, in the order of the rows.
+    schema
+        Of the rows.
     num_rows
         How many rows there are.
     plan
@@ -92,6 +94,7 @@ class FileTable:
     """
 
     units: tuple[Unit, ...]
+    schema: pa.Schema
     num_rows: int
     plan: str
 
@@ -113,7 +116,7 @@ class FileTable:
         DataError
             If a file cannot be read.
         """
-        source = open_units(self.units)
+        source = open_units(self.units, self.schema)
         batches: list[pa.RecordBatch] = []
         for part in range(len(source.part_rows)):
             position = int(source.bounds[part])
@@ -127,7 +130,7 @@ class FileTable:
 
 @lru_cache(_REMEMBERED)
 def _read(file_table: FileTable, columns: tuple[str, ...]) -> pa.Table:
-    source = open_units(file_table.units)
+    source = open_units(file_table.units, file_table.schema)
     schema = pa.schema([source.schema.field(name) for name in columns])
     parts = range(len(source.part_rows))
     return pa.Table.from_batches([batch for part in parts for batch in source.read(part, columns)], schema)

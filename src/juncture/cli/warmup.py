@@ -1,0 +1,40 @@
+"""`juncture warmup`: compile ahead what joins run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from juncture.cli.console import results
+from juncture.cli.progress import step
+
+if TYPE_CHECKING:
+    from juncture.kernels.warmup import Warmup
+
+__all__ = ["warmup"]
+
+
+def warmup() -> None:
+    """Compile ahead what joins run, so that the first one does not wait for it.
+
+    It is kept for all processes on this machine, Spark's workers too. On a cluster, run this on each node, or while its
+    image is built.
+    """
+    from juncture.kernels.warmup import warm_up
+
+    with step("Compiling kernels") as compiling:
+        done = warm_up(compiling.update)
+    results().print(_said(done), markup=False, soft_wrap=True)
+
+
+def _said(done: Warmup) -> str:
+    """Say what was done."""
+    there = done.kernels - done.compiled
+    text = f"Compiled {done.compiled} of {done.kernels} kernels in {done.seconds:.1f} s"
+    if there:
+        text = f"{text}, {there} were there" if done.compiled else f"All {there} kernels were there"
+    if done.folders:
+        return f"{text}, in {' and '.join(done.folders)}."
+    return (
+        f"{text}. No folder can be written to keep them, so each process compiles them anew: set NUMBA_CACHE_DIR to "
+        "one that can."
+    )

@@ -1,0 +1,174 @@
+"""Tables of this process, read as Arrow: held in memory, or batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.errors import DataError, SchemaError, SpecError
+from juncture.inputs.frames import Frame, free_name
+from juncture.inputs.kinds import ACCEPTED, is_from, type_name
+from juncture.spec.schema import Side
+
+__all__ = ["Given", "read_table"]
+
+_READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
+"""How much of a dataset is read before it is asked for: less than Arrow would, because memory is limited."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """An input as Arrow.
+
+    Attributes
+    ----------
+    schema
+        The columns that a join may name.
+    number
+        A column besides that numbers the rows, last in the table; None if there is none.
+    table
+        The rows, if they are in memory.
+    batches
+        Otherwise yields them.
+    is_stream
+        Whether they can be had only once.
+    frame
+        The table as its library has it, if that takes rows itself.
+    """
+
+    schema: pa.Schema
+    number: str | None = None
+    table: pa.Table | None = None
+    batches: Callable[[], Iterator[pa.RecordBatch]] | None = None
+    is_stream: bool = False
+    frame: Frame | None = None
+
+
+def read_table(table: Any, side: Side) -> Given:
+    """Return an in-process input as Arrow. A stream is not read yet, but for its first batch if its schema is there.
+
+    Raises
+    ------
+    SpecError
+        If an iterable yields something else than record batches.
+    SchemaError
+        If a column is of a type that Arrow does not have.
+    """
+    if is_from(table, "pandas", "DataFrame"):
+        from juncture.inputs.pandas import PandasFrame
+
+        return _of_frame(PandasFrame(table, side))
+    if is_from(table, "polars", "LazyFrame"):
+        table = table.collect()
+    if is_from(table, "polars", "DataFrame"):
+        from juncture.inputs.polars import PolarsFrame
+
+        return _of_frame(PolarsFrame(table, side))
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if is_from(table, "duckdb", "DuckDBPyRelation"):
+        # As a stream it would keep its connection busy, which may be the other table's too.
+        table = table.to_arrow_table()
+    if isinstance(table, pa.Table):
+        return _of_table(table)
+    if is_from(table, "pyarrow.dataset", "Dataset"):
+        return _of_batches(table.schema, lambda: _scanned(table, side), is_stream=False)
+    if is_from(table, "pyarrow.dataset", "Scanner"):
+        table = table.to_reader()
+    elif hasattr(table, "__arrow_c_stream__") and not isinstance(table, pa.RecordBatchReader):
+        table = _stream(table, side)
+    if isinstance(table, pa.RecordBatchReader):
+        return _of_batches(table.schema, lambda: iter(table), is_stream=True)
+    return _of_iterable(iter(table), side)
+
+
+def _stream(table: Any, side: Side) -> pa.RecordBatchReader:
+    """Return what speaks Arrow's interface of streams as one.
+
+    Raises
+    ------
+    SpecError
+        If it streams something else than rows.
+    """
+    try:
+        return pa.RecordBatchReader.from_stream(table)
+    except pa.ArrowInvalid as error:
+        raise SpecError(f"The {side} table is a {type_name(table)} and no table: {error}. {ACCEPTED}") from error
+
+
+def _of_frame(frame: Frame) -> Given:
+    number = frame.table.schema.names[-1]
+    schema = frame.table.schema
+    return Given(schema=schema.remove(len(schema) - 1), number=number, table=frame.table, frame=frame)
+
+
+def _of_table(table: pa.Table) -> Given:
+    """Return a table; one without columns gets a number for each row, because slices of it would not know how many."""
+    if table.schema.names:
+        return Given(schema=table.schema, table=table)
+    number = free_name((), "row number")
+    numbered = table.append_column(number, pa.array(np.arange(table.num_rows)))
+    return Given(schema=table.schema, number=number, table=numbered)
+
+
+def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> Given:
+    """Return a stream; without columns its rows get numbers, as those of a table."""
+    if schema.names:
+        return Given(schema=schema, batches=batches, is_stream=is_stream)
+    number = free_name((), "row number")
+
+    def numbered() -> Iterator[pa.RecordBatch]:
+        for batch in batches():
+            yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[number])
+
+    return Given(schema=schema, number=number, batches=numbered, is_stream=is_stream)
+
+
+def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a dataset.
+
+    Raises
+    ------
+    DataError
+        If they cannot be read.
+    """
+    try:
+        yield from dataset.scanner(**_READ_AHEAD).to_reader()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"The {side} table is a dataset that cannot be read: {error}") from error
+
+
+def _of_iterable(batches: Iterator[Any], side: Side) -> Given:
+    """Return a stream of record batches, whose schema is the first one's."""
+    first = next(batches, None)
+    if not isinstance(first, pa.RecordBatch):
+        got = "nothing, so that its columns are unknown" if first is None else f"a {type_name(first)}"
+        raise SpecError(f"The {side} table is an iterable whose first item is {got}. {ACCEPTED}")
+    schema = first.schema
+
+    def checked() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from _checked(batches, schema, side)
+
+    return _of_batches(schema, checked, is_stream=True)
+
+
+def _checked(batches: Iterable[Any], schema: pa.Schema, side: Side) -> Iterator[pa.RecordBatch]:
+    """Yield batches, as long as they are some of one schema."""
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch):
+            raise SpecError(f"The {side} table is an iterable that yields a {type_name(batch)} too. {ACCEPTED}")
+        if batch.schema.names != schema.names or batch.schema.types != schema.types:
+            raise SchemaError(
+                f"The {side} table is an iterable whose batches differ: one has the columns {_columns(batch.schema)}, "
+                f"where the first has {_columns(schema)}. Cast them to one schema first."
+            )
+        yield batch
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} ({field.type})" for field in schema)

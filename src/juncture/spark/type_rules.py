@@ -1,0 +1,91 @@
+"""What a join may not do with Spark's types, though Arrow's types of the same columns allow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from juncture.errors import SchemaError
+from juncture.spark.schema import nullable
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.equi import ResolvedEqui
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+    from juncture.spec.resolved import Resolved
+    from juncture.spec.schema import Side
+
+__all__ = ["check_types", "is_collated"]
+
+
+def check_types(join: Resolved, left: StructType, right: StructType) -> None:
+    """Refuse columns whose types in Spark do not fit what a join does with them.
+
+    Parameters
+    ----------
+    join
+        The join, whose Arrow types have been found to fit.
+    left, right
+        The schemas of the inputs in Spark's types.
+
+    Raises
+    ------
+    SchemaError
+        If text with a collation would decide which rows match, or which of them is taken, or a column would have to
+        hold two types.
+
+    Notes
+    -----
+    Tasks compare text by its bytes, and the answer never depends on the algorithm. So no collation is left to Spark's
+    own operators either. A result may hold such text, in its type.
+    """
+    types: dict[Side, dict[str, DataType]] = {
+        "left": {field.name: field.dataType for field in left.fields},
+        "right": {field.name: field.dataType for field in right.fields},
+    }
+    for side, known in types.items():
+        for name, argument in _deciding(join, side).items():
+            if is_collated(known[name]):
+                raise SchemaError(
+                    f"{argument} names the {side} column {name!r}, which is of Spark's type "
+                    f"{known[name].simpleString()}: text with a collation, and joins compare text by its bytes. Pass a "
+                    "column of collate(…, 'UTF8_BINARY') instead, of lower(…) first if case is not to matter."
+                )
+    for column in join.output:
+        if column.filled_from is not None:
+            ours, theirs = types["left"][column.source], types["right"][column.filled_from]
+            if nullable(ours).simpleString() != nullable(theirs).simpleString():
+                raise SchemaError(
+                    f"how={join.how!r} keeps right rows without a match, whose {column.filled_from!r} "
+                    f"({theirs.simpleString()}) has to stand in the left column {column.source!r} "
+                    f"({ours.simpleString()}). Types are never changed silently: cast one of them first."
+                )
+
+
+def is_collated(data_type: DataType) -> bool:
+    """Tell whether a type is, or holds, text that is not compared by its bytes.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import ArrayType, StringType
+    >>> is_collated(StringType()), is_collated(ArrayType(StringType("UTF8_LCASE")))
+    (False, True)
+    """
+    from pyspark.sql import types as st
+
+    if isinstance(data_type, st.StringType):
+        return data_type != st.StringType()
+    if isinstance(data_type, st.ArrayType):
+        return is_collated(data_type.elementType)
+    if isinstance(data_type, st.MapType):
+        return is_collated(data_type.keyType) or is_collated(data_type.valueType)
+    return isinstance(data_type, st.StructType) and any(is_collated(field.dataType) for field in data_type.fields)
+
+
+def _deciding(join: Resolved, side: Side) -> dict[str, str]:
+    """Return the columns of a side that decide, with the argument that names each."""
+    named = dict.fromkeys(join.compared(side), "The condition")
+    if isinstance(join, ResolvedAsof) and side == "right":
+        named |= dict.fromkeys(join.spec.order_columns(), "order_by")
+    by = join.left_by if side == "left" else join.right_by
+    return named | dict.fromkeys(by, "on" if isinstance(join, ResolvedEqui) else "by")

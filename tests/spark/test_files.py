@@ -1,0 +1,185 @@
+"""Parquet files that are named by paths: Spark reads the same rows of them as a join in-process does."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture.errors import DataError
+from support.engines import SPARK, SPARK_NEAR
+from support.files import write_short
+
+LEFT = pa.table({"ts": [1, 3, 5, None], "k": ["a", "b c", "a", "b c"], "x": [10, 20, 30, 40]})
+SPECS: list[tuple[Any, tuple[str, ...]]] = [
+    (jn.Asof(on="ts", by="k"), SPARK),
+    (jn.Range(left_on="ts", right_on="ts", by="k", lower=-2, upper=0), SPARK_NEAR["range"]),
+    (jn.Equi(on="k", how="left"), ("broadcast", "shuffle_hash")),
+    (jn.Where("l.ts > r.ts AND r.n < l.x", by="k"), ("range", "sql")),
+]
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> str:
+    pq.write_table(LEFT, tmp_path / "left.parquet")
+    return str(tmp_path / "left.parquet")
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def check(spark: Any, left: Any, right: Any, specs: Any = SPECS) -> None:
+    """Expect that all algorithms on Spark give what a join in-process does."""
+    for spec, algorithms in specs:
+        expected = jn.plan(left, right, spec).execute()
+        for algorithm in algorithms:
+            answer = jn.plan(left, right, spec, algorithm=algorithm, spark=spark).execute()
+            assert answer.columns == expected.schema.names
+            assert rows(answer.toArrow()) == rows(expected), (spec, algorithm)
+
+
+def write(path: Path, table: pa.Table) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+
+
+PARTITIONS = {
+    "read alike": ["k=a/n=1", "k=b%20c/n=02", "k=__HIVE_DEFAULT_PARTITION__/n=3"],
+    "not as Spark does": ["k=a/n=1", "k=b c/x/n=2", "k=%C3%A9/n=-1", "k=/n=__HIVE_DEFAULT_PARTITION__"],
+    "below several folders": ["y/k=a/n=1", "z/k=b c/n=2/deep"],
+    "patterns": ["k=[a]/n=1", "k={a,b}*?\\/n=2", "k=a/n=3"],
+}
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_folders_that_stand_for_columns(spark, tmp_path, left, name):
+    for number, folder in enumerate(PARTITIONS[name]):
+        write(tmp_path / "in" / folder / "rows.parquet", pa.table({"ts": [number, number + 1], "v": [number, -number]}))
+    check(spark, left, tmp_path / "in")
+    check(spark, left, f"{tmp_path}/in/*/*", SPECS[2:3])
+    answer = jn.join(left, tmp_path / "in", on="k", spark=spark)
+    assert answer.schema.simpleString().endswith("v:bigint,n:int>")
+
+
+def test_folders_that_stand_for_keys_and_times(spark, tmp_path):
+    for number in range(4):
+        write(tmp_path / "in" / f"n={number}" / "rows.parquet", pa.table({"v": [number, -number]}))
+    write(tmp_path / "left.parquet", pa.table({"n": pa.array([0, 3, 9, None], pa.int64())}))
+    specs = [
+        (jn.Asof(on="n", matches=2), ("broadcast", "broadcast_left", "range")),
+        (jn.Equi(on="n", how="full", coalesce=False), ("shuffle_hash", "sort_merge")),
+    ]
+    check(spark, tmp_path / "left.parquet", tmp_path / "in", specs)
+    check(spark, tmp_path / "in", tmp_path / "left.parquet", specs[:1])
+
+
+def test_dataframes_keep_the_columns_of_their_folders(spark, tmp_path, left):
+    for day in (1, 2):
+        write(tmp_path / "in" / f"day=2026-01-0{day}" / "k=a" / "rows.parquet", pa.table({"ts": [day], "v": [day]}))
+    frames = spark.read.parquet(left), spark.read.parquet(str(tmp_path / "in"))
+    answer = jn.join_asof(*frames, on="ts", by="k")
+    assert answer.schema.simpleString().endswith("v:bigint,day:date>")
+    [row] = answer.where("x = 30").collect()
+    assert (row.v, str(row.day)) == (2, "2026-01-02")
+
+
+def test_files_that_differ_in_not_null(spark, tmp_path, left):
+    def nested(*, nullable: bool) -> pa.DataType:
+        item = pa.field("a" if nullable else "element", pa.int64(), nullable)
+        return pa.struct([pa.field("l", pa.list_(item), nullable), pa.field("s", pa.string(), nullable)])
+
+    for number, nullable in enumerate((False, True)):
+        values = [{"l": [1, 2], "s": "x"}, {"l": [None], "s": None} if nullable else {"l": [], "s": ""}]
+        fields = [
+            pa.field("ts", pa.int64(), nullable),
+            pa.field("k", pa.string(), nullable),
+            pa.field("n", pa.int64(), not nullable),
+            pa.field("v", nested(nullable=nullable), nullable),
+        ]
+        columns = [[number, None if nullable else 4], ["a", "b c"], [number, 5], values]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+        write(tmp_path / "in" / f"{number}.parquet", pa.table(arrays, schema=pa.schema(fields)))
+    check(spark, left, tmp_path / "in")
+
+
+def test_96_bit_timestamps(spark, tmp_path):
+    times = [
+        datetime(1, 1, 3),
+        datetime(1677, 1, 1),
+        datetime(2024, 5, 6, 7, 8, 9, 123456),
+        datetime(9999, 12, 31),
+        None,
+    ]
+    table = pa.table({"ts": pa.array(times, pa.timestamp("us")), "v": range(5)})
+    for name in ("left", "right"):
+        pq.write_table(table, tmp_path / f"{name}.parquet", use_deprecated_int96_timestamps=True)
+    specs = [
+        (jn.Asof(on="ts"), ("broadcast", "broadcast_left", "range", "window")),
+        (jn.Equi(on="ts"), ("shuffle_hash",)),
+    ]
+    check(spark, tmp_path / "left.parquet", tmp_path / "right.parquet", specs)
+
+
+def test_a_file_that_is_named_twice(spark, tmp_path, left):
+    write(tmp_path / "a.parquet", pa.table({"ts": [1, 2], "k": ["a", "b c"], "n": [1, 2]}))
+    path = str(tmp_path / "a.parquet")
+    check(spark, left, [path, path, str(tmp_path / "a.*")])
+
+
+def test_relative_paths(spark, tmp_path, left, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(
+        spark,
+        "left.parquet",
+        ["left.parquet"],
+        [(jn.Equi(on="k"), ("shuffle_hash",)), (jn.Asof(on="ts"), ("broadcast",))],
+    )
+
+
+def fails(spark: Any, left: Any, right: Any, said: str) -> None:
+    for algorithm in ("broadcast", "broadcast_left", "range"):
+        with pytest.raises(Exception, match=said):
+            jn.join_asof(left, right, on="ts", by="k", algorithm=algorithm, spark=spark).toArrow()
+
+
+def test_a_row_group_that_is_shorter_than_its_footer_says(spark, tmp_path, left):
+    write_short(tmp_path / "short.parquet")
+    said = r"Row group 0 of the Parquet file .*short\.parquet' has 10 rows, and 11 by the file's footer"
+    fails(spark, left, tmp_path / "short.parquet", said)
+
+
+@pytest.mark.parametrize("algorithm", ["broadcast", "broadcast_left", "range"])
+def test_a_file_that_changes_before_the_tasks_run(spark, tmp_path, left, algorithm):
+    path = tmp_path / "in" / "right.parquet"
+    table = pa.table({"ts": [1, 2], "k": ["a", "b c"], "n": [1, 2]})
+
+    def planned() -> Any:
+        write(path, table)
+        # A range join has looked at the rows by then: its tasks read them again.
+        return jn.plan(left, path, jn.Asof(on="ts", by="k"), algorithm=algorithm, spark=spark)
+
+    for other in (table.slice(0, 1), pa.table({"ts": [1, 2], "k": ["a", "b c"], "n": [1, 3]})):
+        plan = planned()
+        write(path, other)
+        with pytest.raises(Exception, match=r"DataError: .*right\.parquet' has changed since the join was planned"):
+            plan.execute().toArrow()
+    plan = planned()
+    shutil.rmtree(path.parent)
+    with pytest.raises(
+        Exception, match=r"DataError: .*right\.parquet' is not there any more since the join was planned"
+    ):
+        plan.execute().toArrow()
+
+
+def test_folders_that_are_refused(spark, tmp_path, left):
+    for folder in ("n=1", "deep"):
+        write(tmp_path / "in" / folder / "rows.parquet", pa.table({"ts": [1], "k": ["a"]}))
+    with pytest.raises(DataError, match=r"for the column 'n', and those of .* for no columns"):
+        jn.join_asof(left, tmp_path / "in", on="ts", by="k", spark=spark)

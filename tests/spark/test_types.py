@@ -1,0 +1,172 @@
+"""Columns of Spark's own types: through every algorithm, and where they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+import juncture as jn
+from juncture.errors import SchemaError
+from juncture.spark.schema import arrow_schema
+from juncture.spark.sql import common_type
+from juncture.spark.type_rules import check_types
+from support.engines import SPARK
+
+COLUMNS = {
+    "struct": "IF(n = 2, NULL, named_struct('a', n, 'b', k))",
+    "structs": "IF(n = 2, NULL, array(named_struct('a', n, 'b', array(k))))",
+    "map": "IF(n = 2, NULL, map('q', named_struct('a', n)))",
+    "void": "NULL",
+    "voids": "array(NULL)",
+    "named void": "named_struct('a', NULL)",
+    "time": "TIME'12:00:00' + make_dt_interval(0, n)",
+    "days": "CAST(make_dt_interval(n) AS INTERVAL DAY)",
+    "wall": "TIMESTAMP_NTZ'2024-02-29 12:00:00' + make_dt_interval(n)",
+    "text": "concat('x', n) COLLATE UNICODE_CI",
+    "texts": "array(k COLLATE UTF8_LCASE)",
+    "bytes": "CAST(k AS BINARY)",
+    "tiny": "CAST(n AS TINYINT)",
+    "wide.`decimal": "CAST(n AS DECIMAL(38, 37))",
+}
+"""Expressions of one row, by their name."""
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Give a session that has the type TIME, which is off in some versions of Spark."""
+    before = spark.conf.get("spark.sql.timeType.enabled")
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    yield spark
+    spark.conf.set("spark.sql.timeType.enabled", before)
+
+
+def every_type(session: SparkSession) -> DataFrame:
+    columns = ", ".join(f"{text} AS `{name.replace('`', '``')}`" for name, text in COLUMNS.items())
+    frame = session.sql(f"SELECT n, k, {columns} FROM VALUES (1, 'a'), (2, 'a'), (3, 'b') AS rows(n, k)")
+    return frame.withMetadata("tiny", {"unit": "m"})
+
+
+EVERYWHERE = {
+    "asof": (jn.Asof(on="n", by="k"), SPARK),
+    "range": (jn.Range(on="n", by="k", lower=0, upper=0, how="full"), ("range", "bucket")),
+    "where": (jn.Where("l.n = r.n", by="k"), ("broadcast", "broadcast_left", "range", "nested", "sql")),
+    "equi": (jn.Equi(on=["k", "n"]), ("broadcast", "sort_merge")),
+}
+
+
+@pytest.mark.parametrize("kind", EVERYWHERE)
+@pytest.mark.in_turn
+def test_every_type_goes_through(session, kind):
+    spec, algorithms = EVERYWHERE[kind]
+    frame = every_type(session)
+    rows, types = frame.collect(), {field.name: field.dataType.simpleString() for field in frame.schema}
+    for algorithm in algorithms:
+        plan = jn.plan(frame, frame, spec, algorithm=algorithm)
+        answer, sources = plan.execute(), [column.source for column in plan.join.output]
+        assert [field.dataType.simpleString() for field in answer.schema] == [types[name] for name in sources]
+        assert {field.name: field.metadata for field in answer.schema if field.metadata} == {
+            "tiny": {"unit": "m"},
+            "tiny_right": {"unit": "m"},
+        }
+        expected = {row["n"]: [row[name] for name in sources] for row in rows}
+        assert {row["n"]: list(row) for row in answer.collect()} == expected, algorithm
+
+
+@pytest.mark.parametrize("text", ["named_struct('text', text COLLATE UTF8_LCASE)", "map(text COLLATE UTF8_LCASE, 1)"])
+@pytest.mark.in_turn
+def test_text_with_a_collation_breaks_ties_by_its_bytes(spark, text):
+    """The collation says that `C` is greater, the bytes that `b` is."""
+    left = spark.sql("SELECT 1 AS n")
+    right = spark.sql(f"SELECT 1 AS n, {text} AS text, text AS plain FROM VALUES ('b'), ('C') AS rows(text)")
+    for algorithm in ("broadcast", "window"):
+        answer = jn.plan(left, right, jn.Asof(on="n"), algorithm=algorithm).execute()
+        assert [row["plain"] for row in answer.collect()] == ["b"], algorithm
+
+
+def test_nulls_of_a_column_without_a_type_may_be_equal(spark):
+    frame = spark.sql("SELECT n, NULL AS void FROM VALUES (1), (2) AS rows(n)")
+    for algorithm in ("broadcast_left", "sort_merge"):
+        answer = jn.plan(frame, frame, jn.Equi(on="void", nulls_equal=True), algorithm=algorithm).execute()
+        assert answer.count() == 4, algorithm
+
+
+def test_keys_of_two_precisions_are_compared_exactly():
+    pairs = [
+        (st.TimeType(0), st.TimeType(6), st.TimeType(6)),
+        (st.TimeType(9), st.TimeType(6), st.TimeType(9)),
+        (st.DayTimeIntervalType(0, 0), st.DayTimeIntervalType(1, 3), st.DayTimeIntervalType(0, 3)),
+        (st.NullType(), st.ShortType(), st.ShortType()),
+        (st.DateType(), st.NullType(), st.DateType()),
+        (st.ArrayType(st.NullType()), st.ArrayType(st.TimeType(0)), st.ArrayType(st.TimeType(0))),
+    ]
+    for ours, theirs, shared in pairs:
+        assert common_type(ours, theirs) == shared
+    assert common_type(st.NullType(), st.NullType()) != st.NullType()
+
+
+def fields(**types: st.DataType) -> st.StructType:
+    return st.StructType([st.StructField(name, data_type) for name, data_type in types.items()])
+
+
+def refused(spec: object, left: st.StructType, right: st.StructType) -> str:
+    join = spec.resolve(arrow_schema(left, "left"), arrow_schema(right, "right"))
+    with pytest.raises(SchemaError) as error:
+        check_types(join, left, right)
+    return str(error.value)
+
+
+PLAIN, COLLATED = fields(n=st.LongType(), k=st.StringType()), fields(n=st.LongType(), k=st.StringType("UTF8_LCASE"))
+DECIDING = {
+    "by": [
+        jn.Asof(on="n", by="k"),
+        jn.Range(on="n", by="k", lower=0, upper=1),
+        jn.Overlap(left_interval=("n", None), right_interval=(None, "n"), by="k"),
+    ],
+    "on": [jn.Equi(on="k"), jn.Equi(on=["n", "k"], where="l.n > r.n")],
+    "The condition": [jn.Where("l.n = r.n AND l.k < r.k"), jn.Equi(on="n", where="r.k = l.k")],
+}
+
+
+@pytest.mark.parametrize("argument", DECIDING)
+def test_text_with_a_collation_decides_nothing(argument):
+    for spec in DECIDING[argument]:
+        for side, schemas in (("left", (COLLATED, PLAIN)), ("right", (PLAIN, COLLATED))):
+            start = f"{argument} names the {side} column 'k', which is of Spark's type string collate UTF8_LCASE: text"
+            assert refused(spec, *schemas).startswith(start)
+
+
+def test_text_with_a_collation_in_order_by():
+    nested = fields(n=st.LongType(), k=st.ArrayType(st.StringType("UNICODE")))
+    spec = jn.Asof(on="n", order_by="k")
+    assert refused(spec, PLAIN, COLLATED).startswith("order_by names the right column 'k'")
+    assert "array<string collate UNICODE>" in refused(spec, PLAIN, nested)
+    join = jn.Asof(on="n").resolve(arrow_schema(PLAIN, "left"), arrow_schema(nested, "right"))
+    check_types(join, nested, nested)
+
+
+def test_a_column_that_would_hold_two_types():
+    ours, theirs = fields(n=st.LongType(), k=st.TimeType(0)), fields(n=st.LongType(), k=st.TimeType(6))
+    for spec in (jn.Asof(on="n", by="k", how="full"), jn.Equi(on="k", how="right")):
+        assert "'k' (time(6)) has to stand in the left column 'k' (time(0))" in refused(spec, ours, theirs)
+    join = jn.Equi(on="k").resolve(arrow_schema(ours, "left"), arrow_schema(theirs, "right"))
+    check_types(join, ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [st.CharType(3), st.VarcharType(3), st.VariantType(), st.YearMonthIntervalType(), st.CalendarIntervalType()],
+    ids=str,
+)
+def test_types_that_python_never_sees(data_type):
+    for held in (data_type, st.ArrayType(data_type), st.MapType(st.StringType(), data_type), fields(a=data_type)):
+        with pytest.raises(SchemaError, match=r"The right column 'x' is of Spark's type .* Cast or drop it first"):
+            arrow_schema(fields(x=held), "right")
+
+
+def test_what_becomes_of_null_and_time():
+    schema = arrow_schema(fields(void=st.NullType(), time=st.TimeType(6)), "left")
+    assert schema.types == [pa.null(), pa.time64("ns")]
