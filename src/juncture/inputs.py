@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -126,15 +127,28 @@ def _reader(batches: Iterable[Any], side: str) -> pa.RecordBatchReader:
 
 
 def give_back(left: object) -> Callable[[pa.Table], Any]:
-    """Return a function that turns an Arrow table into the type of the left input.
+    """Return a function that turns an Arrow table into the type of the left input, and can be pickled.
 
     pandas and Polars users get their own type, all others a ``pyarrow.Table``.
     """
     if _is_from(left, "pandas", "DataFrame"):
-        return lambda table: table.to_pandas()
+        return _to_pandas
     if _is_from(left, "polars", "DataFrame") or _is_lazy_polars(left):
-        return lambda table: sys.modules["polars"].from_arrow(table)
-    return lambda table: table
+        return _to_polars
+    return _as_it_is
+
+
+def _to_pandas(table: pa.Table) -> Any:
+    return table.to_pandas()
+
+
+def _to_polars(table: pa.Table) -> Any:
+    # Where a plan that was pickled is executed, nobody may have imported it yet.
+    return import_module("polars").from_arrow(table)
+
+
+def _as_it_is(table: pa.Table) -> pa.Table:
+    return table
 
 
 def _is_lazy_polars(table: object) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ from juncture.spec.schema import Side
 from juncture.spec.size import format_size
 
 __all__ = ["plan"]
+
+_log = logging.getLogger(__name__)
 
 
 class _Input:
@@ -81,6 +84,81 @@ class _Input:
         stream, self._stream = self._stream, None
         return SpooledSource(stream.schema, stream, spill, min(SPOOLED_BYTES, memory_bytes // 16))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied.
+
+        Raises
+        ------
+        PlanError
+            If it is a stream.
+        """
+        if self._source is None:
+            raise PlanError(
+                f"The {self._side} table is a stream, which comes once and to this process alone, so that the plan can "
+                "be neither pickled nor copied. Pass a table instead, such as its read_all(), or a path."
+            )
+        return vars(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Execution:
+    """A join that has been planned, to be run as often as its inputs can be read.
+
+    Attributes
+    ----------
+    join, left, right
+        The join and its inputs.
+    finish
+        Turns the joined table into what the caller gets.
+    algorithm, stats, resources
+        What was chosen, and what on.
+    """
+
+    join: Resolved
+    left: _Input
+    right: _Input
+    finish: Callable[[pa.Table], Any]
+    algorithm: str
+    stats: Stats
+    resources: Resources
+
+    def execute(self, progress: Progress | None) -> Any:
+        """Return the joined table."""
+        return self.finish(pa.Table.from_batches(self._batches(progress), self.join.output_schema))
+
+    def stream(self, progress: Progress | None) -> pa.RecordBatchReader:
+        """Return the rows batch by batch, as they are asked for."""
+        return pa.RecordBatchReader.from_batches(self.join.output_schema, self._batches(progress))
+
+    def measure(self, progress: Progress | None, keep: bool) -> tuple[Run, Any]:
+        """Return what happened, and the joined table if it is to be kept."""
+        kept: list[pa.RecordBatch] = []
+        spill = SpillFolder(memory_bytes=self.resources.memory_bytes)
+        run = measure(self._opened, self._run, spill, kept.append if keep else _forget, progress)
+        return run, self.finish(pa.Table.from_batches(kept, self.join.output_schema)) if keep else None
+
+    def _batches(self, progress: Progress | None) -> Iterator[pa.RecordBatch]:
+        with SpillFolder(memory_bytes=self.resources.memory_bytes) as spill:
+            inputs = self._opened(spill)
+            yield from self._run(inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress)
+
+    def _run(self, left: Source, right: Source, **options: Any) -> Iterator[pa.RecordBatch]:
+        stream = KINDS[type(self.join.spec)].stream
+        return stream(self.join, left, right, memory_bytes=self.resources.memory_bytes, **options)
+
+    def _opened(self, spill: SpillFolder) -> Opened:
+        """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
+        join, memory_bytes = self.join, self.resources.memory_bytes
+        left, right = (side.source(spill, memory_bytes) for side in (self.left, self.right))
+        seen = Stats(
+            left=self.left.seen(join, "left", self.stats.left, left),
+            right=self.right.seen(join, "right", self.stats.right, right),
+        )
+        algorithm = serving(question(join, seen, self.resources), self.algorithm)
+        if algorithm != self.algorithm:
+            _log.info("What came is too large for %s: joining by %s", self.algorithm, algorithm)
+        return Opened(left, right, algorithm)
+
 
 def plan(
     spec: Any,
@@ -114,36 +192,24 @@ def plan(
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
     choice = choose(question(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
-    stream = partial(KINDS[type(spec)].stream, join, memory_bytes=budget_bytes)
-
-    def opened(spill: SpillFolder) -> Opened:
-        left, right = ours.source(spill, budget_bytes), theirs.source(spill, budget_bytes)
-        seen = Stats(
-            left=ours.seen(join, "left", stats.left, left), right=theirs.seen(join, "right", stats.right, right)
-        )
-        return Opened(left, right, serving(question(join, seen, resources), choice.algorithm))
-
-    def batches(progress: Progress | None) -> Iterator[pa.RecordBatch]:
-        with SpillFolder(memory_bytes=budget_bytes) as spill:
-            inputs = opened(spill)
-            yield from stream(inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress)
-
-    def measured(progress: Progress | None, keep: bool) -> tuple[Run, Any]:
-        kept: list[pa.RecordBatch] = []
-        run = measure(
-            opened, stream, SpillFolder(memory_bytes=budget_bytes), kept.append if keep else _forget, progress
-        )
-        return run, finish(pa.Table.from_batches(kept, join.output_schema)) if keep else None
-
+    execution = _Execution(
+        join=join,
+        left=ours,
+        right=theirs,
+        finish=finish,
+        algorithm=choice.algorithm,
+        stats=stats,
+        resources=resources,
+    )
     return Plan(
         join=join,
         engine="local",
         choice=choice,
         stats=stats,
         resources=resources,
-        run=lambda progress: finish(pa.Table.from_batches(batches(progress), join.output_schema)),
-        stream=lambda progress: pa.RecordBatchReader.from_batches(join.output_schema, batches(progress)),
-        measure=measured,
+        run=execution.execute,
+        stream=execution.stream,
+        measure=execution.measure,
     )
 
 
