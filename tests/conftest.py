@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from support.session import session_for_tests
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,24 +21,8 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_bl
 settings.register_profile("ci", max_examples=40, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-TESTS = Path(__file__).parent
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
-
-# Small joins one after the other: what they spend is compilation and garbage, in the JVM and in Python's workers. The
-# first is for all sessions, in processes that tests start as well.
-os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
-SPARK_SETTINGS = {
-    "spark.python.daemon.module": "support.daemon",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "3",
-    # What tests of analyze() ask; at any free port.
-    "spark.ui.enabled": "true",
-    "spark.ui.port": "0",
-}
 
 
 SESSIONS = ("connect", "classic")
@@ -104,9 +90,6 @@ def session_of() -> Iterator[Callable[[str], SparkSession]]:
 
     One process can have one kind at a time: the other session is stopped. What Spark has compiled stays.
     """
-    from juncture.spark.session import local_session
-
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     running: dict[str, SparkSession] = {}
 
     def session(kind: str) -> SparkSession:
@@ -115,9 +98,7 @@ def session_of() -> Iterator[Callable[[str], SparkSession]]:
             if kind == "connect":
                 # Lets Spark take any free port for its server, where another test run may have the usual one.
                 os.environ["SPARK_TESTING"] = "1"
-            running[kind] = local_session(
-                "juncture-tests", cores=2, memory="1g", connect=kind == "connect", settings=SPARK_SETTINGS
-            )
+            running[kind] = session_for_tests(connect=kind == "connect")
         return running[kind]
 
     def stop() -> None:

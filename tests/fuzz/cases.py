@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -44,6 +44,8 @@ class Case:
         How many cores there seem to be.
     is_small
         Whether all is cut as small as it goes, so that a few rows make many pieces.
+    partitions
+        In how many partitions both tables are, on Spark.
     said_rows
         What is said of the rows of both sides, wrongly; None for nothing.
     in_batches
@@ -57,6 +59,7 @@ class Case:
     memory: int | None = None
     cores: int = 1
     is_small: bool = False
+    partitions: int = 1
     said_rows: int | None = None
     in_batches: bool = False
 
@@ -75,7 +78,10 @@ def random_case(seed: int, number: int, engine: Engine = "local") -> Case:
     join = random_join(chance, spark=engine == "spark")
     algorithm = chance.choice(["auto", *choose.KINDS[SPECS[join.kind]].algorithms[engine]])
     if engine == "spark":
-        return Case(join, engine, algorithm, chance.choice([("as_table", "as_table")] * 3 + [("as_paths", "as_file")]))
+        # How Arrow holds a table is nothing to Spark, which takes rows.
+        join = replace(join, left=join.left.in_one_chunk(), right=join.right.in_one_chunk())
+        forms = chance.choice([("as_table", "as_table")] * 3 + [("as_paths", "as_row_groups")])
+        return Case(join, engine, algorithm, forms, partitions=chance.randint(1, 3))
     is_small = chance.random() < 0.3
     memory = chance.choice(MEMORIES) if is_small and algorithm in ON_DISK else None
     return Case(

@@ -15,6 +15,7 @@ import pyarrow.types as pat
 from juncture.reference.rows import values
 from juncture.spec.asof import Asof
 from juncture.spec.resolved import Resolved
+from support.tables import shown_type
 
 __all__ = ["problem", "rows_of", "shown"]
 
@@ -50,13 +51,15 @@ def problem(
     answer, expected
         The two tables.
     ordered
-        Whether the order of the rows counts, where the join has one.
+        Whether the order of the rows counts, where the join has one, and what the items of lists are called. Spark
+        promises neither.
     """
     try:
         answer.validate(full=True)
     except pa.ArrowInvalid as error:
         return "arrays", f"The answer is no valid table: {error}"
-    if answer.schema.names != expected.schema.names or answer.schema.types != expected.schema.types:
+    types = [[each if ordered else shown_type(each) for each in table.schema.types] for table in (answer, expected)]
+    if answer.schema.names != expected.schema.names or types[0] != types[1]:
         return "columns", f"The columns are\n{answer.schema.to_string()}\nand should be\n{expected.schema.to_string()}"
     rounded = [each.name for each in join.aggregates if each.function in ROUNDED and pat.is_floating(each.type)]
     columns = {each.name: each.column for each in join.aggregates}

@@ -97,7 +97,8 @@ def try_case(
     text = ""
     shrunk[outcome.signature] += 1
     if shrunk[outcome.signature] <= SHRUNK_MOST:
-        small = shrink(case, lambda other: judged(other).signature == outcome.signature, seconds=SHRINK_S)
+        seconds = SHRINK_S * (1 if settings.engine == "local" else 5)
+        small = shrink(case, lambda other: judged(other).signature == outcome.signature, seconds=seconds)
         last = judged(small)
         title = f"Case {number} of seed {settings.seed}: {outcome.signature}"
         text = f"# {title}\n{script(small, last.forms)}\n{indent(last.detail, '# ')}"

@@ -52,7 +52,7 @@ def outcome(join):
 
 
 def script(case: Case, forms: tuple[str, ...]) -> str:
-    """Return the text of a script that runs a case in-process, and asserts that its rows are those of the reference.
+    """Return the text of a script that runs a case, and asserts that its rows are those of the reference.
 
     Parameters
     ----------
@@ -69,8 +69,7 @@ def script(case: Case, forms: tuple[str, ...]) -> str:
         _OUTCOME,
         *(_side(side, form, table) for side, form, table in sides),
         _spec(case),
-        _changes(case),
-        _check(case, forms),
+        *([_changes(case), _check(case, forms)] if case.engine == "local" else [_check_on_spark(case, forms)]),
     ]
     return "\n".join(parts)
 
@@ -126,6 +125,32 @@ def _check(case: Case, forms: tuple[str, ...]) -> str:
             "    assert answer[name].dtype == frame[name].dtype, name",
             'back = as_arrow(answer, "left").select(left.column_names).cast(left.schema)',
             "assert rows_of(back) == [row[: len(left.column_names)] for row in expected[2]]",
+            "",
+        ]
+    )
+
+
+def _check_on_spark(case: Case, forms: tuple[str, ...]) -> str:
+    definition = f"reference.{DEFINITIONS[SPECS[case.join.kind]].__name__}"
+    lines = [
+        "from juncture.spark.schema import spark_schema",
+        "from juncture.spark.session import local_session",
+        "",
+        "spark = local_session()",
+    ]
+    if "as_table" in forms:
+        lines += [
+            f"{side}_given = spark.createDataFrame({side} if {side}.num_rows else [], spark_schema({side}.schema))"
+            f".repartition({case.partitions})"
+            for side in ("left", "right")
+        ]
+    plan = f"jn.plan(left_given, right_given, spec, algorithm={case.algorithm!r}, spark=spark)"
+    return "\n".join(
+        [
+            *lines,
+            f"expected = outcome(lambda: {definition}(spec.resolve(left.schema, right.schema), left, right))",
+            f"answer = outcome(lambda: {plan}.execute().toArrow())",
+            'assert (answer[0], sorted(answer[2])) == (expected[0], sorted(expected[2])), f"{answer}\\n{expected}"',
             "",
         ]
     )

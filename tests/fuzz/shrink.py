@@ -78,7 +78,14 @@ def _plainer_runs(case: Case) -> Iterator[Case]:
         yield replace(case, forms=("as_table", "as_table"))
         yield replace(case, forms=("as_table", case.forms[1]))
         yield replace(case, forms=(case.forms[0], "as_table"))
-    plain: dict[str, Any] = {"cores": 1, "is_small": False, "memory": None, "said_rows": None, "in_batches": False}
+    plain: dict[str, Any] = {
+        "cores": 1,
+        "partitions": 1,
+        "is_small": False,
+        "memory": None,
+        "said_rows": None,
+        "in_batches": False,
+    }
     for name, value in plain.items():
         if getattr(case, name) != value:
             yield replace(case, **{name: value})

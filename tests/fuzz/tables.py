@@ -93,6 +93,11 @@ class Table:
             columns.append(replace(column, values=tuple(column.values[row] for row in rows), cuts=cuts))
         return Table(tuple(columns), len(rows))
 
+    def in_one_chunk(self) -> Table:
+        """Return the table with the plainest arrays that hold it."""
+        columns = (replace(column, cuts=(), spare=(), entries=0) for column in self.columns)
+        return Table(tuple(columns), self.num_rows)
+
     def with_column(self, place: int, column: Column) -> Table:
         """Return the table with another column in a place."""
         return Table((*self.columns[:place], column, *self.columns[place + 1 :]), self.num_rows)

@@ -14,27 +14,22 @@ from hypothesis import strategies as st
 import juncture as jn
 from juncture import reference
 from juncture.errors import DataError, SchemaError
-from juncture.local import asof, columns, probe, scan, sorting
+from juncture.local import asof, probe, scan
 from juncture.local.kinds import KINDS
 from juncture.local.scan import TableSource
 from juncture.local.working import given_back, working
 from juncture.spec.schema import How
 from strategies import Example, examples
+from support.small import small_pieces
 from support.tables import difference, read_table
 
 
 @pytest.fixture(params=[1, 6], ids=lambda most: f"ties-{most}")
 def small(request, monkeypatch):
     """Cut everything small, so that a few rows make many pieces."""
-    monkeypatch.setattr(scan, "_SLICE_ROWS", 2)
-    monkeypatch.setattr(columns, "_SLICE_ROWS", 3)
-    monkeypatch.setattr(columns, "_SLICE_LEAST", 1)
-    monkeypatch.setattr(sorting, "_SLICE_LEAST", 1)
-    monkeypatch.setattr(probe, "_BATCH_ROWS", 5)
-    monkeypatch.setattr(probe, "_BATCH_ROWS_LEAST", 3)
-    monkeypatch.setattr(probe, "_PARTITION_SLOTS", 2)
-    monkeypatch.setattr(probe, "_TIES_ROOM", 1)
-    monkeypatch.setattr(probe, "_TIES_MOST", request.param)
+    with small_pieces():
+        monkeypatch.setattr(probe, "_TIES_MOST", request.param)
+        yield
 
 
 def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int | None) -> None:

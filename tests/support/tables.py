@@ -31,7 +31,7 @@ import pyarrow.types as pat
 from juncture.reference.rows import values
 from juncture.spec.schema import plain_type
 
-__all__ = ["canonical_rows", "difference", "read_table", "read_type", "timeless", "write_table"]
+__all__ = ["canonical_rows", "difference", "read_table", "read_type", "shown_type", "timeless", "write_table"]
 
 UNITS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 

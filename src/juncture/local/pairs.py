@@ -94,8 +94,7 @@ class Finder(Protocol):
     columns, coded
         The left columns that it looks at, and which of them may come dictionary-encoded.
     by_row
-        Whether the matches of a left row come in the order of the right rows, not of their positions. Of a row with
-        more matches than a task makes, only those of each task do.
+        Whether the matches of a left row come in the order of the right rows, not of their positions.
     """
 
     columns: tuple[str, ...]
@@ -145,6 +144,8 @@ class Task:
         The most pairs that it makes.
     continued
         Whether the first span belongs to the same row as the last one of the task before.
+    continues
+        Whether the last span belongs to the same row as the first one of the next task.
     last
         Whether it is the last of its batch.
     """
@@ -154,7 +155,20 @@ class Task:
     end: int
     size: int
     continued: bool
+    continues: bool
     last: bool
+
+    @property
+    def first_row(self) -> int:
+        """The left row, in its batch, of the first span."""
+        assert self.spans.asked.rows is not None
+        return int(self.spans.asked.rows[self.first])
+
+    @property
+    def last_row(self) -> int:
+        """The left row, in its batch, of the last span."""
+        assert self.spans.asked.rows is not None
+        return int(self.spans.asked.rows[self.end - 1])
 
 
 def _counts(asked: Asked, right: Held, *, only_whether: bool = False) -> Ints:
@@ -210,7 +224,7 @@ def cut(spans: Spans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
     rows, counts = spans.asked.rows, spans.counts
     assert rows is not None
     if len(counts) == 0:
-        return [Task(spans, 0, 0, 0, continued=False, last=True)]
+        return [Task(spans, 0, 0, 0, continued=False, continues=False, last=True)]
     ends = np.cumsum(np.maximum(counts, 1) if keep else counts)
     edges = [0]
     while edges[-1] < len(counts):
@@ -223,6 +237,7 @@ def cut(spans: Spans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
             end,
             int(ends[end - 1]) - (int(ends[first - 1]) if first else 0),
             continued=first > 0 and rows[first] == rows[first - 1],
+            continues=end < len(counts) and rows[end] == rows[end - 1],
             last=end == len(counts),
         )
         for first, end in pairwise(edges)
@@ -248,7 +263,7 @@ def pairs_of(task: Task, right: Held, *, keep: bool) -> tuple[Codes, Codes]:
     return lefts[:written], positions[:written]
 
 
-def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool, continues: bool) -> tuple[Codes, Codes, bool]:
+def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool) -> tuple[Codes, Codes, bool]:
     """Add the rows that are left without a match to the pairs of a task that passed a check.
 
     Parameters
@@ -257,8 +272,6 @@ def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool, continues
         The task, and its pairs.
     had
         Whether the task's first row had a match in the task before, where it comes from there.
-    continues
-        Whether the task's last row goes on in the next task.
 
     Returns
     -------
@@ -267,16 +280,14 @@ def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool, continues
     bool
         Whether the last row has had a match so far.
     """
-    rows = task.spans.asked.rows
-    assert rows is not None
     if task.end == task.first:
         return lefts, rights, False
-    first, last = int(rows[task.first]), int(rows[task.end - 1])
+    first, last = task.first_row, task.last_row
     here = np.zeros(last + 1 - first, np.bool_)
     here[lefts - first] = True
     here[0] |= task.continued and had
     has = bool(here[-1])
-    here[-1] |= continues
+    here[-1] |= task.continues
     alone = (np.flatnonzero(~here) + first).astype(np.int32)
     if len(alone) == 0:
         return lefts, rights, has

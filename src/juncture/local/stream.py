@@ -93,6 +93,7 @@ class _Stream:
         self._threads = threads
         self._progress = progress
         self._keep = join.how in ("left", "full")
+        self._sorts = finder.by_row and not finder.right.is_in_order
         self._schema = join.output_schema
         shown = [column.source for column in join.output if column.side == "left"]
         # Batches without columns would have no rows either.
@@ -139,6 +140,7 @@ class _Stream:
         tasks = self._cut(batch)
         # Where rows without a match are kept, only the next task tells if the last row has one that passes the check.
         depends = self._keep and tasks[0].spans.asked.check is not None
+        depends = depends or (self._sorts and any(task.continued for task in tasks))
         is_little = sum(task.size for task in tasks) <= batch.num_rows and not depends
         return [self._finish(task) for task in tasks] if is_little else tasks
 
@@ -163,7 +165,7 @@ class _Stream:
         """Return a task's pairs of left and right row in their order."""
         task, lefts, positions = self._good(task)
         rights = self._finder.right.rows_at(positions)
-        if self._finder.by_row and not self._finder.right.is_in_order:
+        if self._sorts:
             both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
             lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
         return task, lefts, rights
@@ -171,31 +173,30 @@ class _Stream:
     def _made(self, tasks: Iterator[Task | Done]) -> Iterator[Made | Task | Done]:
         """Make pairs of the tasks that have to be checked: how much output they make, and for which rows, is seen then.
 
-        Whether the last row of one has a match may depend on the next.
+        Whether a row has a match, and in which order all of them are, may depend on more tasks than one.
         """
         had = False
-        waiting: Made | None = None
+        held: list[Codes] = []
         for each in self._threads.map(self._alone_or_pairs, tasks):
-            if waiting is not None:
-                continues = isinstance(each, tuple) and each[0].continued
-                pieces, had = self._pieces(waiting, had=had, continues=continues)
-                yield from pieces
-                waiting = None
-            if isinstance(each, tuple):
-                waiting = each
-            else:
+            if not isinstance(each, tuple):
                 yield each
-        if waiting is not None:
-            yield from self._pieces(waiting, had=had, continues=False)[0]
+                continue
+            made = _with_whole_rows(each, held) if self._sorts else each
+            pieces, had = self._pieces(made, had=had)
+            yield from pieces
 
     def _alone_or_pairs(self, task: Task | Done) -> Made | Task | Done:
-        return self._pairs(task) if isinstance(task, Task) and task.spans.asked.check is not None else task
+        return self._pairs(task) if isinstance(task, Task) and self._depends(task) else task
 
-    def _pieces(self, made: Made, *, had: bool, continues: bool) -> tuple[list[Made], bool]:
+    def _depends(self, task: Task) -> bool:
+        """Tell whether a task's output may depend on others, or be less than the task can tell."""
+        return task.spans.asked.check is not None or (self._sorts and (task.continued or task.continues))
+
+    def _pieces(self, made: Made, *, had: bool) -> tuple[list[Made], bool]:
         """Return a task's pairs as pieces of bounded output, and whether its last row has had a match so far."""
         task, lefts, rights = made
-        if self._keep:
-            lefts, rights, had = with_lonely(task, lefts, rights, had=had, continues=continues)
+        if self._keep and task.spans.asked.check is not None:
+            lefts, rights, had = with_lonely(task, lefts, rights, had=had)
         most = self._pairs_most
         return [
             (task, lefts[start : start + most], rights[start : start + most]) for start in range(0, len(lefts), most)
@@ -243,6 +244,34 @@ class _Stream:
                 chunks = [encoded(plain(chunk), field.type) for chunk in values.chunks]
                 columns.append(pa.chunked_array(chunks, field.type))
             yield from pa.table(columns, schema=self._schema).to_batches()
+
+
+def _with_whole_rows(made: Made, held: list[Codes]) -> Made:
+    """Return a task's pairs less those of a row that goes on in the next, with all those of a row that ends here.
+
+    Parameters
+    ----------
+    made
+        The task and its pairs, those of each row in the order of the right rows.
+    held
+        The right rows of what the task before left out. Afterwards, of what this one leaves out.
+    """
+    task, lefts, rights = made
+    if task.continued:
+        count = int(np.searchsorted(lefts, task.first_row, "right"))
+        held.append(rights[:count])
+        lefts, rights = lefts[count:], rights[count:]
+        if task.continues and task.first_row == task.last_row:
+            return task, lefts, rights
+        whole = np.sort(np.concatenate(held), kind="stable")
+        lefts = np.concatenate([np.full(len(whole), task.first_row, np.int32), lefts])
+        rights = np.concatenate([whole, rights])
+        held.clear()
+    if task.continues:
+        count = int(np.searchsorted(lefts, task.last_row, "left"))
+        held.append(rights[count:])
+        lefts, rights = lefts[:count], rights[:count]
+    return task, lefts, rights
 
 
 def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.ChunkedArray]:

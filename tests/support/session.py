@@ -1,0 +1,38 @@
+"""A Spark session for tests: small joins one after the other, on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SPARK_SETTINGS", "session_for_tests"]
+
+TESTS = Path(__file__).parent.parent
+
+# What small joins spend is compilation and garbage, in the JVM and in Python's workers. The first is for all sessions,
+# in processes that tests start as well.
+os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+SPARK_SETTINGS = {
+    "spark.python.daemon.module": "support.daemon",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "3",
+    # What tests of analyze() ask; at any free port.
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+}
+
+
+def session_for_tests(*, connect: bool = False) -> SparkSession:
+    """Start a session, or return the one that is there."""
+    from juncture.spark.session import local_session
+
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(TESTS), *filter(None, folders)]))
+    return local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
