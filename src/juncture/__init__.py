@@ -6,6 +6,7 @@ next to nothing.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from juncture.spec.overlap import Overlap
     from juncture.spec.range import Range
     from juncture.spec.where import Where
+
+# What is logged is shown to those who ask for it.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
 

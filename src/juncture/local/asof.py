@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import How
 
 __all__ = ["Found", "Matches", "Progress", "Report", "find", "join", "match", "stream"]
+
+_log = logging.getLogger(__name__)
 
 Ints = npt.NDArray[np.int64]
 
@@ -201,6 +204,7 @@ def stream(
             search = _search(join, left, right, algorithm, pool, timer, memory_bytes=memory_bytes)
             yield from _in_one_piece(join, left, right, search.run(None), pool, timer)
             return
+        _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room // row_bytes):,}")
         spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
         left = in_small_parts(left, join.needed("left"), max(1, room // row_bytes), spill)
 

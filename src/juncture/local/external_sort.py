@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,8 @@ from juncture.local.spill import SpillFile, SpillFolder
 from juncture.local.threads import Threads
 
 __all__ = ["ExternalSorter"]
+
+_log = logging.getLogger(__name__)
 
 Ints = npt.NDArray[np.int64]
 
@@ -112,6 +115,7 @@ class ExternalSorter:
     def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
         """Write rows to a file, those of each of about so many ranges in pieces of their own."""
         file = self._spill.file(self._schema)
+        _log.debug("Sorting by way of the disk: rows are cut into about %d ranges", count)
         edges = whole.edges(count)
         ranges = [_Range(first, end - 1) for first, end in pairwise([whole.first, *edges.tolist(), whole.last + 1])]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,6 +31,8 @@ from juncture.spec.schema import Side
 from juncture.spec.size import format_size
 
 __all__ = ["plan"]
+
+_log = logging.getLogger(__name__)
 
 
 class _Input:
@@ -84,6 +88,88 @@ class _Input:
             schema = schema.append(pa.field(self.given.number, pa.int64()))
         return SpooledSource(schema, self.given.batches(), spill, min(SPOOLED_BYTES, memory_bytes // 16))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied.
+
+        Raises
+        ------
+        PlanError
+            If it is a stream.
+        """
+        if self._source is None:
+            raise PlanError(
+                f"The {self._side} table is a stream, which comes once and to this process alone, so that the plan can "
+                "be neither pickled nor copied. Pass a table instead, such as its read_all(), or a path."
+            )
+        return vars(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Execution:
+    """A join that has been planned, to be run as often as its inputs can be read.
+
+    Attributes
+    ----------
+    left, right
+        The inputs.
+    answer
+        What is run, and made of its rows.
+    as_arrow
+        The same for who reads batches.
+    algorithm, stats, resources
+        What was chosen, and what on.
+    """
+
+    left: _Input
+    right: _Input
+    answer: ArrowAnswer | FrameAnswer
+    as_arrow: ArrowAnswer
+    algorithm: str
+    stats: Stats
+    resources: Resources
+
+    def execute(self, progress: Progress | None) -> Any:
+        """Return the joined table."""
+        return self.answer.table(self._batches(self.answer.run, progress))
+
+    def stream(self, progress: Progress | None) -> pa.RecordBatchReader:
+        """Return the rows batch by batch, as they are asked for."""
+        batches = self.as_arrow.batches(self._batches(self.as_arrow.run, progress))
+        return pa.RecordBatchReader.from_batches(self.as_arrow.schema, batches)
+
+    def measure(self, progress: Progress | None, keep: bool) -> tuple[Run, Any]:
+        """Return what happened, and the joined table if it is to be kept."""
+        kept: list[pa.RecordBatch] = []
+        spill = SpillFolder(memory_bytes=self.resources.memory_bytes)
+        run = measure(
+            self._opened, partial(self._run, self.answer.run), spill, kept.append if keep else _forget, progress
+        )
+        return run, self.answer.table(kept) if keep else None
+
+    def _batches(self, join: Resolved, progress: Progress | None) -> Iterator[pa.RecordBatch]:
+        with SpillFolder(memory_bytes=self.resources.memory_bytes) as spill:
+            inputs = self._opened(spill)
+            yield from self._run(
+                join, inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress
+            )
+
+    def _run(self, join: Resolved, left: Source, right: Source, **options: Any) -> Iterator[pa.RecordBatch]:
+        stream = KINDS[type(join.spec)].stream
+        return stream(join, left, right, memory_bytes=self.resources.memory_bytes, **options)
+
+    def _opened(self, spill: SpillFolder) -> Opened:
+        """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
+        join, memory_bytes = self.answer.run, self.resources.memory_bytes
+        left, right = (side.source(spill, memory_bytes) for side in (self.left, self.right))
+        seen = Stats(
+            left=self.left.seen(join, "left", self.stats.left, left),
+            right=self.right.seen(join, "right", self.stats.right, right),
+        )
+        algorithm = serving(question(join, seen, self.resources), self.algorithm)
+        if algorithm != self.algorithm:
+            _log.info("What came is too large for %s: joining by %s", self.algorithm, algorithm)
+        return Opened(left, right, algorithm)
+
 
 def plan(
     spec: Any,
@@ -123,39 +209,24 @@ def plan(
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
     choice = choose(question(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
-    stream = partial(KINDS[type(spec)].stream, memory_bytes=budget_bytes)
-
-    def opened(spill: SpillFolder) -> Opened:
-        left, right = ours.source(spill, budget_bytes), theirs.source(spill, budget_bytes)
-        seen = Stats(
-            left=ours.seen(join, "left", stats.left, left), right=theirs.seen(join, "right", stats.right, right)
-        )
-        return Opened(left, right, serving(question(join, seen, resources), choice.algorithm))
-
-    def batches(join: Resolved, progress: Progress | None) -> Iterator[pa.RecordBatch]:
-        with SpillFolder(memory_bytes=budget_bytes) as spill:
-            inputs = opened(spill)
-            yield from stream(
-                join, inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress
-            )
-
-    def measured(progress: Progress | None, keep: bool) -> tuple[Run, Any]:
-        kept: list[pa.RecordBatch] = []
-        spill = SpillFolder(memory_bytes=budget_bytes)
-        run = measure(opened, partial(stream, join), spill, kept.append if keep else _forget, progress)
-        return run, answer.table(kept) if keep else None
-
+    execution = _Execution(
+        left=ours,
+        right=theirs,
+        answer=answer,
+        as_arrow=as_arrow,
+        algorithm=choice.algorithm,
+        stats=stats,
+        resources=resources,
+    )
     return Plan(
         join=resolved,
         engine="local",
         choice=choice,
         stats=stats,
         resources=resources,
-        run=lambda progress: answer.table(batches(join, progress)),
-        stream=lambda progress: pa.RecordBatchReader.from_batches(
-            as_arrow.schema, as_arrow.batches(batches(as_arrow.run, progress))
-        ),
-        measure=measured,
+        run=execution.execute,
+        stream=execution.stream,
+        measure=execution.measure,
     )
 
 

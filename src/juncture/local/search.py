@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ from juncture.local.wide import choose_wide
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["Algorithm", "Found", "Progress", "Report", "Search", "Timer", "pieces"]
+
+_log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
 Ints = npt.NDArray[np.int64]
@@ -116,7 +119,9 @@ class Timer:
         try:
             yield partial(self._advance, name)
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
+            seconds = perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            _log.debug("Phase %s took %.3f s", name, seconds)
 
     def _advance(self, name: str, done: int, total: int) -> None:
         if self._progress is not None:
@@ -243,12 +248,15 @@ class Search:
                 left = left or self._read_left(piece)
                 return self._attempt(piece, left, pointers, codes)
             except TooWideError:
+                _log.debug("Starting again: values of `on` do not fit 64 bits, so that their ranks are compared")
                 self._coder = RankCoder.of(self._join, self._on_columns())
                 self._keep_codes = False
                 left = None
             except TieFloodError:
+                _log.debug("Starting again: so many right rows tie that codes of what decides are kept with them")
                 self._coded = code_columns(self._right.schema, self._join.tie_columns)
             except UndecidedError:
+                _log.debug("Starting again: codes do not decide all ties")
                 self._trusts_codes = False
 
     def _read_left(self, piece: range) -> Left:

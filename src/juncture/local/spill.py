@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -16,8 +17,11 @@ import pyarrow as pa
 from juncture.errors import StateError
 from juncture.local.memory import memory_pool, release_unused
 from juncture.local.scan import Source
+from juncture.spec.size import format_size
 
 __all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource", "in_small_parts"]
+
+_log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 256 << 20
 """How much of a stream is kept in memory unless the caller says otherwise."""
@@ -70,7 +74,8 @@ class SpillFolder:
         """Remove the folder with all that is in it."""
         if self._remove is not None:
             self._remove()
-        self._path = None
+            _log.info("Spilled %s to %s, which is gone again", format_size(self.spilled_bytes), self._path)
+        self._path, self._remove = None, None
 
     def file(self, schema: pa.Schema, *, compressed: bool = True) -> SpillFile:
         """Start a file of record batches; one that is not compressed can be mapped into memory.
@@ -84,6 +89,7 @@ class SpillFolder:
             if self._path is None:
                 self._path = Path(tempfile.mkdtemp(prefix="juncture-spill-", dir=self._parent))
                 self._remove = finalize(self, shutil.rmtree, self._path, ignore_errors=True)
+                _log.info("Spilling to %s what does not fit in memory", self._path)
             self._files += 1
             return SpillFile(self, self._path / f"{self._files}.arrow", schema, compressed=compressed)
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from juncture.planner.plan import Plan
@@ -13,7 +13,7 @@ __all__ = ["Analysis"]
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """What a plan expected, and what happened. Printed, it is the text of `explain`.
+    """What a plan expected, and what happened. Shown, it is the text of `explain`.
 
     Made by `Plan.analyze`; not to be made by hand.
 
@@ -39,7 +39,7 @@ class Analysis:
 
     plan: Plan
     run: Run
-    result: Any = field(default=None, repr=False)
+    result: Any = None
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
         """Say what `Plan.explain` says, and what happened.
@@ -58,5 +58,5 @@ class Analysis:
 
         return explain(self.plan, format, self.run)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.explain()

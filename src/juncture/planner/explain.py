@@ -10,10 +10,20 @@ from juncture.planner.choose import kind_of
 from juncture.planner.facts import plan_facts, ranked_options
 from juncture.planner.plan import Plan
 from juncture.planner.run import Run
-from juncture.planner.words import happened, plan_words, verdict
+from juncture.planner.words import happened, headline, plan_in_short, plan_words, verdict
 from juncture.spec.arguments import check_choice
 
-__all__ = ["explain"]
+__all__ = ["explain", "in_a_line", "in_short"]
+
+
+def in_short(plan: Plan) -> str:
+    """Return the heart of what a plan says, in a few lines."""
+    return "\n".join([headline(plan), *(f"  {heading:<7} {text}" for heading, text in plan_in_short(plan))])
+
+
+def in_a_line(plan: Plan) -> str:
+    """Return the same in one line."""
+    return "; ".join([headline(plan), *(f"{heading} {text}" for heading, text in plan_in_short(plan))])
 
 
 def explain(plan: Plan, form: str, run: Run | None = None) -> str:

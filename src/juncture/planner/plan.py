@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Progress"]
 
+_log = logging.getLogger(__name__)
+
 Progress = Callable[[str, int, int], None]
 """Called as an in-process join goes on: with the phase, how much of it is done, and how much there is."""
 
@@ -27,7 +30,8 @@ Progress = Callable[[str, int, int], None]
 class Plan:
     """What will run, why, and on what knowledge.
 
-    Made by `juncture.plan`; not to be made by hand.
+    Made by `juncture.plan`; not to be made by hand. Shown, it is its explanation in short. It can be pickled and copied
+    unless it runs on Spark or an input is a stream.
 
     Attributes
     ----------
@@ -53,6 +57,11 @@ class Plan:
     >>> plan = jn.plan(trades, quotes, jn.Asof(on="ts"))
     >>> plan.engine, plan.algorithm
     ('local', 'probe')
+    >>> plan
+    As-of join in-process by probe: it should cost the least, and merge is next
+      left    2 rows, about 32 B
+      right   3 rows, about 48 B
+      output  about 2 rows
     >>> plan.execute().to_pydict()
     {'ts': [2, 5], 'price': [10.0, 11.0], 'bid': [9.5, 10.5]}
     """
@@ -72,6 +81,11 @@ class Plan:
     def algorithm(self) -> str:
         """The algorithm that will run."""
         return self.choice.algorithm
+
+    def __repr__(self) -> str:
+        from juncture.planner.explain import in_short
+
+        return in_short(self)
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - what SQL's EXPLAIN calls it
         """Say in words and numbers what will run, why, and what else was weighed.
@@ -118,6 +132,7 @@ class Plan:
             In-process, the type of the left input, pyarrow where that was a path or a stream. On Spark a
             DataFrame, whose rows are computed when an action asks for them.
         """
+        self._announce()
         return self.run(progress)
 
     def analyze(self, *, keep: bool = False, progress: Progress | None = None) -> Analysis:
@@ -162,6 +177,7 @@ class Plan:
         """
         from juncture.planner.analysis import Analysis
 
+        self._announce()
         run, result = self.measure(progress, keep)
         return Analysis(plan=self, run=run, result=result)
 
@@ -195,4 +211,12 @@ class Plan:
                 "batches() reads the answer of an in-process join, and this one runs on Spark: execute() returns a "
                 "DataFrame, whose toLocalIterator() or write yields its rows in parts."
             )
+        self._announce()
         return self.stream(progress)
+
+    def _announce(self) -> None:
+        """Log what is about to run."""
+        if _log.isEnabledFor(logging.INFO):
+            from juncture.planner.explain import in_a_line
+
+            _log.info("%s", in_a_line(self))

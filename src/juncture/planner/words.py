@@ -16,7 +16,22 @@ from juncture.planner.run import Run
 from juncture.planner.stats import SideStats
 from juncture.spec.size import format_size
 
-__all__ = ["happened", "plan_words", "verdict"]
+__all__ = ["happened", "headline", "plan_in_short", "plan_words", "verdict"]
+
+
+def headline(plan: Plan) -> str:
+    """Say in a line what will run, where and why."""
+    where = {"local": "in-process", "spark": "on Spark"}[plan.engine]
+    return f"{kind_of(plan.join.spec).title} {where} by {plan.algorithm}: {plan.choice.reason}"
+
+
+def plan_in_short(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Say how large a join is, as pairs of a heading and a text."""
+    for name, side in (("left", plan.stats.left), ("right", plan.stats.right)):
+        size = "" if side.bytes is None else f", about {format_size(side.bytes)}"
+        yield name, "not counted" if side.rows is None else f"{side.rows:,} rows{size}"
+    rows = plan.choice.rows.value
+    yield "output", "not known" if rows is None else f"about {rows:,} rows"
 
 
 def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:

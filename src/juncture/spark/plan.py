@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from juncture.errors import PlanError
 from juncture.inputs import kind_of, paths_of
-from juncture.planner.plan import Plan
+from juncture.planner.plan import Plan, Progress
+from juncture.planner.run import Run
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof import with_metadata
 from juncture.spark.asof_plan import AsofPlanning
@@ -31,10 +35,11 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["plan"]
 
+_log = logging.getLogger(__name__)
 
 PLANNINGS: dict[type, Callable[[Request], Planning]] = {
     Asof: AsofPlanning,
@@ -78,18 +83,56 @@ def plan(
     request = Request(join=join, left=ours, right=theirs, given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[type(spec)](request)
     choice, built = planning.run(algorithm)
-    frame = with_metadata(built.frame, join, ours, theirs)
+    query = _Query(with_metadata(built.frame, join, ours, theirs))
+    jobs = (*planning.survey.jobs, *built.jobs)
+    if jobs:
+        _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))
     return Plan(
         join=join,
         engine="spark",
         choice=choice,
         stats=planning.survey.stats,
         resources=resources,
-        jobs=(*planning.survey.jobs, *built.jobs),
+        jobs=jobs,
         details=built.details,
-        run=lambda _: frame,
-        measure=lambda _, keep: (measure(frame), frame if keep else None),
+        run=query.execute,
+        measure=query.measure,
     )
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A result that Spark computes when an action asks for it. It lives where its session does.
+
+    Attributes
+    ----------
+    frame
+        The result.
+    """
+
+    frame: DataFrame
+
+    def execute(self, _progress: Progress | None) -> DataFrame:
+        """Return the result."""
+        return self.frame
+
+    def measure(self, _progress: Progress | None, keep: bool) -> tuple[Run, Any]:
+        """Compute the result, and return what happened, and the result if it is to be kept."""
+        return measure(self.frame), self.frame if keep else None
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied.
+
+        Raises
+        ------
+        PlanError
+            Always.
+        """
+        raise PlanError(
+            "This plan runs on Spark, whose session cannot leave this process, so that it can be neither pickled nor "
+            "copied. Pass on its spec, plan.join.spec, and plan the join anew where there is a session; or write what "
+            "execute() returns, and read that."
+        )
 
 
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> Side:

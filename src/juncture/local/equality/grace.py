@@ -6,6 +6,7 @@ by block (Kitsuregawa, Tanaka and Moto-oka, "Application of hash to data base ma
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -33,6 +34,8 @@ from juncture.planner.plan import Progress
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["GraceJoin"]
+
+_log = logging.getLogger(__name__)
 
 _PIECES_MOST = 64
 _BATCH_BYTES_MOST = 1 << 20
@@ -91,6 +94,7 @@ class GraceJoin:
             return
         least = min(held_bytes(left), held_bytes(right)) if can_turn(self._numbered) else held_bytes(right)
         count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
+        _log.debug("Neither side fits: rows are cut into %d pieces by a hash of their keys, level %d", count, level)
         pieces = [
             self._cut(side, names, count, level, reporter(progress, f"cut {name}"))
             for name, side, names in (("left", left, join.left_by), ("right", right, join.right_by))

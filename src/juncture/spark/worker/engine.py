@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ from juncture.spec.schema import Side
 
 __all__ = ["join", "lonely", "match", "stream", "take", "turned"]
 
+_log = logging.getLogger(__name__)
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -37,6 +40,7 @@ def match(spec: Asof, left: pa.Table, right: pa.Table | Source) -> tuple[Ints, I
 def join(spec: Asof, left: pa.Table, right: pa.Table | Source) -> pa.Table:
     """Return the joined rows."""
     right = _source(right)
+    _log.debug("As-of join of %d left and %d right rows", left.num_rows, right.num_rows)
     table, _ = asof.join(spec.resolve(left.schema, right.schema), TableSource(left), right, threads=1)
     return table
 
@@ -67,6 +71,7 @@ def stream(join: Resolved, left: Source, right: Source, spill: SpillFolder, memo
     """
     stats = Stats(left=SideStats(rows=left.num_rows), right=SideStats(rows=right.num_rows))
     algorithm = choose(question(join, stats, Resources(cores=1, memory_bytes=memory_bytes))).algorithm
+    _log.debug("Join of %d left and %d right rows by %s", left.num_rows, right.num_rows, algorithm)
     run = KINDS[type(join.spec)].stream
     for batch in run(join, left, right, algorithm=algorithm, threads=1, spill=spill, payload_bytes=memory_bytes):
         yield pa.Table.from_batches([batch])
