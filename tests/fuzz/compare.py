@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +18,6 @@ import pyarrow.types as pat
 from juncture.reference.rows import values
 from juncture.spec.asof import Asof
 from juncture.spec.resolved import Resolved
-from support.tables import shown_type
 
 __all__ = ["problem", "rows_of", "shown"]
 
@@ -23,9 +25,11 @@ ROUNDED = ("sum", "mean", "std")
 
 
 def shown(value: Any) -> str:
-    """Write a value so that what shows the same is the same: -0.0 as 0.0, and maps by their keys."""
+    """Write a value so that what is the same shows the same: -0.0 as 0.0, 1.50 as 1.5, and maps by their keys."""
     if isinstance(value, float):
         return repr(value + 0.0)
+    if isinstance(value, Decimal):
+        return f"decimal {Fraction(value)}"
     if isinstance(value, dict):
         return repr({name: shown(item) for name, item in value.items()})
     if isinstance(value, list) and value and isinstance(value[0], tuple):
@@ -40,7 +44,13 @@ def rows_of(table: pa.Table) -> list[tuple[str, ...]]:
 
 
 def problem(
-    join: Resolved, right: pa.Table, answer: pa.Table, expected: pa.Table, *, ordered: bool
+    join: Resolved,
+    right: pa.Table,
+    answer: pa.Table,
+    expected: pa.Table,
+    *,
+    ordered: bool = True,
+    type_of: Callable[[pa.DataType], object] = lambda data_type: data_type,
 ) -> tuple[str, str] | None:
     """Say in what an answer differs from what is expected, and how; None if it does not.
 
@@ -51,14 +61,15 @@ def problem(
     answer, expected
         The two tables.
     ordered
-        Whether the order of the rows counts, where the join has one, and what the items of lists are called. Spark
-        promises neither.
+        Whether the order of the rows counts, where the join has one.
+    type_of
+        What of a column's type counts.
     """
     try:
         answer.validate(full=True)
     except pa.ArrowInvalid as error:
         return "arrays", f"The answer is no valid table: {error}"
-    types = [[each if ordered else shown_type(each) for each in table.schema.types] for table in (answer, expected)]
+    types = [[type_of(each) for each in table.schema.types] for table in (answer, expected)]
     if answer.schema.names != expected.schema.names or types[0] != types[1]:
         return "columns", f"The columns are\n{answer.schema.to_string()}\nand should be\n{expected.schema.to_string()}"
     rounded = [each.name for each in join.aggregates if each.function in ROUNDED and pat.is_floating(each.type)]

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from fuzz.compare import rows_of
-from juncture.inputs import as_arrow
+from juncture.inputs import read_table
 
-__all__ = ["FILES", "FORMS", "FRAMES", "passed"]
+__all__ = ["FILES", "FORMS", "FRAMES", "passed", "read_back", "seen"]
 
 
 def as_table(table: pa.Table, folder: Path) -> Any:
@@ -193,13 +193,19 @@ def passed(form: str, table: pa.Table, folder: Path) -> tuple[str, Any, pa.Table
         return "as_table", table, table
     try:
         given = FORMS[form](table, folder)
-        seen = read_back(given) if form in FILES else as_arrow(given, "left") if form in FRAMES else table
+        arrow = read_back(given) if form in FILES else seen(given) if form in FRAMES else table
     except Exception:
         return "as_table", table, table
-    if form in FILES and (seen.schema.types != table.schema.types or rows_of(seen) != rows_of(table)):
+    if form in FILES and (arrow.schema.types != table.schema.types or rows_of(arrow) != rows_of(table)):
         # Arrow writes it otherwise than it reads it.
         return "as_table", table, table
-    return form, given, seen
+    return form, given, arrow
+
+
+def seen(frame: Any) -> pa.Table:
+    """Return a table of another library as a join sees it."""
+    given = read_table(frame, "left")
+    return given.table.select(given.schema.names)
 
 
 def read_back(given: Any) -> pa.Table:

@@ -26,8 +26,8 @@ from juncture.planner.question import Engine
 
 __all__ = ["Settings", "main", "run_cases", "scratch", "try_case"]
 
-SHRINK_S = 20.0
-SHRUNK_MOST = 2
+SHRINK_S = 6.0
+SHRUNK_MOST = 1
 """How many cases are shrunk that fail for what looks like one reason."""
 
 REPORT_S = 10.0
@@ -83,12 +83,12 @@ def try_case(
     beat
         Called before each join.
     """
-    case, ordered = random_case(settings.seed, number, settings.engine), settings.engine == "local"
+    case = random_case(settings.seed, number, settings.engine)
     shrunk = Counter() if shrunk is None else shrunk
 
     def judged(case: Case) -> Outcome:
         beat()
-        return judge(case, folder, run, ordered=ordered)
+        return judge(case, folder, run)
 
     outcome = judged(case)
     tally.add(number, case, outcome)

@@ -15,6 +15,8 @@ from juncture.spec.where import ResolvedWhere
 
 __all__ = ["passing", "where_join"]
 
+_PAIRS_AT_ONCE = 1 << 14
+
 
 def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return a predicate join's rows.
@@ -50,10 +52,18 @@ def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[l
 def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows with which a predicate is true, whatever their keys."""
     ours, theirs = _read(predicate, left, "left"), _read(predicate, right, "right")
-    for row in range(left.num_rows):
-        repeated = ours.take(pa.array([row] * right.num_rows, pa.int64()))
-        passed = satisfied(predicate, repeated, theirs).to_pylist()
-        yield [other for other, is_match in enumerate(passed) if is_match]
+    count = right.num_rows
+    at_once = max(1, _PAIRS_AT_ONCE // max(count, 1))
+    for start in range(0, left.num_rows, at_once):
+        rows = range(start, min(start + at_once, left.num_rows))
+        pairs = [(row, other) for row in rows for other in range(count)]
+        one, two = (
+            side.take(pa.array([pair[place] for pair in pairs], pa.int64()))
+            for place, side in enumerate((ours, theirs))
+        )
+        passed = satisfied(predicate, one, two).to_pylist()
+        for place in range(len(rows)):
+            yield [other for other in range(count) if passed[place * count + other]]
 
 
 def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
