@@ -13,7 +13,9 @@ import pytest
 
 import juncture as jn
 from juncture.local import probe
+from juncture.local.scan import TableSource
 from juncture.local.spill import SpillFolder
+from juncture.spark.worker import engine
 
 TABLE = pa.table({"ts": [1, 2, 3], "end": [2, 3, 4]})
 SPECS = {
@@ -51,8 +53,15 @@ def test_a_plan_that_is_run_says_in_one_line_what_was_chosen_and_why(lines, kind
     assert plan.choice.reason in line
 
 
-@pytest.mark.parametrize(("kind", "algorithm"), [("asof", "probe"), ("range", "auto"), ("equi", "grace")])
-def test_what_is_spilled_where_and_how_much(lines, scratch, kind, algorithm):
+@pytest.mark.parametrize(
+    ("kind", "algorithm", "step"),
+    [
+        ("asof", "probe", "The left side does not fit: it is joined in pieces of "),
+        ("range", "auto", "Sorting by way of the disk: rows are cut into about "),
+        ("equi", "grace", "Neither side fits: rows are cut into "),
+    ],
+)
+def test_what_is_spilled_where_and_how_much(lines, scratch, kind, algorithm, step):
     spec = jn.Range(on="ts", lower=0, upper=0) if kind == "range" else SPECS[kind]
     plan = jn.plan(WIDE, WIDE, spec, memory="64MB", algorithm=algorithm)
     assert sum(batch.num_rows for batch in plan.batches()) == ROWS
@@ -61,7 +70,7 @@ def test_what_is_spilled_where_and_how_much(lines, scratch, kind, algorithm):
     folder = re.fullmatch(r"Spilling to (\S+) what does not fit in memory", begun[1])
     assert folder is not None and folder[1].startswith(str(scratch))
     assert re.fullmatch(rf"Spilled [\d.]+ MB to {folder[1]}, which is gone again", ended[1])
-    assert lines("DEBUG")
+    assert any(line.startswith(step) for _, line in lines("DEBUG"))
 
 
 def test_a_folder_that_was_not_needed_is_not_spoken_of(lines):
@@ -96,6 +105,16 @@ def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
     said = [line for name, line in lines("DEBUG") if name == "juncture.local.search"]
     assert any(line.startswith("Starting again") and why in line for line in said)
     assert any(re.fullmatch(r"Phase right took [\d.]+ s", line) for line in said)
+
+
+def test_tasks_on_spark_say_what_they_join(lines):
+    engine.join(SPECS["asof"], TABLE, TABLE)
+    join = SPECS["where"].resolve(TABLE.schema, TABLE.schema)
+    with SpillFolder() as spill:
+        list(engine.stream(join, TableSource(TABLE), TableSource(TABLE), spill, 1 << 20))
+    said = [line for name, line in lines("DEBUG") if name == engine.__name__]
+    assert said[0] == "As-of join of 3 left and 3 right rows"
+    assert said[1].startswith("Join of 3 left and 3 right rows by ")
 
 
 def test_nothing_is_printed_unless_asked_for(tmp_path):

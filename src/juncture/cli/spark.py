@@ -48,8 +48,9 @@ def spark_session(*, is_analyzed: bool = False) -> Iterator[Any]:
             session = local_session("juncture", settings=_WITH_UI if is_analyzed else None)
             # Spark's default is INT96, which has no zone: times would come back as others than went in.
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        # PySpark logs every error that it raises, and the command shows it too.
-        logging.disable(logging.CRITICAL)
+        if not logging.getLogger("juncture").isEnabledFor(logging.INFO):
+            # PySpark logs every error that it raises, and the command shows it too.
+            logging.disable(logging.CRITICAL)
         try:
             yield session
         finally:

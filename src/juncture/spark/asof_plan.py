@@ -19,6 +19,7 @@ __all__ = ["AsofPlanning"]
 class AsofPlanning(Planning):
     """The making of one plan of an as-of join."""
 
+    in_python = (*SENT, "hash", "range")
     survey: AsofSurvey
 
     def __init__(self, request: Request) -> None:

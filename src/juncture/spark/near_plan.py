@@ -31,7 +31,6 @@ from juncture.spec.where import ResolvedWhere
 
 __all__ = ["Kind", "NearPlanning"]
 
-_PYTHON_ALGORITHMS = (*SENT, "range")
 _FEW_PAIRS = 20_000_000
 """So few pairs are compared faster than looked at."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
@@ -66,6 +65,7 @@ class NearPlanning(Planning):
         The kind of join, and what the plan is made for.
     """
 
+    in_python = (*SENT, "range")
     survey: NearSurvey
 
     def __init__(self, kind: Kind, request: Request) -> None:
@@ -178,7 +178,7 @@ class NearPlanning(Planning):
 
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes
-        if algorithm in _PYTHON_ALGORITHMS:
+        if algorithm in self.in_python:
             schema = self._schema()
             if algorithm == "range":
                 assert self._places is not None

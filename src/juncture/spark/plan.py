@@ -82,6 +82,7 @@ def plan(
     check_types(join, ours.spark_schema, theirs.spark_schema)
     request = Request(join=join, left=ours, right=theirs, given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[type(spec)](request)
+    planning.check(algorithm)
     choice, built = planning.run(algorithm)
     query = _Query(with_metadata(built.frame, join, ours, theirs))
     jobs = (*planning.survey.jobs, *built.jobs)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from juncture.planner.choose import choose
+from juncture.planner.choose import choose, kind_of
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
@@ -14,6 +14,7 @@ from juncture.spark.asof import SHUFFLE_PARTITIONS, Built
 from juncture.spark.files import FileSide
 from juncture.spark.sides import Side
 from juncture.spark.survey import Survey
+from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side as Name
 
 __all__ = ["Planning", "Request"]
@@ -53,16 +54,33 @@ class Planning(ABC):
 
     Attributes
     ----------
+    in_python
+        The algorithms whose tasks are Python.
     survey
         What is known of the inputs.
     """
 
+    in_python: ClassVar[tuple[str, ...]] = ()
     survey: Survey
 
     def __init__(self, request: Request) -> None:
         self._join, self._left, self._right = request.join, request.left, request.right
         self._resources, self._lazy = request.resources, request.lazy
         self._shuffle_partitions = int(request.left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
+
+    def check(self, algorithm: str) -> None:
+        """Refuse algorithms that Spark's workers cannot run.
+
+        Raises
+        ------
+        PlanError
+            If the named one is such, or ``"auto"`` may choose one.
+        """
+        # It takes a job to find out.
+        if self._lazy or not self.in_python or algorithm not in ("auto", *self.in_python):
+            return
+        known = kind_of(self._join.spec).algorithms["spark"]
+        check_workers(self._left.session, [name for name in known if name not in self.in_python])
 
     @abstractmethod
     def run(self, algorithm: str) -> tuple[Choice, Built]:

@@ -1,0 +1,156 @@
+"""Finds out whether Spark's workers can run the tasks of a join, before anything else runs.
+
+Which Python a worker starts is Spark's choice: what ``PYSPARK_PYTHON`` names where Spark was started, or any
+``python3``. It may have no Juncture, or another one, and a task would end in a traceback about it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from juncture.errors import PlanError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Worker", "check_session", "check_workers", "no_answer"]
+
+_SESSIONS = 4
+"""Of how many sessions it is remembered that their workers serve."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """The Python of a worker.
+
+    Attributes
+    ----------
+    executable
+        Its path.
+    version
+        Of the Juncture that it has; empty if it has none.
+    missing
+        The packages that tasks need and that it cannot import.
+    """
+
+    executable: str
+    version: str
+    missing: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from running tasks, in a sentence; None if nothing does.
+
+        Examples
+        --------
+        >>> Worker("/usr/bin/python3", "", ("juncture", "numba")).problem
+        'Spark starts /usr/bin/python3 for its tasks, which cannot import juncture and numba.'
+        """
+        if self.missing:
+            return f"Spark starts {self.executable} for its tasks, which cannot import {' and '.join(self.missing)}."
+        if self.version != _version():
+            return f"Spark starts {self.executable} for its tasks, which has juncture {self.version}, not {_version()}."
+        return None
+
+
+def check_workers(session: SparkSession, others: Sequence[str]) -> None:
+    """Refuse to start tasks in Python that its workers cannot run. One small job, once in a session.
+
+    Parameters
+    ----------
+    session
+        The session.
+    others
+        The algorithms that need no Python on the workers.
+
+    Raises
+    ------
+    PlanError
+        If they cannot, with what to do.
+
+    Notes
+    -----
+    One worker is asked: others may have another Python, if machines of a cluster differ.
+    """
+    try:
+        check_session(session)
+    except PlanError as error:
+        names = " or ".join(map(repr, others))
+        raise PlanError(
+            f"{error} Before Spark is started, let PYSPARK_PYTHON name a Python {sys.version_info[0]}."
+            f"{sys.version_info[1]} of its machines that has juncture {_version()} (here it is "
+            f"{sys.executable}). Or pass algorithm={names}: such joins need no Python there."
+        ) from error.__cause__
+
+
+@lru_cache(_SESSIONS)
+def check_session(session: SparkSession) -> None:
+    """Ask a worker of a session whether it can run tasks. Only that it can is remembered: what it lacks may come.
+
+    Raises
+    ------
+    PlanError
+        If it cannot.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+    # Without Arrow, which may be what is missing.
+    asked = F.udf(_question(), "string", useArrow=False)
+    try:
+        answer = session.range(1).select(asked("id")).collect()[0][0]
+    except Exception as error:  # what Python, Py4J, the JVM and Spark Connect raise has nothing else in common
+        raise PlanError(no_answer(str(error))) from error
+    problem = Worker(**json.loads(answer)).problem
+    if problem is not None:
+        raise PlanError(problem)
+
+
+def _question() -> Callable[[int], str]:
+    """Return what a worker is asked. It goes there as code, since there may be no module to find it in."""
+
+    def answer(_: int) -> str:
+        import json
+        import sys
+        from importlib import import_module
+
+        versions, missing = {}, []
+        for name in ("juncture", "numba", "numpy", "pyarrow"):
+            try:
+                versions[name] = import_module(name).__version__
+            except ImportError:
+                missing.append(name)
+        version = versions.get("juncture", "")
+        return json.dumps({"executable": sys.executable, "version": version, "missing": missing})
+
+    return answer
+
+
+def _version() -> str:
+    """Return the version of Juncture in this process."""
+    return str(import_module("juncture").__version__)
+
+
+def no_answer(message: str) -> str:
+    """Say why a worker gave no answer, in a sentence made of Spark's message.
+
+    Examples
+    --------
+    >>> no_answer('java.io.IOException: Cannot run program "python3": error=2, No such file or directory')
+    'Spark would start python3 for its tasks, which is not there.'
+    """
+    versions = re.search(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)", message)
+    if versions:
+        return f"Spark starts Python {versions[1]} for its tasks, and here it is Python {versions[2].rstrip('.')}."
+    missing = re.search(r'Cannot run program "([^"]+)"', message)
+    if missing:
+        return f"Spark would start {missing[1]} for its tasks, which is not there."
+    # The last line of Python's own traceback, which stands amid those of the JVM.
+    said = re.findall(r"^\w+(?:Error|Exception): .*$", message, re.MULTILINE) or [message.strip().partition("\n")[0]]
+    return f"Spark cannot run Python in its tasks: {said[-1].rstrip('.')}."
