@@ -158,3 +158,35 @@ def test_left_columns_stay_whatever_the_right_library(left, right, how):
     answer = jn.plan(ours, theirs, spec).execute()
     assert type(answer) is type(ours)
     LIBRARIES[left].check(answer, ours, numbers_of(spec, [2, 5, 5, 40], [5, 41, 2])[0], "")
+
+
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array(["x", "y"], pa.string_view()))
+DATES = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int16()), pa.array([1, None], pa.timestamp("us", "UTC")))
+LISTS = pa.array([[1], None, [2, 3]], pa.list_view(pa.int8()))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.parametrize("left", [pd.DataFrame({"id": [2, 1, 3]}), pl.DataFrame({"id": [2, 1, 3]})], ids=["pd", "pl"])
+def test_encoded_columns_of_an_arrow_table_become_plain_ones(left, rows):
+    right = pa.table({"id": [1, 2, 3], "runs": RUNS, "dates": DATES}).slice(0, rows)
+    answer = jn.join(left, right, on="id", how="left")
+    assert [None if pd.isna(value) else value for value in answer["runs"]] == (["y", "x", "y"] if rows else [None] * 3)
+    assert [pd.isna(value) for value in answer["dates"]] == ([False, False, True] if rows else [True] * 3)
+
+
+def test_a_column_of_which_pandas_makes_objects_may_have_no_rows():
+    right = pa.table({"id": [1, 2, 3], "lists": LISTS})
+    answers = [jn.join(pd.DataFrame({"id": np.array(ids, int)}), right, on="id") for ids in ([], [3])]
+    assert [[list(value) for value in answer["lists"]] for answer in answers] == [[], [[2, 3]]]
+
+
+def test_dictionaries_of_arrow_in_pandas_may_differ_and_hold_nulls():
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a", None])),
+        pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), pa.array(["b"])),
+    ]
+    values = pd.arrays.ArrowExtensionArray(pa.chunked_array(chunks))
+    left = pd.DataFrame({"id": [1, 2, 3, 4], "word": values})
+    answer = jn.join(left, pd.DataFrame({"id": [3, 1, 2]}), on="id")
+    assert answer["word"].dtype == left["word"].dtype
+    assert pa.array(answer["word"]).to_pylist() == ["a", None, "b"]

@@ -22,8 +22,10 @@ import juncture as jn
 from fuzz.cases import Case, changes_of
 from fuzz.compare import problem
 from fuzz.forms import passed, seen
-from juncture.errors import DataError, JunctureError
+from juncture.errors import DataError, JunctureError, SchemaError
+from juncture.reference.rows import values
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import plain_type
 from support.kinds import Spec, defined_rows
 from support.tables import shown_type
 
@@ -140,17 +142,22 @@ def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expect
         for name in frame.columns:
             if answer[name].dtype != frame[name].dtype:
                 return "dtype", f"{name!r} is {answer[name].dtype} and was {frame[name].dtype}."
-    # Its library may have other types for what comes from elsewhere, but the same values.
+    try:
+        found = seen(answer)
+    except SchemaError:
+        # It may hold as objects what comes from elsewhere.
+        return None
+    # Or it may have other types for it, but the same values.
     plain = _without_nan if hasattr(answer, "index") else lambda table: table
-    return problem(join, right, plain(seen(answer)), plain(expected), type_of=lambda _: None)
+    return problem(join, right, plain(found), plain(expected), type_of=lambda _: None)
 
 
 def _without_nan(table: pa.Table) -> pa.Table:
     """Return a table with null in place of NaN, which columns of NumPy in pandas do not tell apart."""
     for place, field in enumerate(table.schema):
-        if pat.is_floating(field.type):
-            cells = [None if value is None or math.isnan(value) else value for value in table[place].to_pylist()]
-            table = table.set_column(place, field.name, pa.array(cells, field.type))
+        if pat.is_floating(plain_type(field.type)):
+            cells = [None if value is None or math.isnan(value) else value for value in values(table[place])]
+            table = table.set_column(place, field.name, pa.array(cells, pa.float64()))
     return table
 
 

@@ -7,9 +7,9 @@ A table is a header of ``name: type`` and a line per row, cells apart by ``|``::
     4         | null             | nan
 
 Types are Arrow's own names, with ``decimal128(10, 2)``, ``timestamp[us, UTC]``, ``dictionary<string>``,
-``list<int64>``, ``struct<a: int64, b: string>``, ``map<string, int64>``. Cells: ``null``; numbers; ISO dates and times,
-in UTC where there is a zone, or whole numbers of the type's unit after an ``@`` (of ``date32``, days; of ``date64``,
-milliseconds); binary as hexadecimal; strings as they are, ``''`` for the empty one; nested values as JSON.
+``list<int64>``, ``struct<a: int64 not null, b: string>``, ``map<string, int64>``. Cells: ``null``; numbers; ISO dates
+and times, in UTC where there is a zone, or whole numbers of the type's unit after an ``@`` (of ``date32``, days; of
+``date64``, milliseconds); binary as hexadecimal; strings as they are, ``''`` for the empty one; nested values as JSON.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def read_type(text: str) -> pa.DataType:
 
 def read_field(text: str) -> pa.Field:
     name, data_type = text.split(":", 1)
-    return pa.field(name.strip(), read_type(data_type))
+    plain = data_type.strip().removesuffix(" not null")
+    return pa.field(name.strip(), read_type(plain), nullable=plain == data_type.strip())
 
 
 def split(text: str, separator: str) -> list[str]:

@@ -13,11 +13,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
-__all__ = ["ArrowAnswer", "Frame", "FrameAnswer", "Ints", "Joined", "free_name", "with_numbers"]
+__all__ = ["ArrowAnswer", "Frame", "FrameAnswer", "Ints", "Joined", "free_name", "with_numbers", "without_runs"]
 
 Ints = npt.NDArray[np.int64]
 Schemas = tuple[pa.Schema, pa.Schema]
@@ -75,6 +76,32 @@ class Frame(Protocol):
             If a value has no place in the type of a column that it fills.
         """
         ...
+
+
+def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose values are not encoded by runs, which no other library reads.
+
+    Raises
+    ------
+    pyarrow.ArrowNotImplementedError
+        If Arrow takes no rows of them.
+
+    Examples
+    --------
+    >>> runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", "b"], pa.string_view()))
+    >>> without_runs(pa.chunked_array([runs.slice(1)])).to_pylist()
+    ['a', 'b']
+    """
+    if not pat.is_run_end_encoded(column.type):
+        return column
+    data_type = column.type.value_type
+    data_type = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(data_type, data_type)
+    chunks = []
+    for chunk in column.chunks:
+        places = np.arange(chunk.offset, chunk.offset + len(chunk))
+        runs = np.searchsorted(chunk.run_ends.to_numpy(), places, side="right")
+        chunks.append(chunk.values.cast(data_type).take(pa.array(runs)))
+    return pa.chunked_array(chunks, data_type)
 
 
 def free_name(taken: Collection[str], name: str) -> str:

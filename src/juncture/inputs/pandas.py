@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError, SchemaError
-from juncture.inputs.frames import Ints, Joined, free_name
+from juncture.inputs.frames import Ints, Joined, free_name, without_runs
 from juncture.spec.schema import LEFT_OUT, Side, check_columns
 
 __all__ = ["PandasFrame"]
@@ -194,15 +194,26 @@ def _rows_of(values: Values, rows: Ints, filling: pa.ChunkedArray | None = None,
     """
     lacking = rows < 0
     if not lacking.any():
-        return values.take(rows)
+        return _taken(values, rows)
     if filling is None:
         return _with_missing(values, rows)
-    own = values.take(rows[~lacking])
+    own = _taken(values, rows[~lacking])
     others = _as_pandas(filling.filter(pa.array(lacking)), values.dtype, name)
     places = np.empty(len(rows), np.int64)
     places[~lacking] = np.arange(len(own))
     places[lacking] = np.arange(len(own), len(rows))
     return _concatenated(own, others).take(places)
+
+
+def _taken(values: Values, rows: Ints) -> Values:
+    """Return values by the numbers of their rows, none of which is negative."""
+    dtype = values.dtype
+    if not isinstance(dtype, pd.ArrowDtype) or not pat.is_dictionary(dtype.pyarrow_dtype):
+        return values.take(rows)
+    # Arrow does not take rows of dictionaries that differ and hold nulls.
+    array = pa.chunked_array(pa.array(values))
+    plain = pa.chunked_array([chunk.dictionary_decode() for chunk in array.chunks], array.type.value_type)
+    return pd.arrays.ArrowExtensionArray(plain.take(pa.array(rows)).dictionary_encode().cast(array.type))
 
 
 def _with_missing(values: Values, rows: Ints) -> Values:
@@ -264,7 +275,10 @@ def _as_pandas(column: pa.ChunkedArray, dtype: Any, name: str) -> Values:
     if column.null_count and column.type in _NULLABLE and not pat.is_floating(column.type) and not objects:
         return _NULLABLE[column.type].__from_arrow__(column)
     try:
-        series = column.to_pandas(integer_object_nulls=True)
+        plain = without_runs(column)
+        # Without a chunk, Arrow ends the process for some types.
+        plain = plain if plain.num_chunks else pa.chunked_array([pa.nulls(0, plain.type)])
+        series = plain.to_pandas(integer_object_nulls=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise SchemaError(
             f"The column {name!r} of type {column.type} has no type in pandas, which the left table is of: {error}. "

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.errors import DataError, SchemaError
-from juncture.inputs.frames import Ints, Joined, free_name
+from juncture.inputs.frames import Ints, Joined, free_name, without_runs
 from juncture.spec.schema import Side
 
 __all__ = ["PolarsFrame"]
@@ -134,17 +133,16 @@ def _as_polars(table: pa.Table, name: str) -> pl.Series:
     SchemaError
         If Polars has no type for it.
     """
-    field, column = table.schema.field(name), table.column(name)
-    if pat.is_run_end_encoded(field.type):
-        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
-        field = field.with_type(column.type)
+    field = table.schema.field(name)
     try:
+        column = without_runs(table.column(name))
+        field = field.with_type(column.type)
         if _is_unreadable(field.type):
             raise pl.exceptions.ComputeError("its reader of Arrow does not know it")
         # Of a whole table's types it does not tell those that it cannot read, but panics.
         pl.Series(pa.nulls(0, field.type))
         return pl.DataFrame(pa.Table.from_arrays([column], schema=pa.schema([field])))[name]
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
             f"The column {name!r} of type {field.type} has no type in Polars, which the left table is of: "
             f"{_first_line(error)}. Cast or drop it, or pass the left table as Arrow, by .to_arrow()."

@@ -161,7 +161,8 @@ def without_times(data_type: pa.DataType) -> pa.DataType:
     ListType(list<item: int64>)
     """
     if pat.is_struct(data_type):
-        return pa.struct([field.with_type(without_times(field.type)) for field in data_type])
+        # Arrow casts no null struct to one whose fields may not be.
+        return pa.struct([field.with_type(without_times(field.type)).with_nullable(True) for field in data_type])
     if pat.is_map(data_type):
         return pa.map_(without_times(data_type.key_type), without_times(data_type.item_type))
     if pat.is_large_list(data_type):
