@@ -209,3 +209,13 @@ def test_a_key_that_the_larger_side_cannot_hold_is_no_limit(tmp_path):
     join = jn.Equi(on="k").resolve(small.schema, large.schema)
     answer, _ = watched_equi(join, TableSource(small), Watched(str(tmp_path / "large.parquet")))
     assert answer.column("k").to_pylist() == [15]
+
+
+@pytest.mark.parametrize("data_type", [pa.decimal32(5, 1), pa.decimal64(12, 1), pa.float16()], ids=str)
+def test_types_whose_least_value_arrow_does_not_find(tmp_path, data_type):
+    values = pa.array([1, 2, 3, 40, 50, 60], pa.float64()).cast(pa.float32()).cast(data_type)
+    path = tmp_path / "right.parquet"
+    pq.write_table(pa.table({"at": values, "v": range(6)}), path, row_group_size=3)
+    left = pa.table({"ts": values.slice(4, 1)})
+    spec = jn.Range(left_on="ts", right_on="at", lower=-12, upper=0)
+    assert jn.plan(left, path, spec).execute()["v"].to_pylist() == [3, 4]

@@ -176,3 +176,15 @@ def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
         table, report = asof.join(join, TableSource(left), TableSource(right), threads=1, memory_bytes=memory_bytes)
         assert report.right_rows_read == 10 * times
         assert table["v"].to_pylist() == list(range(10))
+
+
+@pytest.mark.parametrize("how", ["left", "anti", "full"])
+def test_columns_of_other_types_than_a_join_works_in_go_to_disk_as_well(small, how):
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array(["a", "b"]))
+    fields = [pa.field("ts", pa.int64(), nullable=False), pa.field("k", runs.type, nullable=False)]
+    left = pa.table([pa.array([3, 1, 2, 5, 4]), runs], schema=pa.schema(fields))
+    right = pa.table({"ts": [1, 4], "v": pa.array(["x", "y"], pa.string_view())})
+    spec = jn.Asof(on="ts", how=how)
+    join = spec.resolve(left.schema, right.schema)
+    answer = jn.plan(left, right, spec, memory=1).execute()
+    assert difference(answer, reference.asof_join(join, left, right), ordered=True) is None

@@ -8,8 +8,8 @@ A table is a header of ``name: type`` and a line per row, cells apart by ``|``::
 
 Types are Arrow's own names, with ``decimal128(10, 2)``, ``timestamp[us, UTC]``, ``dictionary<string>``,
 ``list<int64>``, ``struct<a: int64, b: string>``, ``map<string, int64>``. Cells: ``null``; numbers; ISO dates and times,
-in UTC where there is a zone, or whole numbers of the type's unit after an ``@``; binary as hexadecimal; strings as they
-are, ``''`` for the empty one; nested values as JSON.
+in UTC where there is a zone, or whole numbers of the type's unit after an ``@`` (of ``date32``, days; of ``date64``,
+milliseconds); binary as hexadecimal; strings as they are, ``''`` for the empty one; nested values as JSON.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def read_cell(cell: str, data_type: pa.DataType) -> Any:
     if pat.is_boolean(data_type):
         return {"true": True, "false": False}[cell]
     if pat.is_date(data_type):
-        return date.fromisoformat(cell)
+        return int(cell[1:]) if cell.startswith("@") else date.fromisoformat(cell)
     if pat.is_time(data_type):
         return time.fromisoformat(cell)
     if pat.is_nested(data_type):
@@ -154,8 +154,8 @@ def canonical_rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def python_values(column: pa.ChunkedArray) -> Iterable[Any]:
-    # Arrow cannot cast all nested and encoded values.
-    if pat.is_nested(column.type) or plain_type(column.type) != column.type:
+    # Arrow cannot cast all nested and encoded values, and Python's dates end in 9999.
+    if pat.is_nested(column.type) or plain_type(column.type) != column.type or pat.is_date(column.type):
         return values(column)
     return column.cast(timeless(column.type)).to_pylist()
 

@@ -17,15 +17,18 @@ __all__ = [
     "Mask",
     "array_of",
     "concatenated",
+    "days",
     "joined_batches",
     "plain",
     "raw_values",
     "rows_of",
     "validity",
+    "with_order",
     "without_times",
 ]
 
 Mask = npt.NDArray[np.bool_]
+_DAY_MS = 86_400_000
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 
@@ -117,6 +120,36 @@ def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
     count = len(array) * width
     flat = np.frombuffer(buffer, kind, count, array.offset * width * kind.itemsize)
     return flat.reshape(shape)
+
+
+def days(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return dates as days since 1970, however far; those of nulls are anything.
+
+    Examples
+    --------
+    >>> days(pa.array([-86_400_000, 2**63 - 2**63 % 86_400_000 - 86_400_000], pa.date64())).tolist()
+    [-1, 106751991166]
+    """
+    if pat.is_date32(array.type):
+        found: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)
+        return found
+    whole: npt.NDArray[np.int64] = raw_values(array, np.int64) // _DAY_MS
+    return whole
+
+
+def with_order(array: pa.Array) -> pa.Array:
+    """Return the same values in a type of which Arrow finds the least and the different ones: short ones are wider.
+
+    Examples
+    --------
+    >>> with_order(pa.array([0.5], pa.float16())).type
+    DataType(float)
+    """
+    if pat.is_float16(array.type):
+        return array.cast(pa.float32())
+    if pat.is_decimal32(array.type) or pat.is_decimal64(array.type):
+        return array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    return array
 
 
 def without_times(data_type: pa.DataType) -> pa.DataType:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, array_of, plain, raw_values, validity
+from juncture.local.arrays import Mask, array_of, days, plain, raw_values, validity, with_order
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
@@ -76,7 +76,7 @@ class StepCoder:
         if kind == "decimal":
             values, factor = _unscaled(array, valid), 10 ** (self.domain.scale - array.type.scale)
         elif kind == "date":
-            return raw_values(array.cast(pa.date32()), np.int32).astype(np.int64), valid
+            return days(array), valid
         elif kind == "timestamp":
             values = raw_values(array, np.int64)
             factor = 1_000 ** (TIME_UNITS.index(self.domain.unit) - TIME_UNITS.index(array.type.unit))
@@ -175,12 +175,13 @@ class RankCoder:
         """Return the coder of a join whose two ``on`` columns hold these values. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
-            distinct.update(step for step in steps_of(plain(column).unique(), join.domain) if step is not None)
+            steps = steps_of(with_order(plain(column)).unique(), join.domain)
+            distinct.update(step for step in steps if step is not None)
         return cls(join.domain, sorted(distinct))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one."""
-        encoded = plain(array).dictionary_encode()
+        encoded = with_order(plain(array)).dictionary_encode()
         steps = steps_of(encoded.dictionary, self.domain)
         ranks = np.array([0 if step is None else bisect_left(self.values, step) for step in steps] or [0], np.int64)
         valid = validity(encoded)
@@ -217,7 +218,8 @@ def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
         factor = 1_000 ** (TIME_UNITS.index(domain.unit) - TIME_UNITS.index(array.type.unit))
         return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
     if domain.kind == "date":
-        array = array.cast(pa.date32()).cast(pa.int32())
+        pairs = zip(days(array).tolist(), array.is_valid().to_pylist(), strict=True)
+        return [day if is_there else None for day, is_there in pairs]
     return list(array.to_pylist())
 
 

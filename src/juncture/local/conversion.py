@@ -60,11 +60,9 @@ def converted_columns(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -
     """Return a batch in which some columns, if it has them, are of other types of the same values."""
     if types.keys().isdisjoint(batch.schema.names):
         return batch
-    columns = {
-        name: converted(column, types.get(name, column.type))
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    schema = with_types(batch.schema, types)
+    arrays = [converted(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, plain, raw_values, validity
+from juncture.local.arrays import Mask, days, plain, raw_values, validity
 from juncture.spec.schema import TIME_UNITS, plain_type
 
 __all__ = ["Form", "Integers", "Strings", "form_of"]
@@ -115,7 +115,7 @@ class _Whole(Form):
         if pat.is_boolean(array.type):
             array = array.cast(pa.uint8())
         if pat.is_date(array.type):
-            array = array.cast(pa.date32()).view(pa.int32())
+            return Integers(days(array), valid)
         if pat.is_uint64(array.type) or pat.is_duration(array.type):
             values = raw_values(array, np.int64)
             if pat.is_uint64(array.type) and not self.reinterpreted:

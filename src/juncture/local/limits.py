@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, plain, raw_values, validity
+from juncture.local.arrays import Mask, plain, raw_values, validity, with_order
 from juncture.local.codes import StepCoder, TooWideError, float_codes, steps_of
 from juncture.spec.schema import TIME_UNITS, Domain
 
@@ -77,7 +77,8 @@ class Axis:
         """Return the axis on which right columns with these values are coded by rank. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
-            distinct.update(step for step in steps_of(plain(column).unique(), self.domain) if step is not None)
+            steps = steps_of(with_order(plain(column)).unique(), self.domain)
+            distinct.update(step for step in steps if step is not None)
         return Axis(self.coder, tuple(sorted(distinct)), self.nan_counts)
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import plain, validity
+from juncture.local.arrays import array_of, days, plain, validity
 from juncture.local.conditions import offset_of
 from juncture.local.limits import floats
 from juncture.planner.expected import covered_share
@@ -258,7 +258,7 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
     if pat.is_timestamp(data_type) or pat.is_duration(data_type):
         array, unit = array.cast(pa.int64()), 1_000.0 ** -TIME_UNITS.index(data_type.unit)
     elif pat.is_date(data_type):
-        array, unit, step = array.cast(pa.date32()).cast(pa.int32()), _DAY_S, _DAY_S
+        array, unit, step = array_of(days(array), pa.int64(), validity(array)), _DAY_S, _DAY_S
     elif pat.is_integer(data_type):
         step = 1.0
     elif not (pat.is_floating(data_type) or pat.is_decimal(data_type)):
