@@ -137,6 +137,8 @@ LOCAL_PAYLOAD = [
     pa.duration("ns"),
     pa.time64("ns"),
     pa.dictionary(pa.int16(), pa.string()),
+    pa.dictionary(pa.int8(), pa.float64()),
+    pa.dictionary(pa.uint16(), pa.timestamp("ns")),
     pa.run_end_encoded(pa.int32(), pa.int64()),
     pa.binary(2),
     pa.large_list(struct(z=pa.date32())),

@@ -134,6 +134,12 @@ def test_any_encoding_and_chunks():
     assert matches(node, plain.slice(0, 0), plain.slice(0, 0)).to_pylist() == []
 
 
+def test_nulls_without_a_type_in_columns_of_one():
+    node = parse("l.v < r.v OR l.v IS NULL", *(pa.schema([("v", data_type)]) for data_type in (pa.null(), pa.int64())))
+    left, right = pa.table({"v": pa.nulls(2, pa.int8())}), pa.table({"v": [1, None]})
+    assert evaluate(node, left, right).to_pylist() == [True, True]
+
+
 def test_slices_of_decimals_become_floats_at_their_place():
     prices = pa.table({"d": pa.array([Decimal(f"{value}.25") for value in range(9)], pa.decimal128(9, 2))})
     node = parse_expression("l.d * 2.0D", prices.schema, prices.schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
@@ -14,7 +15,8 @@ from juncture.errors import SchemaError
 from juncture.spark.schema import arrow_schema
 from juncture.spark.sql import common_type
 from juncture.spark.type_rules import check_types
-from support.engines import SPARK
+from support.engines import SPARK, to_spark
+from support.tables import difference
 
 COLUMNS = {
     "struct": "IF(n = 2, NULL, named_struct('a', n, 'b', k))",
@@ -94,6 +96,45 @@ def test_nulls_of_a_column_without_a_type_may_be_equal(spark):
         assert answer.count() == 4, algorithm
 
 
+UNTYPED = pa.table({"n": [1, 2, 3], "k": ["a", "b", None], "v": pa.nulls(3)})
+TYPED = pa.table({"n": [1, 2, 2], "k": ["a", "b", "b"], "v": pa.array([1, None, 3], pa.int64())})
+VOID = [
+    ("hash", jn.Asof(left_on="v", right_on="n", by="k", how="full")),
+    ("window", jn.Asof(on="n", by="v", how="anti")),
+    ("broadcast", jn.Asof(on="n", tolerance="v")),
+    ("range", jn.Range(on="n", by="v", lower=-1, upper=1, how="full")),
+    ("nested", jn.Range(on="n", lower="v", upper=1, how="left")),
+    ("bucket", jn.Overlap(left_interval=("v", "n"), right_interval=("n", "n"), closed="both", how="left")),
+    ("nested", jn.Where("l.v = r.v AND l.n <= r.n", by="k", how="left")),
+    ("broadcast", jn.Where("l.n = r.n AND (l.v IS NULL OR l.v < r.v)")),
+    ("sort_merge", jn.Equi(on="v", how="full")),
+    ("broadcast", jn.Equi(on="v", nulls_equal=True)),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "spec"), VOID, ids=lambda each: getattr(each, "kind", each))
+@pytest.mark.in_turn
+def test_columns_without_a_type_are_compared(spark, algorithm, spec):
+    frames = [to_spark(spark, table) for table in (UNTYPED, TYPED)]
+    assert frames[0].schema["v"].dataType == st.NullType()
+    answer = jn.plan(*frames, spec, algorithm=algorithm).execute().toArrow()
+    assert difference(answer, jn.plan(UNTYPED, TYPED, spec).execute(), ordered=False) is None
+
+
+def test_columns_without_a_type_in_files_and_aggregates(spark, tmp_path):
+    paths = [str(tmp_path / name) for name in ("untyped.parquet", "typed.parquet")]
+    for path, table in zip(paths, (UNTYPED, TYPED), strict=True):
+        pq.write_table(table, path)
+    joins = [
+        ("window", jn.Asof(on="n"), paths),
+        ("hash", jn.Asof(on="n", by="v"), paths),
+        ("broadcast", jn.Range(on="n", lower=0, upper=0, agg={"v": ["max", "sum"]}), paths[::-1]),
+    ]
+    for algorithm, spec, sides in joins:
+        answer = jn.plan(*sides, spec, algorithm=algorithm, spark=spark).execute().toArrow()
+        assert difference(answer, jn.plan(*sides, spec).execute(), ordered=False) is None, algorithm
+
+
 def test_keys_of_two_precisions_are_compared_exactly():
     pairs = [
         (st.TimeType(0), st.TimeType(6), st.TimeType(6)),
@@ -152,8 +193,9 @@ def test_a_column_that_would_hold_two_types():
     ours, theirs = fields(n=st.LongType(), k=st.TimeType(0)), fields(n=st.LongType(), k=st.TimeType(6))
     for spec in (jn.Asof(on="n", by="k", how="full"), jn.Equi(on="k", how="right")):
         assert "'k' (time(6)) has to stand in the left column 'k' (time(0))" in refused(spec, ours, theirs)
-    join = jn.Equi(on="k").resolve(arrow_schema(ours, "left"), arrow_schema(theirs, "right"))
-    check_types(join, ours, theirs)
+    untyped = fields(n=st.LongType(), k=st.NullType())
+    for spec, right in ((jn.Equi(on="k"), theirs), (jn.Equi(on="k", how="full"), untyped)):
+        check_types(spec.resolve(arrow_schema(ours, "left"), arrow_schema(right, "right")), ours, right)
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,36 @@ FORMS = ("table", "chunks", "reader", "batches", "dataset", "file", "folder", "g
 
 
 def random_chunks(table: pa.Table, chance: random.Random) -> list[pa.RecordBatch]:
-    """Cut a table into batches of any sizes, empty ones among them."""
+    """Cut a table into batches of any sizes, empty ones among them, each with dictionaries of its own."""
     cuts = sorted(chance.choices(range(table.num_rows + 1), k=chance.randint(0, 6)))
     edges = [0, *cuts, table.num_rows]
     whole = table.combine_chunks()
+    none = [column.combine_chunks() for column in table.schema.empty_table().columns]
+    empty = pa.RecordBatch.from_arrays(none, schema=table.schema)
     batches = []
     for start, end in pairwise(edges):
         part = whole.slice(start, end - start).to_batches()
-        batches += part or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-    return batches
+        batches += part or [empty]
+    return [
+        pa.RecordBatch.from_arrays([coded_anew(column) for column in batch.columns], schema=batch.schema)
+        for batch in batches
+    ]
+
+
+def coded_anew(column: pa.Array) -> pa.Array:
+    """Return a column with only its own values in its dictionary, if it has one."""
+    if not pat.is_dictionary(column.type):
+        return column
+    return column.dictionary_decode().dictionary_encode().cast(column.type)
+
+
+def strict(batch: pa.RecordBatch, chance: random.Random) -> pa.RecordBatch:
+    """Return rows of which some columns are declared not to be null, of those that are not."""
+    fields = [
+        field.with_nullable(chance.random() < 0.5 or column.null_count > 0)
+        for field, column in zip(batch.schema, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random, rows: int = 4) -> Any:
@@ -53,7 +74,9 @@ def pass_as(form: str, table: pa.Table, folder: Path, chance: random.Random, row
     paths = []
     for number, batch in enumerate(batches):
         paths.append(folder / f"part-{number}.parquet")
-        pq.write_table(pa.Table.from_batches([batch]), paths[-1], row_group_size=chance.randint(1, rows))
+        pq.write_table(
+            pa.Table.from_batches([strict(batch, chance)]), paths[-1], row_group_size=chance.randint(1, rows)
+        )
     return {"folder": folder, "glob": str(folder / "*.parquet"), "paths": paths}[form]
 
 

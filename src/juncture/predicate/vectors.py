@@ -42,6 +42,9 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
     if pat.is_date(array.type):
         array = array.cast(pa.date32()).cast(pa.int32())
     target = vector_type(data_type)
+    if pat.is_null(target):
+        # Engines hold it in some other type.
+        return pa.nulls(len(array))
     return array if array.type == target else array.cast(target)
 
 

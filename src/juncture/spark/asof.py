@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
-from pyspark.sql import types as st
-
 from juncture.errors import PlanError
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.asof_broadcast import join_broadcast, join_broadcast_left
@@ -16,16 +13,15 @@ from juncture.spark.asof_shuffle import join_shuffled
 from juncture.spark.asof_window import join_window
 from juncture.spark.files import in_sql
 from juncture.spark.partition import Cuts, Sample, balanced_cuts, even_cuts
-from juncture.spark.schema import nullable
+from juncture.spark.result import result_schema
 from juncture.spark.sides import Side
 from juncture.spark.worker.keys import Coding
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.resolved import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SHUFFLE_PARTITIONS", "Built", "build", "partition_count", "result_schema", "with_metadata"]
+__all__ = ["SHUFFLE_PARTITIONS", "Built", "build", "partition_count"]
 
 _PARTITIONS_PER_CORE = 2
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -141,26 +137,3 @@ def _describe(cuts: Cuts) -> str:
     split = len(cuts.split_hashes)
     keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
     return f"{cuts.partitions}; {keys} split among several"
-
-
-def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:
-    """Return the schema of the result in Spark's types: those of the inputs."""
-    types = {"left": left.spark_schema, "right": right.spark_schema}
-    fields = []
-    for column in join.output:
-        data_type = types[column.side][column.source].dataType
-        # A value of the right side may stand in a left column, and have nulls inside where that has none.
-        fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
-    return st.StructType(fields)
-
-
-def with_metadata(frame: DataFrame, join: Resolved, left: Side, right: Side) -> DataFrame:
-    """Return a result with the metadata that the columns of the inputs have, as Spark's own joins do."""
-    inputs = {"left": left.spark_schema, "right": right.spark_schema}
-    metadata = [inputs[column.side][column.source].metadata for column in join.output]
-    if not any(metadata):
-        return frame
-    numbered = [f"c{i}" for i in range(len(frame.columns))]
-    described = dict(zip(numbered, metadata, strict=False))
-    columns = [F.col(name).alias(name, metadata=described.get(name) or {}) for name in numbered]
-    return frame.toDF(*numbered).select(*columns).toDF(*frame.columns)

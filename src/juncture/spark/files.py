@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as st
 
 from juncture.local.scan import ParquetSource
 from juncture.spark.file_frame import frame_of, uri_of
@@ -177,4 +179,12 @@ def _in_jvm(side: Side, name: Name) -> FrameSide:
     if isinstance(side, FrameSide):
         return side
     assert isinstance(side, FileSide)
-    return FrameSide.of(side.footers.frame(side.session, side.spark_schema), name)
+    schema = side.spark_schema
+    # Spark reads no column of the null type.
+    read = [field for field in schema.fields if field.dataType != st.NullType()]
+    frame = side.footers.frame(side.session, st.StructType(read))
+    if len(read) < len(schema):
+        numbered = frame.toDF(*(f"c{i}" for i in range(len(read))))
+        columns = [F.col(f"c{read.index(field)}") if field in read else F.lit(None) for field in schema.fields]
+        frame = numbered.select(*columns).toDF(*schema.names)
+    return FrameSide.of(frame, name)

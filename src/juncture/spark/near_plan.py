@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 from juncture.errors import PlanError
 from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.rules import SENT
-from juncture.spark.asof import Built, partition_count, result_schema
+from juncture.spark.asof import Built, partition_count
 from juncture.spark.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.bucket import join_bucket
 from juncture.spark.extent import reachable_files
@@ -22,6 +22,7 @@ from juncture.spark.near_stats import NearSurvey, copies
 from juncture.spark.pairs import Pairs, join_nested
 from juncture.spark.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.planning import Planning, Request
+from juncture.spark.result import result_schema
 from juncture.spark.schema import spark_schema
 from juncture.spark.sides import FrameSide
 from juncture.spark.worker.places import Places

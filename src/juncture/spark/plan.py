@@ -13,16 +13,16 @@ from juncture.inputs import kind_of, paths_of
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import with_metadata
 from juncture.spark.asof_plan import AsofPlanning
 from juncture.spark.equi_plan import EquiPlanning
-from juncture.spark.files import FileSide
+from juncture.spark.files import FileSide, in_sql
 from juncture.spark.measure import measure
 from juncture.spark.near_plan import Kind, NearPlanning
 from juncture.spark.overlap import overlap_pairs, overlap_places
 from juncture.spark.plain_scan import files_behind
 from juncture.spark.planning import Planning, Request
 from juncture.spark.range import range_pairs, range_places
+from juncture.spark.result import given_back
 from juncture.spark.session import resources as resources_of
 from juncture.spark.sides import FrameSide, Side
 from juncture.spark.type_rules import check_types
@@ -80,11 +80,12 @@ def plan(
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
     join: Resolved = spec.resolve(ours.schema, theirs.schema)
     check_types(join, ours.spark_schema, theirs.spark_schema)
-    request = Request(join=join, left=ours, right=theirs, given=stats, resources=resources, lazy=lazy)
+    join, *sides = _typed(join, ours, theirs)
+    request = Request(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[type(spec)](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
-    query = _Query(with_metadata(built.frame, join, ours, theirs))
+    query = _Query(given_back(built.frame, join, ours, theirs))
     jobs = (*planning.survey.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))
@@ -134,6 +135,15 @@ class _Query:
             "copied. Pass on its spec, plan.join.spec, and plan the join anew where there is a session; or write what "
             "execute() returns, and read that."
         )
+
+
+def _typed(join: Resolved, left: Side, right: Side) -> tuple[Resolved, Side, Side]:
+    """Return a join and its inputs, in which columns of the null type have the type that the join takes them for."""
+    if (join.left_schema, join.right_schema) == (left.schema, right.schema):
+        return join, left, right
+    # Tasks would read the files as they are.
+    join, ours, theirs = in_sql(join, left, right)
+    return join, ours.typed(join.left_schema), theirs.typed(join.right_schema)
 
 
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> Side:

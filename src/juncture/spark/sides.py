@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.spark.schema import arrow_schema
+from juncture.spark.schema import arrow_schema, spark_schema
 from juncture.spark.worker.feed import BatchFeed, Feed
+from juncture.spec.schema import is_null_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +71,15 @@ class FrameSide:
             If a column has a type that cannot be handed to Python.
         """
         return cls(frame, arrow_schema(frame.schema, side))
+
+    def typed(self, schema: pa.Schema) -> FrameSide:
+        """Return the same in another schema, in which columns of the null type have another."""
+        names = [f"c{i}" for i in range(len(schema))]
+        columns = []
+        for name, ours, wanted in zip(names, self.schema, spark_schema(schema), strict=True):
+            value = F.lit(None).cast(wanted.dataType) if is_null_type(ours.type) else F.col(name)
+            columns.append(value.alias(name))
+        return FrameSide(self.frame.toDF(*names).select(*columns).toDF(*schema.names), schema)
 
     @property
     def session(self) -> SparkSession:

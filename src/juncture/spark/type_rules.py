@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from juncture.errors import SchemaError
-from juncture.spark.schema import nullable
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 
@@ -54,11 +53,13 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
     for column in join.output:
         if column.filled_from is not None:
             ours, theirs = types["left"][column.source], types["right"][column.filled_from]
-            if nullable(ours).simpleString() != nullable(theirs).simpleString():
+            names = ours.simpleString(), theirs.simpleString()
+            # A column without a type takes any.
+            if names[0] != names[1] and "void" not in names:
                 raise SchemaError(
-                    f"how={join.how!r} keeps right rows without a match, whose {column.filled_from!r} "
-                    f"({theirs.simpleString()}) has to stand in the left column {column.source!r} "
-                    f"({ours.simpleString()}). Types are never changed silently: cast one of them first."
+                    f"how={join.how!r} keeps right rows without a match, whose {column.filled_from!r} ({names[1]}) has "
+                    f"to stand in the left column {column.source!r} ({names[0]}). Types are never changed silently: "
+                    "cast one of them first."
                 )
 
 
