@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as pat
 
 from fuzz.compare import rows_of
-from juncture.inputs import read_table
+from support.frames import FRAMES, framed
 
-__all__ = ["FILES", "FORMS", "FRAMES", "passed", "read_back", "seen"]
+__all__ = ["FILES", "FORMS", "passed", "read_back"]
 
 
 def as_table(table: pa.Table, folder: Path) -> Any:
@@ -50,43 +49,6 @@ def as_dataset(table: pa.Table, folder: Path) -> Any:
     import pyarrow.dataset as ds
 
     return ds.dataset(table)
-
-
-def as_pandas(table: pa.Table, folder: Path) -> Any:
-    return table.to_pandas()
-
-
-def as_pandas_nullable(table: pa.Table, folder: Path) -> Any:
-    import pandas as pd
-
-    types = {pa.string(): pd.StringDtype(), pa.bool_(): pd.BooleanDtype()}
-    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"):
-        types[pa.from_numpy_dtype(name.lower())] = pd.api.types.pandas_dtype(name)
-    return table.to_pandas(types_mapper=types.get)
-
-
-def as_pandas_arrow(table: pa.Table, folder: Path) -> Any:
-    import pandas as pd
-
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
-
-
-def as_polars(table: pa.Table, folder: Path) -> Any:
-    import polars as pl
-
-    return pl.from_arrow(table)
-
-
-def as_polars_lazy(table: pa.Table, folder: Path) -> Any:
-    import polars as pl
-
-    return pl.from_arrow(table).lazy()
-
-
-def as_duckdb(table: pa.Table, folder: Path) -> Any:
-    import duckdb
-
-    return duckdb.from_arrow(table)
 
 
 def as_file(table: pa.Table, folder: Path) -> Any:
@@ -138,47 +100,11 @@ FILES: dict[str, Form] = {
 }
 """Parquet."""
 
-FRAMES: dict[str, Form] = {
-    form.__name__: form
-    for form in (as_pandas, as_pandas_nullable, as_pandas_arrow, as_polars, as_polars_lazy, as_duckdb)
-}
-"""Tables of other libraries, which may have other types."""
-
 FORMS: dict[str, Form] = {
     **{form.__name__: form for form in (as_table, as_batch, as_reader, as_batches, as_stream, as_dataset)},
     **FRAMES,
     **FILES,
 }
-
-
-def is_safe(data_type: pa.DataType, form: str) -> bool:
-    """Tell whether a library, asked to hold a type, does or says that it cannot, rather than to end the process."""
-    if "pandas" in form:
-        return "run_end_encoded" not in str(data_type) and "view" not in str(data_type)
-    if "polars" not in form:
-        return True
-    if pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
-        return is_safe(data_type.value_type, form)
-    if pat.is_struct(data_type):
-        return all(is_safe(data_type.field(i).type, form) for i in range(data_type.num_fields))
-    if pat.is_dictionary(data_type):
-        return data_type == pa.dictionary(pa.uint32(), pa.string())
-    if pat.is_decimal(data_type):
-        return pat.is_decimal128(data_type) and data_type.scale >= 0
-    if pat.is_timestamp(data_type):
-        return data_type.unit != "s" and data_type.tz != "+05:30"
-    if pat.is_duration(data_type):
-        return data_type.unit != "s"
-    of_polars = (
-        pa.string(),
-        pa.large_string(),
-        pa.binary(),
-        pa.large_binary(),
-        pa.time64("ns"),
-        pa.date32(),
-        pa.bool_(),
-    )
-    return data_type in (*of_polars, pa.float32(), pa.float64(), pa.null()) or pat.is_integer(data_type)
 
 
 def passed(form: str, table: pa.Table, folder: Path) -> tuple[str, Any, pa.Table]:
@@ -189,24 +115,18 @@ def passed(form: str, table: pa.Table, folder: Path) -> tuple[str, Any, pa.Table
     if not table.num_columns:
         # Of a batch without columns, Arrow forgets how many rows it has.
         return "as_table", table, table
-    if not all(is_safe(data_type, form) for data_type in table.schema.types):
-        return "as_table", table, table
+    if form in FRAMES:
+        frame = framed(form, table, folder)
+        return ("as_table", table, table) if frame is None else (form, *frame)
     try:
         given = FORMS[form](table, folder)
-        arrow = read_back(given) if form in FILES else seen(given) if form in FRAMES else table
-        arrow = pa.Table.from_batches([given]) if form == "as_batch" else arrow
-    except Exception:
+        arrow = read_back(given) if form in FILES else pa.Table.from_batches([given]) if form == "as_batch" else table
+    except (pa.ArrowException, OSError):
         return "as_table", table, table
-    if form not in FRAMES and (arrow.schema.types != table.schema.types or rows_of(arrow) != rows_of(table)):
+    if arrow.schema.types != table.schema.types or rows_of(arrow) != rows_of(table):
         # Arrow writes it otherwise than it reads it, or puts its chunks together wrongly.
         return "as_table", table, table
     return form, given, arrow
-
-
-def seen(frame: Any) -> pa.Table:
-    """Return a table of another library as a join sees it."""
-    given = read_table(frame, "left")
-    return given.table.select(given.schema.names)
 
 
 def read_back(given: Any) -> pa.Table:

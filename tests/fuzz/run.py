@@ -26,8 +26,7 @@ from juncture.planner.question import Engine
 
 __all__ = ["Settings", "main", "run_cases", "scratch", "try_case"]
 
-SHRINK_S = 6.0
-SHRUNK_MOST = 1
+SHRUNK_MOST = 2
 """How many cases are shrunk that fail for what looks like one reason."""
 
 REPORT_S = 10.0
@@ -49,12 +48,15 @@ class Settings:
         The most cases; None for as many as there is time for.
     until
         When to stop, by the clock.
+    shrink_s
+        How long to make a case smaller that fails.
     """
 
     seed: int
     engine: Engine = "local"
     cases: int | None = None
     until: float = float("inf")
+    shrink_s: float = 20.0
 
 
 def try_case(
@@ -97,8 +99,7 @@ def try_case(
     text = ""
     shrunk[outcome.signature] += 1
     if shrunk[outcome.signature] <= SHRUNK_MOST:
-        seconds = SHRINK_S * (1 if settings.engine == "local" else 5)
-        small = shrink(case, lambda other: judged(other).signature == outcome.signature, seconds=seconds)
+        small = shrink(case, lambda other: judged(other).signature == outcome.signature, seconds=settings.shrink_s)
         last = judged(small)
         title = f"Case {number} of seed {settings.seed}: {outcome.signature}"
         text = f"# {title}\n{script(small, last.forms)}\n{indent(last.detail, '# ')}"
@@ -238,10 +239,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--engine", choices=["local", "spark"], default="local", help="where the joins run")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--cases", type=int, help="the most cases, however much time is left")
+    parser.add_argument("--shrink", type=float, default=20, help="how many seconds to make a case smaller that fails")
     parser.add_argument("--case", type=int, help="run this case alone")
     asked = parser.parse_args(arguments)
     seed = int(time.time()) if asked.seed is None else asked.seed
-    settings = Settings(seed, asked.engine, asked.cases, time.time() + asked.seconds)
+    settings = Settings(seed, asked.engine, asked.cases, time.time() + asked.seconds, asked.shrink)
     say(f"seed {seed}, {asked.engine}")
     if asked.case is None:
         return min(run(settings, 1 if asked.engine == "spark" else asked.jobs).statuses["failed"], 1)

@@ -11,8 +11,9 @@ import pyarrow.types as pat
 
 from fuzz.cases import CORES, Case
 from fuzz.compare import rows_of, shown
-from fuzz.forms import FORMS, FRAMES, seen
+from fuzz.forms import FORMS
 from fuzz.tables import Column, Table, dictionary_of, runs_of
+from support.frames import FRAMES, seen
 from support.kinds import DEFINITIONS, SPECS
 from support.small import SMALL
 

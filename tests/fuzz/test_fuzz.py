@@ -11,7 +11,6 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from fuzz import run as running
 from fuzz.cases import random_case
 from fuzz.judge import judge
 from fuzz.run import Settings, main, run_cases, scratch
@@ -95,8 +94,7 @@ def test_the_scripts_of_right_answers_pass(tmp_path):
         run_script(script(random_case(7, number), outcome.forms))
 
 
-def test_a_case_that_fails_is_the_exit_status(losing_rows, capsys, monkeypatch):
-    monkeypatch.setattr(running, "SHRINK_S", 0.0)
+def test_a_case_that_fails_is_the_exit_status(losing_rows, capsys):
     number = first_that_fails(Settings(seed=7))
-    assert main(["--seed", "7", "--case", str(number)]) == 1
+    assert main(["--seed", "7", "--shrink", "0", "--case", str(number)]) == 1
     assert f"Case {number} of seed 7" in capsys.readouterr().out
