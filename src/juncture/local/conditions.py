@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -92,6 +93,8 @@ def _zero(data_type: pa.DataType) -> pa.Scalar:
     """Return a value that nulls have in common; that they are null is told apart from it."""
     if pa.types.is_boolean(data_type):
         return pa.scalar(False)
+    if pa.types.is_decimal(data_type):
+        return pa.scalar(Decimal(0), data_type)
     if pa.types.is_string(data_type):
         return pa.scalar("")
     if pa.types.is_binary(data_type):
@@ -249,17 +252,18 @@ def line_of(right: Node, limits: list[Limit]) -> Line | None:
     """Return the line of a right expression with those of the limits that its type allows; None if there are none."""
     usable = []
     domain: Domain | None = None
-    types: set[str] = {right.type.kind}
+    seen = {right.type}
     for limit in limits:
         joined = _domain([limit.left.type, right.type])
         if limit.right == right and joined is not None and (domain is None or domain.kind == joined.kind):
             usable.append(limit)
-            types.add(limit.left.type.kind)
-            domain = _domain([right.type, *(each.left.type for each in usable)])
+            if domain is None or limit.left.type not in seen:
+                seen.add(limit.left.type)
+                domain = _domain(list(seen))
     if domain is None:
         return None
     target = None
-    if len(types) > 1:
+    if len({each.kind for each in seen}) > 1:
         target = pa.float64() if domain.kind == "float" else pa.decimal128(38, domain.scale)
     return Line(right, tuple(usable), Axis(StepCoder(domain), nan_counts=True), target)
 

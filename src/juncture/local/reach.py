@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from juncture.predicate.evaluate import evaluate, matches
 from juncture.predicate.nodes import Node, sides
 from juncture.predicate.shape import Band, Containment, End, Shape
 from juncture.predicate.shape import Overlap as Overlapping
+from juncture.predicate.vectors import decoded
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.resolved import Resolved
@@ -35,6 +37,9 @@ __all__ = ["likely_pairs", "reach_columns"]
 Floats = npt.NDArray[np.float64]
 
 _DAY_S = 86_400.0
+
+_MOST_PARTS = 64
+"""How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
 
 _SEEN_LEAST = 10
 """How many pairs have to be seen, of some that are taken by chance, for their share to tell anything."""
@@ -92,7 +97,7 @@ def likely_pairs(
     if keys is None:
         return None, "nobody has looked at the keys"
     share = 1.0
-    for spans in _spans(join, left, right):
+    for spans in islice(_spans(join, left, right), _MOST_PARTS):
         if spans is None:
             return None, "a condition compares what is neither a number nor a time"
         share *= _meeting_share(*spans)
@@ -144,7 +149,11 @@ def _passed_share(shape: Shape, left: pa.Table, right: pa.Table) -> float:
 def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
     """Return how many of some pairs, taken by chance, satisfy what no part of a condition says, and of how many."""
     generator, rows = np.random.default_rng(0), max(left.num_rows, right.num_rows)
-    pairs = (table.take(pa.array(generator.permutation(rows) % table.num_rows)) for table in (left, right))
+    pairs = []
+    for table in (left, right):
+        # Arrow takes rows of some encodings only.
+        plain_table = pa.table({name: decoded(table[name]) for name in table.column_names})
+        pairs.append(plain_table.take(pa.array(generator.permutation(rows) % table.num_rows)))
     return matches(residual, *pairs).true_count, rows
 
 

@@ -446,8 +446,10 @@ def _arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> 
         target = DOUBLE
     elif target.kind == "duration" and operator in ("*", "/"):
         target = BIGINT
-    elif target.kind in ("date", "timestamp") and operator == "+":
-        target = INT if target.kind == "date" else Type("duration", unit=target.unit)
+    elif target.kind == "date" and (operator == "+" or right.type == NULL):
+        target = INT
+    elif target.kind == "timestamp" and operator == "+":
+        target = Type("duration", unit=target.unit)
     return _typed(left, target), _typed(right, target)
 
 

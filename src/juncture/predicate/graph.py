@@ -103,7 +103,8 @@ class Graph:
         """
         state = self._forward(bounds)
         certain = state[-1].is_point and state[-1].may_be_true
-        feasible = self._assert(state, len(state) - 1) and self._follow_branches(state)
+        everything_there = set(range(len(state)))
+        feasible = self._assert(state, len(state) - 1, everything_there) and self._follow_branches(state)
         if not feasible:
             empty = {column: Interval(column.type, empty=True) for column in self._leaves}
             return Shrunk(feasible=False, certain=False, columns=empty)
@@ -118,41 +119,54 @@ class Graph:
                 state.append(value_of(node, tuple(state[index] for index in operands)))
         return state
 
-    def _assert(self, state: State, index: int) -> bool:
+    def _assert(self, state: State, index: int, changed: set[int]) -> bool:
         """Let a node be true, and propagate. Return whether that is feasible."""
         state[index] = intersect(state[index], TRUE)
-        return state[index].feasible and self._settle(state)
+        return state[index].feasible and self._settle(state, changed | {index})
 
-    def _settle(self, state: State) -> bool:
-        """Shrink all nodes until nothing changes. Return whether they are still feasible."""
+    def _settle(self, state: State, changed: set[int]) -> bool:
+        """Shrink all nodes until nothing changes. Return whether they are still feasible.
+
+        Parameters
+        ----------
+        state
+            The interval of each node.
+        changed
+            Nodes that are to be looked at, with what they are made of and what is made of them.
+        """
         for _ in range(MAX_ROUNDS):
-            before = list(state)
-            if not (self._pass_down(state) and self._pass_up(state)):
+            recent: set[int] = set()
+            if not (self._pass_down(state, changed, recent) and self._pass_up(state, changed, recent)):
                 return False
-            if state == before:
+            if not recent:
                 break
+            changed = recent
         return True
 
-    def _pass_down(self, state: State) -> bool:
+    def _pass_down(self, state: State, changed: set[int], recent: set[int]) -> bool:
+        """Shrink operands by what is made of them, and add those that do to the recent changes."""
         for index in range(len(state) - 1, -1, -1):
             operands = self._operands[index]
-            if not operands:
+            if not operands or not self._is_due(index, changed, recent):
                 continue
             narrowed = narrow(self._nodes[index], state[index], tuple(state[place] for place in operands))
             for place, one in zip(operands, narrowed, strict=True):
-                state[place] = intersect(state[place], one)
-                if not state[place].feasible:
+                if not _shrink(state, place, one, recent):
                     return False
         return True
 
-    def _pass_up(self, state: State) -> bool:
+    def _pass_up(self, state: State, changed: set[int], recent: set[int]) -> bool:
+        """Shrink what is made of operands, and add what does to the recent changes."""
         for index, operands in enumerate(self._operands):
-            if operands:
+            if operands and self._is_due(index, changed, recent):
                 value = value_of(self._nodes[index], tuple(state[place] for place in operands))
-                state[index] = intersect(state[index], value)
-                if not state[index].feasible:
+                if not _shrink(state, index, value, recent):
                     return False
         return True
+
+    def _is_due(self, index: int, *changes: set[int]) -> bool:
+        """Tell whether a node or one of its operands has changed."""
+        return any(index in one or not one.isdisjoint(self._operands[index]) for one in changes)
 
     def _follow_branches(self, state: State) -> bool:
         """Shrink by each alternative of the ORs that are known to be true, and keep what any of them allows."""
@@ -167,15 +181,27 @@ class Graph:
             alternatives = []
             for place in operands:
                 alternative = list(state)
-                if self._assert(alternative, place):
+                if self._assert(alternative, place, set()):
                     alternatives.append(alternative)
             if not alternatives:
                 return False
             for leaf in self._leaves.values():
                 state[leaf] = reduce(union, [alternative[leaf] for alternative in alternatives])
-            if not self._settle(state):
+            if not self._settle(state, set(self._leaves.values())):
                 return False
         return True
+
+
+def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool:
+    """Keep of a node's interval what another one holds too. Return whether that is feasible."""
+    known = state[index]
+    if other is known:
+        return True
+    kept = intersect(known, other)
+    if kept != known:
+        state[index] = kept
+        recent.add(index)
+    return kept.feasible
 
 
 def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 
 from juncture.predicate.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.rounding import exact, float_above, float_below, floor_to
@@ -236,11 +237,16 @@ def point(data_type: Type, value: Bound) -> Interval:
 
 def truth(*, true: bool, false: bool, null: bool = False) -> Interval:
     """Return a set of truth values."""
+    return _TRUTHS[true, false, null]
+
+
+def _truth(true: bool, false: bool, null: bool) -> Interval:
     if not (true or false):
         return Interval(BOOLEAN, empty=True, may_be_null=null)
     return Interval(BOOLEAN, 0 if false else 1, 1 if true else 0, may_be_null=null)
 
 
+_TRUTHS = {values: _truth(*values) for values in product((False, True), repeat=3)}
 TRUE = truth(true=True, false=False)
 FALSE = truth(true=False, false=True)
 UNKNOWN = truth(true=True, false=True, null=True)
@@ -312,12 +318,19 @@ def intersect(one: Interval, other: Interval) -> Interval:
     >>> print(intersect(interval(whole, 1, 5), interval(whole, 3)))
     [3, 5]
     """
+    if one is other:
+        return one
     nan, null = one.may_be_nan and other.may_be_nan, one.may_be_null and other.may_be_null
     if one.empty or other.empty:
         return nothing(one.type, nan=nan, null=null)
     lower, lower_open = tighter_lower(one, other)
     upper, upper_open = tighter_upper(one, other)
-    return interval(one.type, lower, upper, lower_open=lower_open, upper_open=upper_open, nan=nan, null=null)
+    if lower is not None and upper is not None:
+        is_point = lower == upper and not (lower_open or upper_open)
+        if not (is_point or _is_less(lower, upper)):
+            return nothing(one.type, nan=nan, null=null)
+    # The ends of both are in their canonical form already.
+    return Interval(one.type, lower, upper, lower_open, upper_open, may_be_nan=nan, may_be_null=null)
 
 
 def union(one: Interval, other: Interval) -> Interval:

@@ -20,6 +20,10 @@ from juncture.spec.schema import TIME_UNITS
 __all__ = ["Band", "Containment", "End", "Key", "Overlap", "Shape", "conjuncts", "shape"]
 
 
+_MOST_SHOWN = 20
+"""How many keys, bands and so on an explanation shows of each."""
+
+
 @dataclass(frozen=True)
 class Key:
     """An equality that every match satisfies.
@@ -185,21 +189,27 @@ class Shape:
         return bool(tied) or (self.residual is not None and len(sides(self.residual)) == 2)
 
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """Return what is there, each part with what it is: a key, a band, the residual."""
+        """Return what is there for somebody to read, each part with what it is: a key, a band, the residual."""
         parts = [
             ("key", f"{describe(key.left)} {'<=>' if key.null_safe else '='} {describe(key.right)}")
             for key in self.keys
         ]
         for name in ("bands", "containments", "overlaps", "inequalities"):
             label = {"inequalities": "inequality"}.get(name, name.removesuffix("s"))
-            parts += [(label, str(part)) for part in getattr(self, name)]
+            parts += _first(label, getattr(self, name))
         for name in ("left_filter", "right_filter", "residual"):
             node = getattr(self, name)
             parts += [(name.replace("_", " "), describe(node))] if node is not None else []
-        return (*parts, *(("note", note) for note in self.notes))
+        return (*parts, *_first("note", self.notes))
 
     def __str__(self) -> str:
         return "\n".join(f"{label}: {text}" for label, text in self.parts())
+
+
+def _first(label: str, parts: Sequence[object]) -> list[tuple[str, str]]:
+    """Return the first of many parts, each with its label, and how many more there are."""
+    shown = [(label, str(part)) for part in parts[:_MOST_SHOWN]]
+    return [*shown, (label, f"… {len(parts) - _MOST_SHOWN:,} more")] if len(parts) > _MOST_SHOWN else shown
 
 
 def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:

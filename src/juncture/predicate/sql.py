@@ -269,7 +269,7 @@ def _literal(literal: Literal) -> str:
     if not math.isfinite(value):
         return f"CAST('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}' AS {data_type})"
     text = repr(value)
-    return text if "e" in text else f"{text}D"
+    return f"{text}F" if data_type.bits == 32 else text if "e" in text else f"{text}D"
 
 
 def _whole(value: int, data_type: Type) -> str:

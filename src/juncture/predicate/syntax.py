@@ -491,15 +491,19 @@ class _Parser:
             raise self._error(message, start)
         parts: list[tuple[str, str | None]] = []
         while not parts or (parts[-1][1] is not None and self._kind in ("number", "text", "raw")):
-            sign = self._word if self._take("-", "+") else ""
-            if not parts and self._kind not in ("number", "text", "raw"):
-                # Not a length: what is before the sign is a column.
-                return self._restart(start, name)
-            is_text = self._kind != "number"
-            value = self._text_literal().value if is_text else self._word
-            if not is_text:
+            sign = self._word if self._is("-", "+") else ""
+            self._take("-", "+")
+            is_number = self._kind == "number"
+            value = self._word if is_number else self._text_literal().value
+            if is_number:
                 self._advance()
-            parts.append((f"{sign}{value}", self._unit(required=not is_text)))
+            unit = self._unit()
+            if (is_number and unit is None) or not value:
+                if sign and not parts:
+                    # Not a length, but a column of that name less something.
+                    return self._restart(start, name)
+                raise self._unreadable("The unit of an INTERVAL is missing")
+            parts.append((f"{sign}{value}", unit))
         if len(parts) == 1:
             return Tree("interval", start, self._last, parts[0])
         return Tree("interval", start, self._last, (" ".join(f"{value} {unit}" for value, unit in parts), None))
@@ -510,10 +514,9 @@ class _Parser:
         self._advance()
         return Tree("column", start, start + len(name), (name,))
 
-    def _unit(self, *, required: bool) -> str | None:
+    def _unit(self) -> str | None:
+        """Return the unit that comes next, if any: a word, or two as in ``HOUR TO MINUTE``."""
         if self._kind != "name" or self._word in _NO_OPERANDS:
-            if required:
-                raise self._unreadable("The unit of an INTERVAL is missing")
             return None
         unit = self._text[self._start : self._end]
         self._advance()

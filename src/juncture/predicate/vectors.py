@@ -11,13 +11,14 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.predicate.types import Type, Value, arrow_type
 
-__all__ = ["Vector", "as_vector", "constant", "from_column", "row_by_row", "to_column", "vector_type"]
+__all__ = ["Vector", "as_vector", "constant", "decoded", "from_column", "row_by_row", "to_column", "vector_type"]
 
 Vector: TypeAlias = "pa.Array | pa.Scalar"
 """The values of an expression: one for each row, or one for all."""
@@ -31,14 +32,10 @@ def vector_type(data_type: Type) -> pa.DataType:
 
 
 def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array:
-    """Return a column, in whatever encoding, as a vector."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if pat.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    if pat.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    """Return a column, in whatever encoding, as a vector; one without a type may be given in any, since it is null."""
+    if data_type.kind == "null":
+        return pa.nulls(len(column))
+    array = decoded(column)
     if pat.is_date(array.type):
         array = array.cast(pa.date32()).cast(pa.int32())
     target = vector_type(data_type)
@@ -46,6 +43,25 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
         # Engines hold it in some other type.
         return pa.nulls(len(array))
     return array if array.type == target else array.cast(target)
+
+
+def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column in one piece, without dictionaries, runs and views, whatever is inside of what.
+
+    Arrow decodes some types only, so that the places of the values are found first, and then the values.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [decoded(chunk) for chunk in column.chunks]
+        return pa.concat_arrays(chunks) if chunks else decoded(pa.array([], column.type))
+    if pat.is_dictionary(column.type):
+        return decoded(column.dictionary).take(column.indices)
+    if pat.is_run_end_encoded(column.type):
+        places = pa.array(np.arange(len(column.values), dtype=np.int32))
+        runs = pa.RunEndEncodedArray.from_arrays(column.run_ends, places)
+        return decoded(column.values).take(pc.run_end_decode(runs.slice(column.offset, len(column))))
+    if pat.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pat.is_binary_view(column.type) else column
 
 
 def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
