@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
-from juncture.predicate import build, nodes
-from juncture.predicate.nodes import Column, Literal, Node
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, Value, from_arrow
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Column, Literal, Node
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, Value, from_arrow
 
 SCHEMA = pa.schema(
     {

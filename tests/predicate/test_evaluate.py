@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.errors import SpecError
-from juncture.predicate.evaluate import evaluate, matches
-from juncture.predicate.parse import parse, parse_expression
-from juncture.predicate.types import Type, arrow_type
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.language.parse import parse, parse_expression
+from juncture.predicate.language.types import Type, arrow_type
 from predicate import naive
 from predicate.strategies import SCHEMA, encodings, expressions, predicates, rows
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.errors import SchemaError, SpecError
-from juncture.predicate.parse import parse, parse_expression
-from juncture.predicate.sql import to_sql
+from juncture.predicate.language.parse import parse, parse_expression
+from juncture.predicate.language.sql import to_sql
 from predicate import naive
 from predicate.strategies import SCHEMA, predicates, rows
 

@@ -16,10 +16,10 @@ from juncture.local.columns import is_awkward
 from juncture.local.ordered import Ordered
 from juncture.local.pairs import Asked, Check
 from juncture.local.payload import Payload
-from juncture.predicate.graph import Graph
-from juncture.predicate.interval import Interval, everything, interval, null
-from juncture.predicate.nodes import Column, Node
-from juncture.predicate.vectors import from_column
+from juncture.predicate.evaluate.vectors import from_column
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Interval, everything, interval, null
+from juncture.predicate.language.nodes import Column, Node
 
 __all__ = ["BlockFinder"]
 

@@ -20,10 +20,10 @@ from juncture.local.arrays import Mask, plain
 from juncture.local.codes import StepCoder
 from juncture.local.limits import GREATEST, LEAST, Axis, both
 from juncture.local.limits import End as LimitEnd
-from juncture.predicate.evaluate import evaluate
-from juncture.predicate.nodes import Column, Node, sides
-from juncture.predicate.shape import Band, Containment, End, Key, Overlap, Shape
-from juncture.predicate.types import Type, arrow_type
+from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.language.nodes import Column, Node, sides
+from juncture.predicate.language.types import Type, arrow_type
 from juncture.spec.schema import TIME_UNITS, Domain
 
 __all__ = ["Equality", "Limit", "Line", "equalities_of", "limits_of", "line_of", "offset_of", "sorting_line"]

@@ -21,11 +21,11 @@ from juncture.local.conditions import offset_of
 from juncture.local.limits import floats
 from juncture.planner.expected import covered_share
 from juncture.planner.stats import Stats
-from juncture.predicate.evaluate import evaluate, matches
-from juncture.predicate.nodes import Node, sides
-from juncture.predicate.shape import Band, Containment, End, Shape
-from juncture.predicate.shape import Overlap as Overlapping
-from juncture.predicate.vectors import decoded
+from juncture.predicate.decompose.shape import Band, Containment, End, Shape
+from juncture.predicate.decompose.shape import Overlap as Overlapping
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.evaluate.vectors import decoded
+from juncture.predicate.language.nodes import Node, sides
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.resolved import Resolved

@@ -12,8 +12,8 @@ from juncture.local.arrays import Mask
 from juncture.local.pairs import Check
 from juncture.local.payload import Payload
 from juncture.local.stream import taken
-from juncture.predicate.evaluate import matches
-from juncture.predicate.nodes import Node, columns, sides
+from juncture.predicate.evaluate.evaluate import matches
+from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.spec.schema import Side
 
 __all__ = ["checking", "columns_read"]

@@ -20,7 +20,7 @@ from juncture.local.stream import taken
 from juncture.local.working import working_join, working_source
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.stats import SideStats, settled
-from juncture.predicate.evaluate import evaluate
+from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange

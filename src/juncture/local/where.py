@@ -30,8 +30,8 @@ from juncture.local.spill import SpillFolder
 from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.planner.question import Offer
-from juncture.predicate.evaluate import evaluate, matches
-from juncture.predicate.nodes import Node, columns
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.language.nodes import Node, columns
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 

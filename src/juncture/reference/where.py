@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from juncture.predicate.evaluate import matches as satisfied
-from juncture.predicate.nodes import Column, Node, walk
+from juncture.predicate.evaluate.evaluate import matches as satisfied
+from juncture.predicate.language.nodes import Column, Node, walk
 from juncture.reference.output import matched_rows
 from juncture.reference.rows import cell, keys
 from juncture.spec.schema import Side, plain_type

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from juncture.predicate.nodes import columns
+from juncture.predicate.language.nodes import columns
 from juncture.spark.expressions import expression
 from juncture.spark.pairs import Pairs, SqlSides
 from juncture.spark.sides import FrameSide

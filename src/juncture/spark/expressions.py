@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.predicate.nodes import Column as Named
-from juncture.predicate.nodes import Node, walk
-from juncture.predicate.sql import to_sql
+from juncture.predicate.language.nodes import Column as Named
+from juncture.predicate.language.nodes import Node, walk
+from juncture.predicate.language.sql import to_sql
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from juncture.predicate.nodes import columns
+from juncture.predicate.language.nodes import columns
 from juncture.spark.asof_broadcast import whole_side
 from juncture.spark.partition import Cuts
 from juncture.spark.sides import Side

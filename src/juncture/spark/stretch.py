@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from juncture.predicate.nodes import Node, sides
-from juncture.predicate.shape import Band, End, Shape
-from juncture.predicate.types import TIME_STEPS
+from juncture.predicate.decompose.shape import Band, End, Shape
+from juncture.predicate.language.nodes import Node, sides
+from juncture.predicate.language.types import TIME_STEPS
 
 __all__ = ["Ends", "Stretch", "stretch_of"]
 

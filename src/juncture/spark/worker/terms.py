@@ -12,10 +12,10 @@ import pyarrow.types as pat
 from juncture.local.arrays import Mask, plain, raw_values, validity
 from juncture.local.codes import float_codes
 from juncture.local.conditions import Equality
-from juncture.predicate.evaluate import evaluate
-from juncture.predicate.nodes import Node
-from juncture.predicate.shape import End
-from juncture.predicate.types import TIME_STEPS, arrow_type
+from juncture.predicate.decompose.shape import End
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.language.nodes import Node
+from juncture.predicate.language.types import TIME_STEPS, arrow_type
 from juncture.spark.stretch import Stretch
 from juncture.spark.worker.keys import Coding, one_chunk
 from juncture.spark.worker.places import HIGHEST, LOWEST, Placed, moved, numbers

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.predicate.calculate import scale_between
-from juncture.predicate.nodes import CompareOperator
-from juncture.predicate.rounding import half_up
-from juncture.predicate.types import TIME_STEPS, ArithmeticOperator, Type, Value
-from juncture.predicate.vectors import Vector, row_by_row, vector_type
+from juncture.predicate.evaluate.vectors import Vector, row_by_row, vector_type
+from juncture.predicate.intervals.arithmetic import scale_between
+from juncture.predicate.intervals.rounding import half_up
+from juncture.predicate.language.nodes import CompareOperator
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type, Value
 
 __all__ = ["arithmetic", "compare", "convert", "extreme", "unary"]
 

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from juncture.predicate import calculate, logic, nodes
-from juncture.predicate.interval import TRUE, Interval, everything, intersect, null, point, union
-from juncture.predicate.nodes import Column, Node, children, walk
-from juncture.predicate.propagate import narrow
+from juncture.predicate.intervals import arithmetic as calculate
+from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
+from juncture.predicate.intervals.narrow import narrow
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Column, Node, children, walk
 
 __all__ = ["Graph", "Shrunk"]
 
@@ -59,8 +61,8 @@ class Graph:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from juncture.predicate.interval import interval
-    >>> from juncture.predicate.parse import parse
+    >>> from juncture.predicate.intervals.interval import interval
+    >>> from juncture.predicate.language.parse import parse
     >>> schema = pa.schema({"a": pa.int64()})
     >>> graph = Graph(parse("l.a > r.a - 3", schema, schema))
     >>> left, right = graph.columns

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from fractions import Fraction
 
 from juncture.errors import SpecError
-from juncture.predicate.types import TIME_STEPS, Type
+from juncture.predicate.language.types import TIME_STEPS, Type
 
 __all__ = [
     "date_text",

@@ -13,13 +13,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from juncture.predicate import logic, nodes, spans
-from juncture.predicate.calculate import can_be_infinite, in_steps_of, makes_nan, scale_between, widened
-from juncture.predicate.interval import FALSE, TRUE, Interval, intersect, nothing, span_of, truth, union, within
-from juncture.predicate.nodes import Node
-from juncture.predicate.relate import narrow_comparison, narrow_equal_or_null
-from juncture.predicate.spans import EVERYTHING, Span
-from juncture.predicate.types import Type
+from juncture.predicate.intervals import spans
+from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, scale_between, widened
+from juncture.predicate.intervals.interval import (
+    FALSE,
+    TRUE,
+    Interval,
+    intersect,
+    nothing,
+    span_of,
+    truth,
+    union,
+    within,
+)
+from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_or_null
+from juncture.predicate.intervals.spans import EVERYTHING, Span
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Node
+from juncture.predicate.language.types import Type
 
 __all__ = ["narrow", "rounds"]
 

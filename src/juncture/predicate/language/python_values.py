@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from juncture.errors import SpecError
-from juncture.predicate.interval import Bound
-from juncture.predicate.nodes import Literal
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type
+from juncture.predicate.intervals.interval import Bound
+from juncture.predicate.language.nodes import Literal
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type
 from juncture.spec.values import TimeLength, length_ns, numpy_ns, plain
 
 __all__ = ["literal_of", "python_value"]

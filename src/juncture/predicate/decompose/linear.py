@@ -14,13 +14,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from juncture.errors import SchemaError
-from juncture.predicate import build, nodes
-from juncture.predicate.graph import Graph
-from juncture.predicate.interval import Interval, everything, span_of
-from juncture.predicate.logic import flipped
-from juncture.predicate.nodes import Column, Compare, CompareOperator, Node, columns, sides
-from juncture.predicate.propagate import rounds
-from juncture.predicate.types import TIME_STEPS, Type
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Interval, everything, span_of
+from juncture.predicate.intervals.narrow import rounds
+from juncture.predicate.intervals.truth import flipped
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
+from juncture.predicate.language.types import TIME_STEPS, Type
 from juncture.spec.schema import Side
 
 __all__ = ["Relation", "may_overflow", "separate"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
-from juncture.predicate.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.rounding import exact, float_above, float_below, floor_to
-from juncture.predicate.spans import Real, Span
-from juncture.predicate.types import BOOLEAN, TIME_STEPS, Type, finer
+from juncture.predicate.intervals.rounding import exact, float_above, float_below, floor_to
+from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
+from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, finer
 
 __all__ = [
     "FALSE",

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from juncture.predicate.interval import (
+from juncture.predicate.intervals.interval import (
     Interval,
     intersect,
     interval,
@@ -16,10 +16,10 @@ from juncture.predicate.interval import (
     tighter_upper,
     within,
 )
-from juncture.predicate.logic import flipped
-from juncture.predicate.nodes import CompareOperator
-from juncture.predicate.spans import Span, meet
-from juncture.predicate.types import TIME_STEPS
+from juncture.predicate.intervals.spans import Span, meet
+from juncture.predicate.intervals.truth import flipped
+from juncture.predicate.language.nodes import CompareOperator
+from juncture.predicate.language.types import TIME_STEPS
 
 __all__ = ["narrow_comparison", "narrow_equal_or_null"]
 
@@ -33,7 +33,7 @@ def narrow_comparison(operator: CompareOperator, left: Interval, right: Interval
 
     Examples
     --------
-    >>> from juncture.predicate.types import BIGINT
+    >>> from juncture.predicate.language.types import BIGINT
     >>> for side in narrow_comparison("<", interval(BIGINT, 1), interval(BIGINT, 0, 9)):
     ...     print(side)
     [1, 8]

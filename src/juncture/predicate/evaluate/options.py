@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.predicate.interval import Interval, intersect, interval, nothing, truth
-from juncture.predicate.types import Type, Value, from_steps, in_steps
-from juncture.predicate.vectors import as_vector
+from juncture.predicate.evaluate.vectors import as_vector
+from juncture.predicate.intervals.interval import Interval, intersect, interval, nothing, truth
+from juncture.predicate.language.types import Type, Value, from_steps, in_steps
 
 __all__ = ["Options"]
 

@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from juncture.errors import JunctureError, SchemaError, SpecError
-from juncture.predicate import build
-from juncture.predicate.literals import interval_steps, read_date, read_timestamp
-from juncture.predicate.nodes import Column, Literal, Node
-from juncture.predicate.rounding import near_float
-from juncture.predicate.syntax import FUNCTIONS, Tree, pointer, read_sql
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
+from juncture.predicate.intervals.rounding import near_float
+from juncture.predicate.language import build
+from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
+from juncture.predicate.language.nodes import Column, Literal, Node
+from juncture.predicate.language.syntax import FUNCTIONS, Tree, pointer, read_sql
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
 from juncture.spec.schema import Side, check_columns, check_order, hint
 
 __all__ = ["parse", "parse_expression"]
@@ -73,7 +73,7 @@ def parse(
     Returns
     -------
     Node
-        The predicate with every type known: ``juncture.predicate.sql.to_sql`` writes it back.
+        The predicate with every type known: ``juncture.predicate.language.sql.to_sql`` writes it back.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def parse(
 
     Examples
     --------
-    >>> from juncture.predicate.sql import to_sql
+    >>> from juncture.predicate.language.sql import to_sql
     >>> events = pa.schema({"at": pa.timestamp("us"), "kind": pa.string()})
     >>> outages = pa.schema({"start": pa.timestamp("us"), "kind": pa.string()})
     >>> to_sql(parse("L.at >= start - interval 12 minutes and l.kind = r.kind", events, outages))

@@ -2,7 +2,7 @@
 
 A tree of them is fully typed: columns are resolved, literals are in the type that they are compared in, and where
 Spark would convert an operand without being asked there is a `Cast` marked ``implicit``. Build them with
-`juncture.predicate.build`, which checks types; nothing else does.
+`juncture.predicate.language.build`, which checks types; nothing else does.
 
 A sum of many terms is as deep as it has terms. So a node's hash and the tables that it reads are found when it is
 made, and what goes from operand to operand does so in a loop.
@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
 
-from juncture.predicate.options import Options
-from juncture.predicate.types import BOOLEAN, ArithmeticOperator, Type, Value
+from juncture.predicate.evaluate.options import Options
+from juncture.predicate.language.types import BOOLEAN, ArithmeticOperator, Type, Value
 from juncture.spec.schema import Side
 
 __all__ = [

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
-from juncture.predicate.syntax import Tree, read_sql, walk_tree
+from juncture.predicate.language.syntax import Tree, read_sql, walk_tree
 from juncture.spec.schema import Side
 
 __all__ = ["Inferred", "infer_schemas"]

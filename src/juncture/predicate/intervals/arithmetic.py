@@ -14,8 +14,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Literal as OneOf
 
-from juncture.predicate import spans
-from juncture.predicate.interval import (
+from juncture.predicate.intervals import spans
+from juncture.predicate.intervals.interval import (
     Interval,
     contains,
     interval,
@@ -28,9 +28,9 @@ from juncture.predicate.interval import (
     union,
     within,
 )
-from juncture.predicate.rounding import exact, float_above, float_below, half_up, next_float
-from juncture.predicate.spans import Real, Span
-from juncture.predicate.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
+from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
 
 __all__ = [
     "arithmetic",

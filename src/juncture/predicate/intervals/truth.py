@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from juncture.predicate.interval import (
+from juncture.predicate.intervals.interval import (
     Bound,
     Interval,
     common_unit,
@@ -18,8 +18,8 @@ from juncture.predicate.interval import (
     span_of,
     truth,
 )
-from juncture.predicate.nodes import CompareOperator
-from juncture.predicate.spans import meet
+from juncture.predicate.intervals.spans import meet
+from juncture.predicate.language.nodes import CompareOperator
 
 __all__ = ["OPPOSITE", "compare", "conjunction", "disjunction", "flipped", "is_null", "negation", "orders"]
 
@@ -48,8 +48,8 @@ def compare(operator: CompareOperator, left: Interval, right: Interval) -> Inter
 
     Examples
     --------
-    >>> from juncture.predicate.interval import interval
-    >>> from juncture.predicate.types import BIGINT
+    >>> from juncture.predicate.intervals.interval import interval
+    >>> from juncture.predicate.language.types import BIGINT
     >>> print(compare(">", interval(BIGINT, 1), interval(BIGINT, 3, 6)))
     {false, true}
     >>> print(compare(">", interval(BIGINT, 7), interval(BIGINT, 3, 6)))

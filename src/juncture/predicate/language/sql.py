@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import TypeVar
 
 from juncture.errors import PlanError
-from juncture.predicate import nodes
-from juncture.predicate.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.nodes import Literal, Node, depth
-from juncture.predicate.options import Options
-from juncture.predicate.types import DOUBLE, Type, Value
+from juncture.predicate.evaluate.options import Options
+from juncture.predicate.language import nodes
+from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
+from juncture.predicate.language.nodes import Literal, Node, depth
+from juncture.predicate.language.types import DOUBLE, Type, Value
 
 __all__ = ["describe", "to_sql"]
 
@@ -28,7 +28,7 @@ _MOST_NESTED = 200
 
 
 def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
-    """Write an expression as SQL in Spark's dialect, which `juncture.predicate.parse.parse` reads back.
+    """Write an expression as SQL in Spark's dialect, which `juncture.predicate.language.parse.parse` reads back.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from juncture.predicate.parse import parse
+    >>> from juncture.predicate.language.parse import parse
     >>> schema = pa.schema({"a": pa.int32(), "b c": pa.float64()})
     >>> node = parse("not (l.a between r.a and 3 or l.`b c` > -.5)", schema, schema)
     >>> to_sql(node)
@@ -74,7 +74,7 @@ def describe(node: Node) -> str:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from juncture.predicate.parse import parse
+    >>> from juncture.predicate.language.parse import parse
     >>> schema = pa.schema({"a": pa.int32()})
     >>> describe(parse(f"l.a = r.a AND l.a IN ({', '.join(map(str, range(10_000)))})", schema, schema))[-28:]
     '168, 169, 170, … 9,829 more)'

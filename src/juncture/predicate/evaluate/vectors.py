@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.predicate.types import Type, Value, arrow_type
+from juncture.predicate.language.types import Type, Value, arrow_type
 
 __all__ = ["Vector", "as_vector", "constant", "decoded", "from_column", "row_by_row", "to_column", "vector_type"]
 

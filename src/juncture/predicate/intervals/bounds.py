@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import SchemaError, SpecError, did_you_mean
-from juncture.predicate.build import common_type
-from juncture.predicate.graph import Graph
-from juncture.predicate.infer import infer_schemas
-from juncture.predicate.interval import Bound, Interval, everything, interval
-from juncture.predicate.nodes import Column, Literal
-from juncture.predicate.parse import parse
-from juncture.predicate.python_values import literal_of, python_value
-from juncture.predicate.types import TIME_STEPS, Type, arrow_type
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Bound, Interval, everything, interval
+from juncture.predicate.language.build import common_type
+from juncture.predicate.language.infer import infer_schemas
+from juncture.predicate.language.nodes import Column, Literal
+from juncture.predicate.language.parse import parse
+from juncture.predicate.language.python_values import literal_of, python_value
+from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
 from juncture.spec.schema import Side
 
 __all__ = ["Bounds", "Range", "bounds"]
@@ -98,7 +98,7 @@ def bounds(
     Parameters
     ----------
     predicate
-        A condition over the tables ``l`` and ``r``, in Spark's SQL dialect (see ``juncture.predicate.parse``).
+        A condition over the tables ``l`` and ``r``, in Spark's SQL dialect (see ``juncture.predicate.language.parse``).
     l, r
         For columns of the left and the right table, what their values are known to be: a pair of a lower and an upper
         end, both included, None where there is none; or a single value. Columns that are not named can be anything.

@@ -11,12 +11,12 @@ from typing import Any
 from typing import Literal as OneOf
 
 from juncture.errors import SchemaError
-from juncture.predicate import nodes
-from juncture.predicate.literals import read_date, read_timestamp
-from juncture.predicate.nodes import Arithmetic, Cast, Compare, CompareOperator, Literal, Node
-from juncture.predicate.options import Options
-from juncture.predicate.rounding import near_float
-from juncture.predicate.types import (
+from juncture.predicate.evaluate.options import Options
+from juncture.predicate.intervals.rounding import near_float
+from juncture.predicate.language import nodes
+from juncture.predicate.language.literals import read_date, read_timestamp
+from juncture.predicate.language.nodes import Arithmetic, Cast, Compare, CompareOperator, Literal, Node
+from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,

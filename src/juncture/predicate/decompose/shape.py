@@ -7,14 +7,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from juncture.predicate import build, nodes
-from juncture.predicate.graph import Graph
-from juncture.predicate.interval import Interval
-from juncture.predicate.linear import Number, Relation, may_overflow, separate
-from juncture.predicate.logic import OPPOSITE, flipped
-from juncture.predicate.nodes import Column, Compare, Node, sides
-from juncture.predicate.sql import describe
-from juncture.predicate.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.decompose.linear import Number, Relation, may_overflow, separate
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Interval
+from juncture.predicate.intervals.truth import OPPOSITE, flipped
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Column, Compare, Node, sides
+from juncture.predicate.language.sql import describe
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
 from juncture.spec.schema import TIME_UNITS
 
 __all__ = ["Band", "Containment", "End", "Key", "Overlap", "Shape", "conjuncts", "shape"]
@@ -230,7 +230,7 @@ def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from juncture.predicate.parse import parse
+    >>> from juncture.predicate.language.parse import parse
     >>> left = pa.schema({"k": pa.string(), "x": pa.int32(), "y": pa.int32()})
     >>> right = pa.schema({"k": pa.string(), "z": pa.int32()})
     >>> print(shape(parse("l.k = r.k AND l.x + l.y > r.z - 3 AND l.x + l.y < r.z + 10 AND x > 0", left, right)))

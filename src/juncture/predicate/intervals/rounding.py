@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from juncture.predicate.spans import Real
+from juncture.predicate.intervals.spans import Real
 
 __all__ = ["exact", "float_above", "float_below", "floor_to", "half_up", "near_float", "next_float", "truncate"]
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import SpecError
-from juncture.predicate import nodes, operations
-from juncture.predicate.nodes import Node, children, walk
-from juncture.predicate.options import Options
-from juncture.predicate.vectors import Vector, constant, from_column, to_column
+from juncture.predicate.evaluate import operations
+from juncture.predicate.evaluate.options import Options
+from juncture.predicate.evaluate.vectors import Vector, constant, from_column, to_column
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Node, children, walk
 
 __all__ = ["evaluate", "matches"]
 
@@ -53,7 +54,7 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
 
     Examples
     --------
-    >>> from juncture.predicate.parse import parse
+    >>> from juncture.predicate.language.parse import parse
     >>> left = pa.table({"a": [1, 5, None]})
     >>> right = pa.table({"b": [3, 9, 9]})
     >>> evaluate(parse("l.a > r.b - 3", left.schema, right.schema), left, right).to_pylist()
@@ -88,7 +89,7 @@ def matches(node: Node, left: Rows | None = None, right: Rows | None = None) -> 
 
     Examples
     --------
-    >>> from juncture.predicate.parse import parse
+    >>> from juncture.predicate.language.parse import parse
     >>> left, right = pa.table({"a": [1, None]}), pa.table({"b": [1, 1]})
     >>> matches(parse("l.a = r.b", left.schema, right.schema), left, right).to_pylist()
     [True, False]
