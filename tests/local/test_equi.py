@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from juncture.errors import PlanError, StateError
 from juncture.local import equi
-from juncture.local import spill as spilling
 from juncture.local.equality import grace, grouped, held
 from juncture.local.kinds import KINDS
-from juncture.local.scan import TableSource
-from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.runtime import spill as spilling
+from juncture.runtime.sources import TableSource
+from juncture.runtime.spill import SpillFolder, SpooledSource
 from juncture.spec.equi import Equi
 from near_strategies import near_examples
 from support.disk import FullDisk

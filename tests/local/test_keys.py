@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from juncture.local.keys import EMPTY, KeyCodes
-from juncture.local.threads import Threads
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.runtime.threads import Threads
 
 COUNT = 20_000
 

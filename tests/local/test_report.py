@@ -3,7 +3,7 @@
 import pytest
 
 from juncture.local.report import match_report
-from juncture.local.scan import TableSource
+from juncture.runtime.sources import TableSource
 from support.cases import read_cases
 from support.reports import expected_report
 

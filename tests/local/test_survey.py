@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.local.scan import ParquetSource, TableSource
 from juncture.local.survey import SAMPLE_ROWS, look
+from juncture.runtime.sources import ParquetSource, TableSource
 
 ROWS = 100_000
 

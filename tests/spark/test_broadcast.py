@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from juncture import reference
 from juncture.errors import DataError
-from juncture.local.footers import read_footers
-from juncture.local.paths import files_of
+from juncture.runtime.footers import read_footers
+from juncture.runtime.paths import files_of
 from juncture.spark.asof_broadcast import probe_stages, task_spec
 from juncture.spark.asof_shuffle import needed_right
 from juncture.spark.worker.broadcast import JoinRight

@@ -162,7 +162,7 @@ def run_in_process(spec: Spec, left: object, right: object, algorithm: str) -> p
 def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str, **options: Any) -> pa.Table:
     """Join two tables by the engine itself, without a plan; ``"auto"`` is what is chosen for tables of unknown size."""
     from juncture.local.kinds import KINDS, question
-    from juncture.local.scan import TableSource
+    from juncture.runtime.sources import TableSource
 
     join = spec.resolve(left.schema, right.schema)
     if algorithm == "external_merge":

@@ -10,11 +10,11 @@ __all__ = ["SMALL", "small_pieces"]
 
 SMALL = {
     "juncture.local.plan.LEAST_MEMORY_BYTES": 0,
-    "juncture.local.scan._SLICE_ROWS": 2,
-    "juncture.local.scan.BATCH_ROWS": 3,
-    "juncture.local.columns._SLICE_ROWS": 3,
-    "juncture.local.columns._SLICE_LEAST": 1,
-    "juncture.local.sorting._SLICE_LEAST": 1,
+    "juncture.runtime.sources._SLICE_ROWS": 2,
+    "juncture.runtime.sources.BATCH_ROWS": 3,
+    "juncture.runtime.take._SLICE_ROWS": 3,
+    "juncture.runtime.take._SLICE_LEAST": 1,
+    "juncture.runtime.sort._SLICE_LEAST": 1,
     "juncture.local.ordered._SLICE_LEAST": 16,
     "juncture.local.probe._BATCH_ROWS": 5,
     "juncture.local.probe._BATCH_ROWS_LEAST": 3,
@@ -26,8 +26,8 @@ SMALL = {
     "juncture.local.stream._PAIRS_LEAST": 2,
     "juncture.local.stream._CHECKED_LEAST": 2,
     "juncture.local.blocks._BLOCK_ROWS": 3,
-    "juncture.local.spill._PART_ROWS": 3,
-    "juncture.local.external_sort._BATCH_ROWS": 3,
+    "juncture.runtime.spill._PART_ROWS": 3,
+    "juncture.runtime.external_sort._BATCH_ROWS": 3,
     "juncture.local.equality.grouped._CODES_LEAST": 2,
     "juncture.local.equality.grace._PIECES_MOST": 2,
 }

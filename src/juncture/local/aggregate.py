@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import concatenated, plain
 from juncture.kernels.sort import mark_runs
-from juncture.local.arrays import concatenated, plain
-from juncture.local.columns import nulls
 from juncture.local.folds import Fold, Values, fold_of
 from juncture.local.pairs import Finder, Held, cut, pairs_of, spans_of
 from juncture.local.payload import Payload
-from juncture.local.reading import read_through
-from juncture.local.scan import Source
-from juncture.local.sorting import Slots, order_of
 from juncture.local.stream import Advance, taken
-from juncture.local.threads import Threads
 from juncture.local.ties import tie_keys
+from juncture.runtime.scan import read_through
+from juncture.runtime.sort import Slots, order_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import nulls
+from juncture.runtime.threads import Threads
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange

@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local.fetch import fetch
-from juncture.local.memory import MEMORY_BYTES, PARTS_UNDER_WAY
 from juncture.local.output import assemble, lonely_right, pairs_of, unmatched_right
-from juncture.local.scan import Source
 from juncture.local.search import Algorithm, Found, Progress, Report, Search, Timer, pieces
-from juncture.local.selected import SomeParts
-from juncture.local.spill import SpillFolder, in_small_parts
-from juncture.local.threads import Threads
+from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.runtime.selection import SomeParts
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder, in_small_parts
+from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import How
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import plain
-from juncture.local.columns import is_awkward
+from juncture.columnar.arrays import plain
 from juncture.local.ordered import Ordered
 from juncture.local.pairs import Asked, Check
 from juncture.local.payload import Payload
@@ -20,6 +19,7 @@ from juncture.predicate.evaluate.vectors import from_column
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval, everything, interval, null
 from juncture.predicate.language.nodes import Column, Node
+from juncture.runtime.take import is_awkward
 
 __all__ = ["BlockFinder"]
 

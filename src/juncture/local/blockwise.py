@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import Mask
-from juncture.local.numbered import Join, NumberedJoin
-from juncture.local.scan import Source, TableSource
-from juncture.local.selected import SelectedSource
+from juncture.columnar.arrays import Mask
+from juncture.runtime.row_ids import Join, NumberedJoin
+from juncture.runtime.selection import SelectedSource
+from juncture.runtime.sources import Source, TableSource
 from juncture.spec.schema import How
 
 __all__ = ["Run", "blocks_of", "join_blockwise"]

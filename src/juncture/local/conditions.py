@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.local.arrays import Mask, plain
-from juncture.local.codes import StepCoder
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.order_encoding import StepCoder
 from juncture.local.limits import GREATEST, LEAST, Axis, both
 from juncture.local.limits import End as LimitEnd
 from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape

@@ -12,15 +12,15 @@ from juncture.local.equality.external_merge import ExternalMergeJoin
 from juncture.local.equality.grace import GraceJoin
 from juncture.local.equality.held import stream_held
 from juncture.local.equality.late import LateColumns, are_worth_holding
-from juncture.local.external_sort import ExternalSorter
-from juncture.local.memory import MEMORY_BYTES, PARTS_UNDER_WAY
-from juncture.local.numbered import NumberedJoin
 from juncture.local.pruning import within_keys
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
 from juncture.local.stream import reporter
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["EquiAlgorithm", "stream"]

@@ -18,14 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import joined_batches, raw_values
+from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import PlanError
-from juncture.local.arrays import joined_batches, raw_values
 from juncture.local.blockwise import Run, join_blockwise
-from juncture.local.codes import TooWideError
-from juncture.local.external_sort import ExternalSorter
 from juncture.local.finder import Sought
-from juncture.local.memory import memory_pool
-from juncture.local.numbered import Join, NumberedJoin
 from juncture.local.ordered import Coded
 from juncture.local.places import (
     LEFT_FIELDS,
@@ -38,14 +35,17 @@ from juncture.local.places import (
     placed_right,
     with_fields,
 )
-from juncture.local.reading import read_through
-from juncture.local.scan import Source, TableSource
-from juncture.local.selected import SelectedSource, SomeParts
-from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.stream import reporter
-from juncture.local.threads import Threads, pool_of
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.planner.plan import Progress
+from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.memory import memory_pool
+from juncture.runtime.row_ids import Join, NumberedJoin
+from juncture.runtime.scan import read_through
+from juncture.runtime.selection import SelectedSource, SomeParts
+from juncture.runtime.sources import Source, TableSource
+from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
 

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import array_of, plain
 from juncture.local import equi
-from juncture.local.arrays import array_of, plain
-from juncture.local.columns import nulls, take
-from juncture.local.numbered import NumberedSource
 from juncture.local.output import pairs_of
-from juncture.local.scan import Source
-from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedSource
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.take import nulls, take
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import Equi, ResolvedEqui
 

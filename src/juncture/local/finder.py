@@ -14,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import Mask
-from juncture.local.codes import TooWideError
-from juncture.local.keys import EMPTY, KeyCodes
+from juncture.columnar.arrays import Mask
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import TooWideError
 from juncture.local.limits import GREATEST, LEAST
-from juncture.local.memory import MEMORY_BYTES, PARTS_UNDER_WAY
 from juncture.local.ordered import Ordered
 from juncture.local.pairs import Asked, Check, Finder
 from juncture.local.payload import Holder, Payload, read_payload
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
 from juncture.local.stream import reporter, stream
-from juncture.local.threads import Threads, pool_of
 from juncture.planner.plan import Progress
+from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.resolved import Resolved
 
 __all__ = ["InequalityFinder", "Prepare", "Sought", "key_codes", "run"]

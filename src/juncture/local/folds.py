@@ -15,15 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
 from juncture.errors import DataError
 from juncture.kernels import fold as kernels
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.arrays import array_of, plain, raw_values, validity
-from juncture.local.codes import StepCoder, TooWideError, float_codes, steps_of
 from juncture.local.limits import floats
 from juncture.local.ordered import Tree, levels_of
 from juncture.local.payload import Payload
-from juncture.local.threads import Threads, slices
+from juncture.runtime.threads import Threads, slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Domain, common_domain
 

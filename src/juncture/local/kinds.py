@@ -11,9 +11,9 @@ import pyarrow as pa
 from juncture.local import asof, equi, overlap, where
 from juncture.local import range as ranges
 from juncture.local.reach import likely_pairs
-from juncture.local.working import in_working_types
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
+from juncture.runtime.working_types import in_working_types
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap, ResolvedOverlap

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import plain, validity
-from juncture.local.codes import Coder, RankCoder, StepCoder, tolerances
-from juncture.local.keys import EMPTY, KeyCodes
-from juncture.local.scan import Source
-from juncture.local.sorting import Slots, sort_slots
-from juncture.local.threads import Threads
+from juncture.columnar.arrays import plain, validity
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
+from juncture.runtime.sort import Slots, sort_slots
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["Left", "read_left"]

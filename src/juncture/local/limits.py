@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, plain, raw_values, validity, with_order
-from juncture.local.codes import StepCoder, TooWideError, float_codes, steps_of
+from juncture.columnar.arrays import Mask, plain, raw_values, validity, with_order
+from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
 from juncture.spec.schema import TIME_UNITS, Domain
 
 __all__ = ["GREATEST", "LEAST", "Axis", "End", "Offset", "both", "floats"]

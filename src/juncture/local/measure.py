@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.local.memory import peak_memory_bytes
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
 from juncture.planner.plan import Progress
 from juncture.planner.run import Phase, Run
+from juncture.runtime.memory import peak_memory_bytes
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
 
 __all__ = ["Opened", "measure"]
 

@@ -11,15 +11,15 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import merge as kernels
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
-from juncture.local.keys import EMPTY
 from juncture.local.probe import Direction, Right
-from juncture.local.sorting import ROWS_MOST, Slots, order_of, sort_slots
-from juncture.local.threads import Threads
 from juncture.local.ties import tie_keys
+from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
+from juncture.runtime.threads import Threads
 
 __all__ = ["merge"]
 

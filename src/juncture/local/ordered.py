@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import Mask
+from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.errors import PlanError
 from juncture.kernels import band, overlap, search
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.arrays import Mask
-from juncture.local.keys import EMPTY, KeyCodes
 from juncture.local.payload import Holder
-from juncture.local.scan import Source
-from juncture.local.sorting import ROWS_MOST, Slots, sort_slots
-from juncture.local.threads import Threads, slices
+from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads, slices
 
 __all__ = ["Coded", "Ordered", "Tree", "levels_of", "read_ordered"]
 

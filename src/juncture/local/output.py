@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import Mask, plain
-from juncture.local.codes import StepCoder
-from juncture.local.columns import encoded, gather, nulls, select
-from juncture.local.scan import Source
-from juncture.local.selected import SelectedSource
-from juncture.local.threads import Threads
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.order_encoding import StepCoder
+from juncture.runtime.selection import SelectedSource
+from juncture.runtime.sources import Source
+from juncture.runtime.take import encoded, gather, nulls, select
+from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["assemble", "lonely_right", "pairs_of", "unmatched_right"]

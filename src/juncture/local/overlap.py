@@ -15,21 +15,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import Mask, plain, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.errors import DataError
 from juncture.local.aggregate import aggregate_columns, stream_aggregates, tie_orderer
-from juncture.local.arrays import Mask, plain, validity
-from juncture.local.codes import StepCoder, TooWideError, steps_of
 from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Prepare, Sought, key_codes, run
 from juncture.local.limits import Axis, End, both, floats
-from juncture.local.memory import MEMORY_BYTES
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.payload import Holder, Payload
 from juncture.local.places import Places
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.schema import Side, plain_type
 

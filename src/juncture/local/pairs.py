@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import Mask
 from juncture.kernels import band, overlap
-from juncture.local.arrays import Mask
 from juncture.local.ordered import Tree
 
 __all__ = [

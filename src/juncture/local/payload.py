@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import array_of, plain, raw_values, validity
-from juncture.local.columns import gather, is_awkward, joined, nulls, ordered
-from juncture.local.scan import Source, TableSource
-from juncture.local.spill import SpillFolder
-from juncture.local.threads import Threads
+from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.runtime.sources import Source, TableSource
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.take import gather, is_awkward, joined, nulls, ordered
+from juncture.runtime.threads import Threads
 from juncture.spec.schema import is_fixed
 
 __all__ = ["Holder", "Payload", "read_held", "read_payload"]

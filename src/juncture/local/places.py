@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, raw_values
+from juncture.columnar.arrays import array_of, raw_values
 from juncture.local.finder import Sought
 from juncture.local.limits import GREATEST, LEAST
 from juncture.local.ordered import Coded

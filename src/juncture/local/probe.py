@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import Coder
+from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
-from juncture.local.codes import Coder
-from juncture.local.keys import EMPTY, KeyCodes
-from juncture.local.order import order_codes
-from juncture.local.scan import Source
-from juncture.local.sorting import Slots
-from juncture.local.threads import Threads
 from juncture.local.ties import Ties, settle
+from juncture.runtime.sort import Slots
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
 
 __all__ = ["Direction", "Right", "TieFloodError", "Ties", "probe"]
 

@@ -11,21 +11,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.order_encoding import StepCoder
 from juncture.local.aggregate import aggregate_columns, stream_aggregates, tie_orderer
-from juncture.local.arrays import Mask, plain
-from juncture.local.codes import StepCoder
 from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Sought, key_codes, run
 from juncture.local.limits import Axis, End, Offset, both, floats
-from juncture.local.memory import MEMORY_BYTES
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.payload import Holder, Payload
 from juncture.local.places import Places
 from juncture.local.pruning import within_reach
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.schema import plain_type
 

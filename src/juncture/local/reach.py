@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import array_of, days, plain, validity
+from juncture.columnar.arrays import array_of, days, plain, validity
 from juncture.local.conditions import offset_of
 from juncture.local.limits import floats
 from juncture.planner.expected import covered_share

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import plain
+from juncture.columnar.arrays import plain
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.local.asof import Progress, find
-from juncture.local.codes import StepCoder, TooWideError, steps_of
-from juncture.local.columns import gather, select
-from juncture.local.scan import Source
-from juncture.local.threads import Threads
-from juncture.local.working import working
 from juncture.planner.report import Distances, MatchReport
+from juncture.runtime.sources import Source
+from juncture.runtime.take import gather, select
+from juncture.runtime.threads import Threads
+from juncture.runtime.working_types import working
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["match_report"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import Mask
+from juncture.columnar.arrays import Mask
 from juncture.local.pairs import Check
 from juncture.local.payload import Payload
 from juncture.local.stream import taken

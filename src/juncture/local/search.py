@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
+from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
-from juncture.local.codes import Coder, RankCoder, StepCoder, TooWideError
-from juncture.local.columns import select
 from juncture.local.left import Left, read_left
 from juncture.local.merge import merge
-from juncture.local.order import UndecidedError, code_columns
 from juncture.local.probe import Direction, Right, TieFloodError, probe
 from juncture.local.pruning import useful_parts
-from juncture.local.scan import Source
-from juncture.local.sorting import ROWS_MOST
-from juncture.local.threads import Threads
 from juncture.local.wide import choose_wide
+from juncture.runtime.sort import ROWS_MOST
+from juncture.runtime.sources import Source
+from juncture.runtime.take import select
+from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["Algorithm", "Found", "Progress", "Report", "Search", "Timer", "pieces"]

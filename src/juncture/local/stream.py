@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import plain
 from juncture.local import pairs
-from juncture.local.arrays import plain
-from juncture.local.columns import encoded, is_awkward, nulls, ordered
 from juncture.local.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
 from juncture.local.payload import Payload
-from juncture.local.reading import read_through
-from juncture.local.scan import Source
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.scan import read_through
+from juncture.runtime.sources import Source
+from juncture.runtime.take import encoded, is_awkward, nulls, ordered
+from juncture.runtime.threads import Threads
 from juncture.spec.resolved import Resolved
 
 __all__ = ["Advance", "reporter", "stream", "taken"]

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.local.arrays import plain
+from juncture.columnar.arrays import plain
 from juncture.local.conditions import equalities_of
 from juncture.local.pruning import ends_of, extent_of
 from juncture.local.reach import reach_columns
-from juncture.local.scan import ParquetSource, Source
 from juncture.local.stream import taken
-from juncture.local.working import working_join, working_source
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.stats import SideStats, settled
 from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.working_types import working_join, working_source
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.tie_order import order_keys
 from juncture.kernels.asof import NOWHERE
-from juncture.local.columns import gather
-from juncture.local.order import order_keys
-from juncture.local.scan import Source
-from juncture.local.sorting import order_of
-from juncture.local.threads import Threads
+from juncture.runtime.sort import order_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import gather
+from juncture.runtime.threads import Threads
 
 __all__ = ["Ties", "settle", "tie_keys"]
 

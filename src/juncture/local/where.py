@@ -11,27 +11,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import Mask
+from juncture.columnar.arrays import Mask
+from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_table import KeyCodes
 from juncture.local.blocks import BlockFinder
 from juncture.local.conditions import Equality, Limit, Line, equalities_of, limits_of, line_of, sorting_line
-from juncture.local.equality.hashing import KeyHashes
 from juncture.local.external_merge import stream_merged
 from juncture.local.finder import InequalityFinder, Prepare, Sought, run
-from juncture.local.keys import KeyCodes
 from juncture.local.limits import both
-from juncture.local.memory import MEMORY_BYTES
 from juncture.local.ordered import Coded, read_ordered
 from juncture.local.pairs import Finder
 from juncture.local.payload import Holder, Payload
 from juncture.local.places import Places
 from juncture.local.residual import checking
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
 from juncture.planner.question import Offer
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import Node, columns
+from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.fs
 
-from juncture.local.partitions import Value
-from juncture.local.paths import FoundFile
+from juncture.runtime.partitions import Value
+from juncture.runtime.paths import FoundFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

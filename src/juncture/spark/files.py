@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.local.scan import ParquetSource
+from juncture.runtime.sources import ParquetSource
 from juncture.spark.file_frame import frame_of, uri_of
 from juncture.spark.schema import spark_schema
 from juncture.spark.sides import FrameSide, Side

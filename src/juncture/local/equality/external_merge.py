@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, raw_values
-from juncture.local.equality.hashing import KeyHashes
+from juncture.columnar.arrays import array_of, raw_values
+from juncture.columnar.hashes import KeyHashes
 from juncture.local.equality.held import held_bytes, key_types, stream_blockwise, stream_held
-from juncture.local.external_sort import ExternalSorter
-from juncture.local.numbered import NumberedJoin
-from juncture.local.reading import read_through
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder, SpooledSource
 from juncture.local.stream import Advance, reporter
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.scan import read_through
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["ExternalMergeJoin"]

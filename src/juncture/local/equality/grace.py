@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import array_of, raw_values, rows_of
+from juncture.columnar.hashes import KeyHashes
 from juncture.kernels.hash import hash_integers
-from juncture.local.arrays import array_of, raw_values, rows_of
-from juncture.local.equality.hashing import KeyHashes
 from juncture.local.equality.held import (
     held_bytes,
     key_types,
@@ -24,13 +24,13 @@ from juncture.local.equality.held import (
 )
 from juncture.local.equality.partitioned import partition_rows
 from juncture.local.equality.turned import can_turn, stream_turned
-from juncture.local.numbered import NumberedJoin
-from juncture.local.reading import read_through
-from juncture.local.scan import Source
-from juncture.local.spill import SpilledSource, SpillFolder
 from juncture.local.stream import Advance, reporter
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.scan import read_through
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["GraceJoin"]

@@ -12,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
-from juncture.local.columns import worth_coding
 from juncture.local.equality.partitioned import PartitionedKeys
-from juncture.local.keys import EMPTY
 from juncture.local.pairs import Asked, Check
 from juncture.local.payload import Holder
-from juncture.local.scan import Source
-from juncture.local.selected import SelectedSource
 from juncture.local.stream import Advance
-from juncture.local.threads import Threads
+from juncture.runtime.selection import SelectedSource
+from juncture.runtime.sources import Source
+from juncture.runtime.take import worth_coding
+from juncture.runtime.threads import Threads
 
 __all__ = ["EquiFinder", "Groups", "Keys", "Spans", "read_left_keys", "read_right", "spans_by_code"]
 

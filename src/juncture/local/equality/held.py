@@ -7,21 +7,21 @@ from typing import Literal
 
 import pyarrow as pa
 
+from juncture.columnar.key_table import KeyCodes
 from juncture.local.blockwise import blocks_of, join_blockwise
-from juncture.local.columns import worth_coding
 from juncture.local.equality.grouped import EquiFinder, Groups, Keys, Spans, read_left_keys, read_right, spans_by_code
 from juncture.local.equality.merged import SortCodes, read_sorted, spans_by_order
 from juncture.local.equality.partitioned import PartitionedKeys
-from juncture.local.keys import KeyCodes
-from juncture.local.numbered import NumberedJoin
 from juncture.local.pairs import Check, Finder
 from juncture.local.payload import Holder, Payload, read_held
 from juncture.local.residual import checking, columns_read
-from juncture.local.scan import Source
 from juncture.local.stream import reporter, stream
-from juncture.local.threads import Threads
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.sources import Source
+from juncture.runtime.take import worth_coding
+from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["Method", "held_bytes", "key_types", "looks_for_keys_only", "stream_blockwise", "stream_held"]

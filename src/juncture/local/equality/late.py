@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from juncture.local.equality.held import held_bytes
 from juncture.local.equality.turned import can_turn
-from juncture.local.numbered import NumberedJoin
 from juncture.local.payload import read_held
-from juncture.local.threads import Threads
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["LateColumns", "are_worth_holding"]

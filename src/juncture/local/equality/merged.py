@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.key_encoding import Integers, form_of
+from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.kernels import hash as kernels
-from juncture.local.columns import nulls, worth_coding
 from juncture.local.equality.grouped import Groups, Spans
-from juncture.local.forms import Integers, form_of
-from juncture.local.keys import EMPTY, KeyCodes
 from juncture.local.payload import Holder
-from juncture.local.scan import Source
-from juncture.local.sorting import order_of
 from juncture.local.stream import Advance
-from juncture.local.threads import Threads
+from juncture.runtime.sort import order_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import nulls, worth_coding
+from juncture.runtime.threads import Threads
 
 __all__ = ["SortCodes", "read_sorted", "spans_by_order"]
 

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of
-from juncture.local.columns import take
-from juncture.local.equality.hashing import KeyHashes
-from juncture.local.keys import EMPTY, KeyCodes
-from juncture.local.threads import Threads
+from juncture.columnar.arrays import array_of
+from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.runtime.take import take
+from juncture.runtime.threads import Threads
 
 __all__ = ["PartitionedKeys", "partition_rows"]
 
@@ -32,7 +32,7 @@ def partition_rows(hashes: Words, count: int) -> tuple[Ints, list[int]]:
 
 
 class PartitionedKeys:
-    """The distinct keys of one side, and the code of each, as `juncture.local.keys.KeyCodes` has them.
+    """The distinct keys of one side, and the code of each, as `juncture.columnar.key_table.KeyCodes` has them.
 
     Parameters
     ----------

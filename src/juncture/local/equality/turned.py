@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.local.equality.held import stream_held
-from juncture.local.numbered import NumberedJoin
-from juncture.local.scan import Source
-from juncture.local.threads import Threads
 from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 

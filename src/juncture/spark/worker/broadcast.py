@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import JunctureError
-from juncture.local.spill import SpillFolder
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.worker import engine
 from juncture.spark.worker.feed import Feed
 from juncture.spark.worker.output import Output

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local import asof
-from juncture.local.columns import gather
 from juncture.local.kinds import KINDS, question
-from juncture.local.scan import Source, TableSource
-from juncture.local.spill import SpillFolder
-from juncture.local.threads import Threads
 from juncture.planner.choose import choose
 from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.runtime.sources import Source, TableSource
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.take import gather
+from juncture.runtime.threads import Threads
 from juncture.spec.asof import Asof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved

@@ -9,11 +9,11 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.footers import changed, read_footers
-from juncture.local.partitions import Value
-from juncture.local.paths import file_at
-from juncture.local.scan import ParquetSource, Source
-from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.runtime.footers import changed, read_footers
+from juncture.runtime.partitions import Value
+from juncture.runtime.paths import file_at
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.spill import SpillFolder, SpooledSource
 
 __all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.local.spill import SpillFolder
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.worker import engine
 from juncture.spark.worker.output import Output
 from juncture.spark.worker.packets import Content, Packet, raise_error, read_packets

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import Mask
 from juncture.errors import JunctureError
-from juncture.local.arrays import Mask
-from juncture.local.spill import SpillFolder
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.worker import engine
 from juncture.spark.worker.keys import row_codes
 from juncture.spark.worker.meet import NUMBERS, Meeting, Partition, Rows, Side

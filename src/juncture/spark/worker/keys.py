@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, plain, raw_values, validity
-from juncture.local.codes import float_codes
-from juncture.local.forms import Integers, form_of
-from juncture.local.keys import KeyCodes
+from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.key_encoding import Integers, form_of
+from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.order_encoding import float_codes
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, plain_type

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import Mask
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFolder
+from juncture.columnar.arrays import Mask
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.partition import Cuts
 from juncture.spark.worker import engine
 from juncture.spark.worker.output import Output

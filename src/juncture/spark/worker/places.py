@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.order_encoding import float_codes
 from juncture.errors import DataError
-from juncture.local.arrays import Mask, plain, raw_values, validity
-from juncture.local.codes import float_codes
 from juncture.spark.worker.keys import Coding, decimal_shift, one_chunk
 from juncture.spec.range import Bound
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import Mask
 from juncture.errors import JunctureError
-from juncture.local.arrays import Mask
-from juncture.local.spill import SpillFolder
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.worker import engine
 from juncture.spark.worker.meet import Meeting, Partition, Rows, numbered
 from juncture.spark.worker.output import Output

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import JunctureError
-from juncture.local.spill import SpillFolder
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.partition import Cuts
 from juncture.spark.worker import engine
 from juncture.spark.worker.edges import EdgeRows, Edges, Seen

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.scan import Source
-from juncture.local.spill import SpillFile, SpillFolder
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFile, SpillFolder
 from juncture.spark.worker.packets import Packet, decoded
 
 __all__ = ["PacketStore"]

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, plain, raw_values, validity
-from juncture.local.codes import float_codes
+from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.order_encoding import float_codes
 from juncture.local.conditions import Equality
 from juncture.predicate.decompose.shape import End
 from juncture.predicate.evaluate.evaluate import evaluate

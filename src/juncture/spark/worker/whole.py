@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from juncture.local.scan import TableSource
-from juncture.local.spill import SpillFolder
+from juncture.runtime.sources import TableSource
+from juncture.runtime.spill import SpillFolder
 from juncture.spark.worker import engine
 from juncture.spark.worker.feed import Feed
 from juncture.spark.worker.output import Output

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, plain, raw_values
-from juncture.local.columns import encoded, nulls
-from juncture.local.scan import Source
+from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.runtime.sources import Source
+from juncture.runtime.take import encoded, nulls
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 

@@ -15,8 +15,8 @@ from weakref import finalize
 import pyarrow as pa
 
 from juncture.errors import StateError
-from juncture.local.memory import memory_pool, release_unused
-from juncture.local.scan import Source
+from juncture.runtime.memory import memory_pool, release_unused
+from juncture.runtime.sources import Source
 from juncture.spec.size import format_size
 
 __all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource", "in_small_parts"]

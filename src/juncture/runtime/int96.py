@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import raw_values, validity
 from juncture.errors import DataError
-from juncture.local.arrays import raw_values, validity
 
 __all__ = ["check_whole_micros"]
 

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from juncture.columnar.conversion import converted_columns, with_types
 from juncture.errors import DataError
-from juncture.local.conversion import converted_columns, with_types
-from juncture.local.footers import (
+from juncture.runtime.footers import (
     INT96_UNIT,
     Footer,
     column_of,
@@ -33,9 +33,9 @@ from juncture.local.footers import (
     path_of,
     read_footers,
 )
-from juncture.local.int96 import check_whole_micros
-from juncture.local.partitions import Value, partitions_of
-from juncture.local.paths import FoundFile, files_of
+from juncture.runtime.int96 import check_whole_micros
+from juncture.runtime.partitions import Value, partitions_of
+from juncture.runtime.paths import FoundFile, files_of
 
 __all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
 

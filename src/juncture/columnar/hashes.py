@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import Mask, plain, validity
+from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import hash as kernels
 from juncture.kernels import keys as key_kernels
-from juncture.local.arrays import Mask, plain, validity
-from juncture.local.forms import Form, Integers, form_of
 
 __all__ = ["KeyHashes"]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import array_of, raw_values, rows_of
+from juncture.columnar.arrays import array_of, raw_values, rows_of
 from juncture.spec.schema import is_null_type
 
 __all__ = ["converted", "converted_columns", "with_types"]

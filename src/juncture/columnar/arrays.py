@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.memory import memory_pool
+from juncture.runtime.memory import memory_pool
 
 __all__ = [
     "Mask",

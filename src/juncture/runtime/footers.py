@@ -16,10 +16,10 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import array_of
 from juncture.errors import DataError
-from juncture.local.arrays import array_of
-from juncture.local.paths import FoundFile
-from juncture.local.threads import Threads
+from juncture.runtime.paths import FoundFile
+from juncture.runtime.threads import Threads
 
 __all__ = [
     "INT96_UNIT",

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
 from juncture.kernels import gather as kernels
-from juncture.local.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
-from juncture.local.scan import ParquetSource, Source
-from juncture.local.threads import Threads, slices
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.threads import Threads, slices
 from juncture.spec.schema import is_fixed
 
 __all__ = [

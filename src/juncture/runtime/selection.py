@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of
-from juncture.local.columns import take
-from juncture.local.scan import Source
+from juncture.columnar.arrays import array_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import take
 
 __all__ = ["SelectedSource", "SomeParts"]
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, days, plain, raw_values, validity
+from juncture.columnar.arrays import Mask, days, plain, raw_values, validity
 from juncture.spec.schema import TIME_UNITS, plain_type
 
 __all__ = ["Form", "Integers", "Strings", "form_of"]

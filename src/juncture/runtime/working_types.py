@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.conversion import converted, converted_columns, with_types
-from juncture.local.scan import ParquetSource, Source
+from juncture.columnar.conversion import converted, converted_columns, with_types
+from juncture.runtime.sources import ParquetSource, Source
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 

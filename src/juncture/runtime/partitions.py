@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from juncture.errors import DataError
-from juncture.local.paths import FoundFile
+from juncture.runtime.paths import FoundFile
 
 __all__ = ["NULL_NAME", "Value", "partition_of", "partitions_of"]
 

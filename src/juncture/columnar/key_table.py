@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import plain, raw_values, validity
+from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
 from juncture.kernels import keys as kernels
-from juncture.local.arrays import plain, raw_values, validity
-from juncture.local.forms import Form, Integers, Strings, form_of
 
 __all__ = ["EMPTY", "KeyCodes"]
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import plain, raw_values, validity, without_times
-from juncture.local.codes import float_codes
-from juncture.local.forms import form_of
+from juncture.columnar.arrays import plain, raw_values, validity, without_times
+from juncture.columnar.key_encoding import form_of
+from juncture.columnar.order_encoding import float_codes
 from juncture.spec.schema import plain_type
 
 __all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "order_keys"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from juncture.kernels import sort as kernels
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.threads import Threads, slices
+from juncture.runtime.threads import Threads, slices
 
 __all__ = ["ROWS_MOST", "Slots", "order_of", "sort_slots"]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.local.arrays import Mask, array_of, days, plain, raw_values, validity, with_order
+from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity, with_order
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 

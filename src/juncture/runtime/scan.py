@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from juncture.local.scan import Source
-from juncture.local.threads import Threads
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
 
 __all__ = ["read_through"]
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from juncture.local.memory import release_unused
+from juncture.runtime.memory import release_unused
 
 __all__ = ["Threads", "available_cores", "pool_of", "slices"]
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local.arrays import array_of, joined_batches, raw_values, rows_of
-from juncture.local.sorting import order_of
-from juncture.local.spill import SpillFile, SpillFolder
-from juncture.local.threads import Threads
+from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.runtime.sort import order_of
+from juncture.runtime.spill import SpillFile, SpillFolder
+from juncture.runtime.threads import Threads
 
 __all__ = ["ExternalSorter"]
 
