@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.local import probe
+from juncture.local.asof import probe
 from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder
 from juncture.spark.worker import engine
@@ -102,7 +102,7 @@ def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
     monkeypatch.setattr(probe, "_TIES_MOST", 1)
     right = pa.table({"ts": values, "v": range(len(values))})
     jn.join_asof(right.select(["ts"]), right, on="ts", algorithm="probe")
-    said = [line for name, line in lines("DEBUG") if name == "juncture.local.search"]
+    said = [line for name, line in lines("DEBUG") if name == "juncture.local.asof.search"]
     assert any(line.startswith("Starting again") and why in line for line in said)
     assert any(re.fullmatch(r"Phase right took [\d.]+ s", line) for line in said)
 

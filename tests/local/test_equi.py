@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import PlanError, StateError
-from juncture.local import equi
-from juncture.local.equality import grace, grouped, held
+from juncture.local.equi import grace
+from juncture.local.equi import hash_index as grouped
+from juncture.local.equi import in_memory as held
+from juncture.local.equi import join as equi
 from juncture.local.kinds import KINDS
 from juncture.runtime import spill as spilling
 from juncture.runtime.sources import TableSource

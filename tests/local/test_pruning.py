@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.local import equi
-from juncture.local import range as ranges
+from juncture.local.equi import join as equi
+from juncture.local.inequality import range as ranges
 from juncture.runtime.sources import ParquetSource, TableSource
 from support.engines import LOCAL_EQUI
 from support.kinds import defined_rows

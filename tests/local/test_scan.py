@@ -11,7 +11,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.local import asof
+from juncture.local.asof import join as asof
 from juncture.runtime import sources as scan
 from juncture.runtime.sources import ParquetSource, TableSource
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import juncture as jn
 from juncture import reference
 from juncture.errors import DataError, SchemaError
-from juncture.local import asof, probe
+from juncture.local.asof import join as asof
+from juncture.local.asof import probe
 from juncture.local.kinds import KINDS
 from juncture.runtime import sources as scan
 from juncture.runtime.sources import TableSource

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import StateError
-from juncture.local.payload import read_payload
+from juncture.local.output.payload import read_payload
 from juncture.runtime import spill as module
 from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder, SpooledSource

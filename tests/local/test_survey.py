@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.local.survey import SAMPLE_ROWS, look
+from juncture.local.statistics import SAMPLE_ROWS, look
 from juncture.runtime.sources import ParquetSource, TableSource
 
 ROWS = 100_000

@@ -14,8 +14,8 @@ from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.kinds import KINDS, question
-from juncture.local.measure import Opened, measure
-from juncture.local.survey import Looked, look
+from juncture.local.profile import Opened, measure
+from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
 from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan, Progress

@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import plain, with_order
 from juncture.columnar.key_encoding import Form, form_of
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
-from juncture.local.left import Left
+from juncture.local.asof.left import Left
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.asof import ResolvedAsof

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.local.conditions import equalities_of
+from juncture.local.inequality.conditions import equalities_of
 from juncture.predicate.decompose.shape import End
 from juncture.spark.expressions import Names, expression
 from juncture.spark.line import DAY_MICROS, Line, micros, ntz_micros

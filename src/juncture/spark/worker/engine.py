@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.local import asof
+from juncture.local.asof import join as asof
 from juncture.local.kinds import KINDS, question
 from juncture.planner.choose import choose
 from juncture.planner.stats import Resources, SideStats, Stats

@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import float_codes
-from juncture.local.conditions import Equality
+from juncture.local.inequality.conditions import Equality
 from juncture.predicate.decompose.shape import End
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.nodes import Node
