@@ -15,7 +15,7 @@ import juncture as jn
 from juncture.local.asof import probe
 from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder
-from juncture.spark.worker import engine
+from juncture.spark.tasks import engine
 
 TABLE = pa.table({"ts": [1, 2, 3], "end": [2, 3, 4]})
 SPECS = {

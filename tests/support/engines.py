@@ -96,7 +96,7 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
-    from juncture.spark.stretch import stretch_of
+    from juncture.predicate.decompose.match_interval import stretch_of
 
     stretch = stretch_of(join.shape)
     if algorithm == "range":
