@@ -33,7 +33,7 @@ import pyarrow as pa
 import juncture as jn
 from juncture import reference
 from juncture.inputs import read_table
-from juncture.reference.rows import values
+from juncture.testing.rows import values
 
 nan, inf = float("nan"), float("inf")
 folder = Path(tempfile.mkdtemp())

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
 from juncture.local.asof import join as asof
 from juncture.local.asof import probe

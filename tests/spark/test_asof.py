@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spark.asof.build import build, partition_count

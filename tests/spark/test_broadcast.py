@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.local.pruning import extent_of
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide

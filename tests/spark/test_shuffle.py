@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.spark.asof.shuffle import needed_right, stages_of
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError
-from juncture.reference.output import assemble, gathered
-from juncture.reference.rows import compare, tie_order, values
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
+from juncture.testing.output import assemble, gathered
+from juncture.testing.rows import compare, tie_order, values
 
 __all__ = ["aggregated_rows"]
 

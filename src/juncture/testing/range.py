@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.reference.aggregate import aggregated_rows
-from juncture.reference.output import matched_rows
-from juncture.reference.rows import keys, on_values, values
 from juncture.spec.range import Bound, ResolvedRange
+from juncture.testing.aggregate import aggregated_rows
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import keys, on_values, values
 
 __all__ = ["range_join"]
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from juncture.predicate.evaluate.evaluate import matches as satisfied
 from juncture.predicate.language.nodes import Column, Node, walk
-from juncture.reference.output import matched_rows
-from juncture.reference.rows import cell, keys
 from juncture.spec.schema import Side, plain_type
 from juncture.spec.where import ResolvedWhere
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import cell, keys
 
 __all__ = ["passing", "where_join"]
 

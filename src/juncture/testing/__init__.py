@@ -6,10 +6,10 @@ predicates, which has tests of its own.
 
 from __future__ import annotations
 
-from juncture.reference.asof import asof_join
-from juncture.reference.equi import equi_join
-from juncture.reference.overlap import overlap_join
-from juncture.reference.range import range_join
-from juncture.reference.where import where_join
+from juncture.testing.asof import asof_join
+from juncture.testing.equi import equi_join
+from juncture.testing.overlap import overlap_join
+from juncture.testing.range import range_join
+from juncture.testing.where import where_join
 
 __all__ = ["asof_join", "equi_join", "overlap_join", "range_join", "where_join"]

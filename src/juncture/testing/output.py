@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.reference.rows import cell
 from juncture.spec.resolved import Resolved
+from juncture.testing.rows import cell
 
 __all__ = ["assemble", "gathered", "matched_rows"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import DataError
-from juncture.reference.output import matched_rows
-from juncture.reference.rows import keys, on_values, sign, tie_order, values
 from juncture.spec.asof import ResolvedAsof
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import keys, on_values, sign, tie_order, values
 
 __all__ = ["asof_join", "limits"]
 

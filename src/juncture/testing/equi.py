@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from juncture.reference.output import matched_rows
-from juncture.reference.rows import keys
-from juncture.reference.where import passing
 from juncture.spec.equi import ResolvedEqui
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import keys
+from juncture.testing.where import passing
 
 __all__ = ["equi_join"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import DataError
-from juncture.reference.aggregate import aggregated_rows
-from juncture.reference.output import matched_rows
-from juncture.reference.rows import keys, on_values
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.schema import Domain
+from juncture.testing.aggregate import aggregated_rows
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import keys, on_values
 
 __all__ = ["overlap_join"]
 
