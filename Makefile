@@ -43,7 +43,7 @@ clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
 
 java: | .venv/bin/python
-	@.venv/bin/python -I src/juncture/spark/java.py
+	@.venv/bin/python -I src/juncture/spark/session/java.py
 
 .venv/bin/python:
 	@echo 'Making .venv'

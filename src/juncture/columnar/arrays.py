@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.runtime.memory import memory_pool
-
 __all__ = [
     "Mask",
     "array_of",
     "concatenated",
     "days",
     "joined_batches",
+    "memory_pool",
     "plain",
     "raw_values",
     "rows_of",
@@ -39,6 +38,15 @@ def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | Non
     """
     bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(data_type, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def memory_pool() -> pa.MemoryPool:
+    """Return the pool from which joins take what they make: the system's allocator.
+
+    Arrow's own pools keep a heap for each thread and map large blocks anew, whose pages the system has to clear; what
+    one thread made and another lets go stays with the process for long.
+    """
+    return pa.system_memory_pool()
 
 
 def rows_of(values: Rows, index: pa.Array) -> Rows:

@@ -18,7 +18,6 @@ __all__ = [
     "PARTS_UNDER_WAY",
     "default_budget_bytes",
     "memory_limit_bytes",
-    "memory_pool",
     "peak_memory_bytes",
     "release_unused",
 ]
@@ -36,15 +35,6 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 """Where a container's limit stands, by version of its control groups."""
 
 _SHARE = 0.6
-
-
-def memory_pool() -> pa.MemoryPool:
-    """Return the pool from which joins take what they make: the system's allocator.
-
-    Arrow's own pools keep a heap for each thread and map large blocks anew, whose pages the system has to clear; what
-    one thread made and another lets go stays with the process for long.
-    """
-    return pa.system_memory_pool()
 
 
 def release_unused() -> None:

@@ -14,8 +14,9 @@ from weakref import finalize
 
 import pyarrow as pa
 
+from juncture.columnar.arrays import memory_pool
 from juncture.errors import StateError
-from juncture.runtime.memory import memory_pool, release_unused
+from juncture.runtime.memory import release_unused
 from juncture.runtime.sources import Source
 from juncture.spec.size import format_size
 

@@ -17,9 +17,9 @@ from juncture.kernels import merge as kernels
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.probe import Direction, Right
-from juncture.local.asof.ties import tie_keys
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.threads import Threads
+from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["merge"]
 

@@ -6,16 +6,14 @@ from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from juncture.columnar.tie_order import order_keys
 from juncture.kernels.asof import NOWHERE
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.take import gather
 from juncture.runtime.threads import Threads
+from juncture.runtime.tie_keys import tie_keys
 
-__all__ = ["Ties", "settle", "tie_keys"]
+__all__ = ["Ties", "settle"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,15 +42,6 @@ class Ties:
         last = best[rows[:, SLOT], -1]
         live: Ints = rows[(last[:, 0] == rows[:, RANK]) & (last[:, -1] != NOWHERE)]
         return live
-
-
-def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, threads: Threads) -> list[Ints]:
-    """Return numbers to order the rows by that pointers name, the most significant first; greater ones win ties.
-
-    Of rows that are equal, the later one wins.
-    """
-    table = pa.table(gather(source, columns, pointers, threads), names=list(map(str, range(len(columns)))))
-    return [*order_keys(table), pointers]
 
 
 def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], threads: Threads, *, within: bool) -> None:

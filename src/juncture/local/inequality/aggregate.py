@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import concatenated, plain
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.ties import tie_keys
 from juncture.local.inequality.folds import Fold, Values, fold_of
 from juncture.local.output.batches import Advance, taken
 from juncture.local.output.pairs import Finder, Held, cut, pairs_of, spans_of
@@ -20,6 +19,7 @@ from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls
 from juncture.runtime.threads import Threads
+from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange

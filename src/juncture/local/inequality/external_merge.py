@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, raw_values
+from juncture.columnar.arrays import joined_batches, memory_pool, raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import PlanError
 from juncture.local.inequality.index import Coded
@@ -39,7 +39,6 @@ from juncture.local.output.blockwise import Run, join_blockwise
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.planner.plan import Progress
 from juncture.runtime.external_sort import ExternalSorter
-from juncture.runtime.memory import memory_pool
 from juncture.runtime.row_ids import Join, NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.selection import SelectedSource, SomeParts

@@ -20,8 +20,8 @@ from juncture.columnar.order_encoding import StepCoder, TooWideError, float_code
 from juncture.errors import DataError
 from juncture.kernels import fold as kernels
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.inequality.index import Tree, levels_of
 from juncture.local.inequality.limits import floats
+from juncture.local.output.max_tree import Tree, levels_of
 from juncture.local.output.payload import Payload
 from juncture.runtime.threads import Threads, slices
 from juncture.spec.aggregate import Aggregate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +13,20 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.errors import PlanError
-from juncture.kernels import band, overlap, search
-from juncture.kernels.intrinsics import WINDOW
+from juncture.kernels import band, search
+from juncture.local.output.max_tree import Tree
 from juncture.local.output.payload import Holder
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads, slices
+from juncture.runtime.threads import Threads
 
-__all__ = ["Coded", "Ordered", "Tree", "levels_of", "read_ordered"]
+__all__ = ["Coded", "Ordered", "read_ordered"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Progress = Callable[[int, int], None]
 
 _ROWS_PER_BUCKET = 4
-_SLICE_LEAST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -50,43 +49,6 @@ class Coded:
     on: Ints | None = None
     leaves: Ints | None = None
     valid: Mask | None = None
-
-
-class Tree:
-    """The second values in the order of the first, with the greatest of each block of them, block of blocks and so on.
-
-    Parameters
-    ----------
-    leaves
-        The values.
-    threads
-        Who builds it.
-    """
-
-    def __init__(self, leaves: Ints, threads: Threads) -> None:
-        sizes, self.levels = levels_of(len(leaves))
-        self.values = np.full(int(self.levels[-1]), overlap.LEAST, np.int64)
-        self.values[: len(leaves)] = leaves
-        for level in range(1, len(sizes)):
-            below, above = int(self.levels[level - 1]), int(self.levels[level])
-            nodes = sizes[level - 1] // WINDOW
-            cuts = slices(nodes, 4 * threads.count, least=_SLICE_LEAST // WINDOW)
-            threads.run(partial(self._build, below, above), cuts)
-
-    def _build(self, below: int, above: int, nodes: tuple[int, int]) -> None:
-        overlap.build_level(self.values, below, above, *nodes)
-
-
-def levels_of(length: int) -> tuple[list[int], Ints]:
-    """Return the size of each level of a tree with so many leaves, padded, and where each starts; the end at last."""
-    sizes = [_padded(length)]
-    while sizes[-1] > WINDOW:
-        sizes.append(_padded(sizes[-1] // WINDOW))
-    return sizes, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _padded(length: int) -> int:
-    return max(1, -(-length // WINDOW)) * WINDOW
 
 
 class Ordered:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.kernels import band, overlap
-from juncture.local.inequality.index import Tree
+from juncture.local.output.max_tree import Tree
 
 __all__ = [
     "PAIRS_MOST",
