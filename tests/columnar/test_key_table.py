@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.runtime.threads import Threads
@@ -80,3 +82,57 @@ def test_without_columns_all_rows_have_one_key():
     codes = np.full(3, -9, np.int32)
     keys.add([], codes)
     assert (codes.tolist(), keys.count) == ([0, 0, 0], 1)
+
+
+KINDS = {
+    "int64": pa.array([7, -1, None, 2**62, 0, 5]),
+    "float64": pa.array([1.5, float("nan"), None, -0.0, 0.0, 9.0]),
+    "string": pa.array(["a", "b", None, "", "a long one, longer than two words", "a long one, longer than two wordS"]),
+    "decimal": pa.array([1, None, 3], pa.decimal128(38, 2)),
+    "category": pa.array(["x", "y", None, "x"]).dictionary_encode(),
+}
+
+
+@given(
+    kinds=st.lists(st.sampled_from(list(KINDS)), max_size=3),
+    nulls_equal=st.booleans(),
+    steps=st.lists(st.tuples(st.lists(st.integers(0, 215), max_size=8), st.integers(0, 3)), min_size=1, max_size=6),
+)
+def test_keys_of_both_sides_come_and_go(kinds, nulls_equal, steps):
+    types = [KINDS[kind].type for kind in kinds]
+    keys, code_of = KeyCodes(types, types, nulls_equal=nulls_equal), {}
+    for numbers, divisor in steps:
+        rows = [tuple(number // 6**place % len(KINDS[kind]) for place, kind in enumerate(kinds)) for number in numbers]
+        columns = [
+            KINDS[kind].take(pa.array([row[place] for row in rows], pa.int64())) for place, kind in enumerate(kinds)
+        ]
+        values = [tuple(map(repr, row)) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+        values = [tuple("0.0" if each == "-0.0" else each for each in value) for value in values]
+        if not columns:
+            continue
+        codes = codes_of(keys.add, *columns)
+        for value, code in zip(values, codes.tolist(), strict=True):
+            if "None" in value and not nulls_equal:
+                assert code == EMPTY
+            else:
+                assert code_of.setdefault(value, code) == code
+        assert len(set(code_of.values())) == len(code_of)
+        if divisor:
+            kept = np.zeros(keys.count, np.bool_)
+            kept[[code for code in code_of.values() if code % divisor == 0]] = True
+            mapping = keys.compact(kept)
+            code_of = {value: int(mapping[code]) for value, code in code_of.items() if kept[code]}
+            assert keys.count <= len(code_of) + nulls_equal
+        expected = [code_of.get(value, EMPTY) for value in values]
+        assert codes_of(keys.find, *columns).tolist() == expected
+
+
+def test_a_table_that_shrank_grows_again():
+    keys = KeyCodes([pa.string()], [pa.string()])
+    codes_of(keys.add, numbered("string", range(COUNT)))
+    mapping = keys.compact(np.arange(COUNT) % 1_000 == 7)
+    assert keys.count == COUNT // 1_000
+    assert np.flatnonzero(mapping != EMPTY).tolist() == list(range(7, COUNT, 1_000))
+    assert codes_of(keys.find, numbered("string", [7, 8, 1_007])).tolist() == [0, EMPTY, 1]
+    codes = codes_of(keys.add, numbered("string", range(COUNT)))
+    assert sorted(codes.tolist()) == list(range(COUNT))
