@@ -15,7 +15,7 @@ SMALL = {
     "juncture.runtime.take._SLICE_ROWS": 3,
     "juncture.runtime.take._SLICE_LEAST": 1,
     "juncture.runtime.sort._SLICE_LEAST": 1,
-    "juncture.local.inequality.index._SLICE_LEAST": 16,
+    "juncture.local.output.max_tree._SLICE_LEAST": 16,
     "juncture.local.asof.probe._BATCH_ROWS": 5,
     "juncture.local.asof.probe._BATCH_ROWS_LEAST": 3,
     "juncture.local.asof.probe._PARTITION_SLOTS": 2,
