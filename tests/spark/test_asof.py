@@ -83,7 +83,7 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
             str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet"), SPEC, algorithm=algorithm, spark=spark
         )
         with pytest.raises(
-            Exception, match=r"juncture\.errors\.DataError: The Parquet file '.*right\.parquet'"
+            Exception, match=r"juncture\.errors\.DataError: Row group 0 of the Parquet file '.*right\.parquet'"
         ) as raised:
             plan.execute().toArrow()
         assert "Traceback" not in str(raised.value)
