@@ -31,7 +31,7 @@ from unittest import mock
 import pyarrow as pa
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.inputs import read_table
 from juncture.testing.rows import values
 
