@@ -43,14 +43,20 @@ clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
 
 java: | .venv/bin/python
-	@.venv/bin/python -I src/juncture/spark/java.py
+	@.venv/bin/python -I src/juncture/spark/session/java.py
 
 .venv/bin/python:
 	@echo 'Making .venv'
 	@tools/environment.sh create
 
-# One stamp for each dependency group; `demo` needs none.
-.venv/%.installed: pyproject.toml constraints.txt | .venv/bin/python
+# One stamp for each purpose. Tests, lint and benchmarks read the benchmarks' own package too.
+BENCHMARKS := --editable ./benchmarks
+demo_NEEDS :=
+test_NEEDS := $(BENCHMARKS) --group test
+lint_NEEDS := $(BENCHMARKS) --group lint
+bench_NEEDS := --editable './benchmarks[peers]'
+
+.venv/%.installed: pyproject.toml benchmarks/pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'Installing what $* needs into .venv'
-	@tools/environment.sh install --editable '.[demo]' $(if $(filter-out demo,$*),--group $*)
+	@tools/environment.sh install --editable '.[demo]' $($*_NEEDS)
 	@touch $@

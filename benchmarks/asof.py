@@ -6,8 +6,8 @@ from all of them, and measures nothing.
 
 from pathlib import Path
 
-from juncture.bench.asof.benchmark import ASOF
-from juncture.bench.command import main
+from juncture_benchmarks.asof.benchmark import ASOF
+from juncture_benchmarks.command import main
 
 if __name__ == "__main__":
     main(ASOF, __doc__, Path(__file__).resolve().parent)

@@ -6,8 +6,8 @@ Results go to ``benchmarks/results/equi-<scale>.json``; ``--render`` makes the p
 
 from pathlib import Path
 
-from juncture.bench.command import main
-from juncture.bench.equi.benchmark import EQUI
+from juncture_benchmarks.command import main
+from juncture_benchmarks.equi.benchmark import EQUI
 
 if __name__ == "__main__":
     main(EQUI, __doc__, Path(__file__).resolve().parent)

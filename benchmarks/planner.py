@@ -6,8 +6,8 @@ them, and measures nothing.
 
 from pathlib import Path
 
-from juncture.bench.command import main
-from juncture.bench.planner.benchmark import PLANNER
+from juncture_benchmarks.command import main
+from juncture_benchmarks.planner.benchmark import PLANNER
 
 if __name__ == "__main__":
     main(PLANNER, __doc__, Path(__file__).resolve().parent)

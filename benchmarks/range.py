@@ -6,8 +6,8 @@ Results go to ``benchmarks/results/range-<scale>.json``; ``--render`` makes the 
 
 from pathlib import Path
 
-from juncture.bench.command import main
-from juncture.bench.range.benchmark import RANGE
+from juncture_benchmarks.command import main
+from juncture_benchmarks.range.benchmark import RANGE
 
 if __name__ == "__main__":
     main(RANGE, __doc__, Path(__file__).resolve().parent)

@@ -12,13 +12,13 @@ import pyarrow.types as pat
 from hypothesis import strategies as st
 
 from juncture.errors import SchemaError, SpecError
-from juncture.reference.rows import on_values
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import common_domain, plain_type
 from juncture.spec.where import Where
+from juncture.testing.rows import on_values
 from strategies import (
     LOCAL_BY,
     LOCAL_ON,

@@ -26,7 +26,7 @@ def test_importing_loads_no_engine():
     "statements",
     [
         "import juncture; juncture.Asof(on='ts', tolerance='5m').to_dict()",
-        "from juncture import reference",
+        "from juncture import testing",
         "import juncture.errors",
         "import juncture.inputs",
     ],

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.local import probe
-from juncture.local.scan import TableSource
-from juncture.local.spill import SpillFolder
-from juncture.spark.worker import engine
+from juncture.local.asof import probe
+from juncture.runtime.sources import TableSource
+from juncture.runtime.spill import SpillFolder
+from juncture.spark.tasks import engine
 
 TABLE = pa.table({"ts": [1, 2, 3], "end": [2, 3, 4]})
 SPECS = {
@@ -66,7 +66,7 @@ def test_what_is_spilled_where_and_how_much(lines, scratch, kind, algorithm, ste
     plan = jn.plan(WIDE, WIDE, spec, memory="64MB", algorithm=algorithm)
     assert sum(batch.num_rows for batch in plan.batches()) == ROWS
     _, begun, ended = lines("INFO")
-    assert begun[0] == ended[0] == "juncture.local.spill"
+    assert begun[0] == ended[0] == "juncture.runtime.spill"
     folder = re.fullmatch(r"Spilling to (\S+) what does not fit in memory", begun[1])
     assert folder is not None and folder[1].startswith(str(scratch))
     assert re.fullmatch(rf"Spilled [\d.]+ MB to {folder[1]}, which is gone again", ended[1])
@@ -77,7 +77,7 @@ def test_a_folder_that_was_not_needed_is_not_spoken_of(lines):
     with SpillFolder():
         pass
     jn.join(TABLE, TABLE, on="ts")
-    assert not any(name == "juncture.local.spill" for name, _ in lines("INFO"))
+    assert not any(name == "juncture.runtime.spill" for name, _ in lines("INFO"))
 
 
 def test_another_algorithm_than_planned_is_spoken_of(lines):
@@ -102,7 +102,7 @@ def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
     monkeypatch.setattr(probe, "_TIES_MOST", 1)
     right = pa.table({"ts": values, "v": range(len(values))})
     jn.join_asof(right.select(["ts"]), right, on="ts", algorithm="probe")
-    said = [line for name, line in lines("DEBUG") if name == "juncture.local.search"]
+    said = [line for name, line in lines("DEBUG") if name == "juncture.local.asof.search"]
     assert any(line.startswith("Starting again") and why in line for line in said)
     assert any(re.fullmatch(r"Phase right took [\d.]+ s", line) for line in said)
 

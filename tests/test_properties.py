@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.spec.asof import Asof
 from strategies import Example, examples

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError, PlanError
 from strategies import Example, examples, packed_examples
 from support.engines import SPARK, refuses, to_spark

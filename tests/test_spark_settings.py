@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table
 

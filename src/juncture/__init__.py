@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
-    from juncture.predicate.bounds import bounds
+    from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
     from juncture.spec.equi import Equi
     from juncture.spec.overlap import Overlap
@@ -67,7 +67,7 @@ _HOME = {
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.stats",
     "Where": "juncture.spec.where",
-    "bounds": "juncture.predicate.bounds",
+    "bounds": "juncture.predicate.intervals.bounds",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_overlap": "juncture.joins",

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.reference.rows import values
 from juncture.spec.asof import Asof
 from juncture.spec.resolved import Resolved
+from juncture.testing.rows import values
 
 __all__ = ["problem", "rows_of", "shown"]
 

@@ -23,9 +23,9 @@ from fuzz.cases import Case, changes_of
 from fuzz.compare import problem
 from fuzz.forms import passed
 from juncture.errors import DataError, JunctureError, SchemaError
-from juncture.reference.rows import values
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import plain_type
+from juncture.testing.rows import values
 from support.frames import seen
 from support.kinds import Spec, defined_rows
 from support.tables import shown_type

@@ -32,9 +32,9 @@ from unittest import mock
 import pyarrow as pa
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.inputs import read_table
-from juncture.reference.rows import values
+from juncture.testing.rows import values
 
 nan, inf = float("nan"), float("inf")
 folder = Path(tempfile.mkdtemp())
@@ -135,7 +135,7 @@ def _check_on_spark(case: Case, forms: tuple[str, ...]) -> str:
     definition = f"reference.{DEFINITIONS[SPECS[case.join.kind]].__name__}"
     lines = [
         "from juncture.spark.schema import spark_schema",
-        "from juncture.spark.session import local_session",
+        "from juncture.spark.session.session import local_session",
         "",
         "spark = local_session()",
     ]

@@ -12,7 +12,7 @@ import pytest
 import juncture as jn
 from juncture.local import plan as planning
 from juncture.local.kinds import KINDS
-from juncture.local.scan import TableSource
+from juncture.runtime.sources import TableSource
 from support.kinds import Spec
 
 BAND = {"on": "v", "by": "k", "lower": -3, "upper": 1}

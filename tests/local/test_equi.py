@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import PlanError, StateError
-from juncture.local import equi
-from juncture.local import spill as spilling
-from juncture.local.equality import grace, grouped, held
+from juncture.local.equi import grace
+from juncture.local.equi import hash_index as grouped
+from juncture.local.equi import in_memory as held
+from juncture.local.equi import join as equi
 from juncture.local.kinds import KINDS
-from juncture.local.scan import TableSource
-from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.runtime import spill as spilling
+from juncture.runtime.sources import TableSource
+from juncture.runtime.spill import SpillFolder, SpooledSource
 from juncture.spec.equi import Equi
 from near_strategies import near_examples
 from support.disk import FullDisk

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import DataError, PlanError, StateError
-from juncture.local import spill as spilling
 from juncture.local.kinds import KINDS
-from juncture.local.spill import SpillFolder, SpooledSource
+from juncture.runtime import spill as spilling
+from juncture.runtime.spill import SpillFolder, SpooledSource
 from juncture.spec.asof import Asof
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.local import external_sort as module
-from juncture.local.external_sort import ExternalSorter
-from juncture.local.spill import SpillFolder
-from juncture.local.threads import Threads
+from juncture.runtime import external_sort as module
+from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads
 
 SCHEMA = pa.schema([("text", pa.string()), ("code", pa.int64()), ("place", pa.int64())])
 

@@ -13,8 +13,8 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.local import footers
-from juncture.local.scan import ParquetSource
+from juncture.runtime import footers
+from juncture.runtime.sources import ParquetSource
 from support.files import write_short
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, SpecError
-from juncture.local import paths
-from juncture.local.paths import file_at, files_of
+from juncture.runtime import paths
+from juncture.runtime.paths import file_at, files_of
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.local.memory import LEAST_MEMORY_BYTES
+from juncture.runtime.memory import LEAST_MEMORY_BYTES
 
 ROWS = {"left": 33_000, "right": 33_000, "few": 16_500}
 TEXT_BYTES = 1_000

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.local import equi
-from juncture.local import range as ranges
-from juncture.local.scan import ParquetSource, TableSource
+from juncture.local.equi import join as equi
+from juncture.local.inequality import range as ranges
+from juncture.runtime.sources import ParquetSource, TableSource
 from support.engines import LOCAL_EQUI
 from support.kinds import defined_rows
 from support.tables import difference

@@ -7,9 +7,9 @@ import threading
 import pyarrow as pa
 import pytest
 
-from juncture.local.reading import read_through
-from juncture.local.scan import Source
-from juncture.local.threads import Threads
+from juncture.runtime.scan import read_through
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
 
 ROWS, PART_ROWS, BATCH_ROWS = 1_000, 100, 30
 

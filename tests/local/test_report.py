@@ -2,8 +2,8 @@
 
 import pytest
 
-from juncture.local.report import match_report
-from juncture.local.scan import TableSource
+from juncture.local.asof.report import match_report
+from juncture.runtime.sources import TableSource
 from support.cases import read_cases
 from support.reports import expected_report
 

@@ -11,8 +11,9 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.local import asof, scan
-from juncture.local.scan import ParquetSource, TableSource
+from juncture.local.asof import join as asof
+from juncture.runtime import sources as scan
+from juncture.runtime.sources import ParquetSource, TableSource
 
 TABLE = pa.table({"ts": pa.array(range(10), pa.int64()), "k": list("aabbccddee"), "v": [i / 2 for i in range(10)]})
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.local.scan import Source
-from juncture.local.selected import SelectedSource
+from juncture.runtime.selection import SelectedSource
+from juncture.runtime.sources import Source
 
 
 class Parts(Source):

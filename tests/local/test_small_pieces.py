@@ -12,12 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
-from juncture.local import asof, probe, scan
+from juncture.local.asof import join as asof
+from juncture.local.asof import probe
 from juncture.local.kinds import KINDS
-from juncture.local.scan import TableSource
-from juncture.local.working import given_back, working
+from juncture.runtime import sources as scan
+from juncture.runtime.sources import TableSource
+from juncture.runtime.working_types import given_back, working
 from juncture.spec.schema import How
 from strategies import Example, examples
 from support.small import small_pieces

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local import sorting
-from juncture.local.sorting import sort_slots
-from juncture.local.threads import Threads
+from juncture.runtime import sort as sorting
+from juncture.runtime.sort import sort_slots
+from juncture.runtime.threads import Threads
 
 
 @pytest.mark.parametrize("threads", [1, 3])

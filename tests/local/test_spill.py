@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import StateError
-from juncture.local import spill as module
-from juncture.local.payload import read_payload
-from juncture.local.scan import TableSource
-from juncture.local.spill import SpillFolder, SpooledSource
-from juncture.local.threads import Threads
+from juncture.local.output.payload import read_payload
+from juncture.runtime import spill as module
+from juncture.runtime.sources import TableSource
+from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.threads import Threads
 from support.disk import FullDisk
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])

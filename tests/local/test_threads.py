@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from juncture.local.threads import Threads
+from juncture.runtime.threads import Threads
 
 
 @pytest.mark.parametrize("count", [1, 3])

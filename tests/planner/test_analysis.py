@@ -48,7 +48,7 @@ def test_the_result_is_kept_on_demand() -> None:
 
 
 def test_a_stream_is_kept_on_disk_and_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("juncture.local.spill.MEMORY_BYTES", 1)
+    monkeypatch.setattr("juncture.runtime.spill.MEMORY_BYTES", 1)
     plan = jn.plan(LEFT.to_reader(), RIGHT, SPECS["equi"])
     analysis = plan.analyze()
     assert analysis.run.left_rows == 1_000

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from juncture.predicate import nodes
-from juncture.predicate.nodes import Node
-from juncture.predicate.types import TIME_STEPS, Type, Value, from_steps
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Node
+from juncture.predicate.language.types import TIME_STEPS, Type, Value, from_steps
 
 Row = dict[nodes.Column, Value]
 

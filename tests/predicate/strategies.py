@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
-from juncture.predicate import build, nodes
-from juncture.predicate.nodes import Column, Literal, Node
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type, Value, from_arrow
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Column, Literal, Node
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, Value, from_arrow
 
 SCHEMA = pa.schema(
     {
@@ -29,12 +29,14 @@ SCHEMA = pa.schema(
         "span": pa.duration("s"),
         "span_us": pa.duration("us"),
         "text": pa.string(),
+        "view": pa.string_view(),
         "flag": pa.bool_(),
+        "void": pa.null(),
     }
 )
 
-NUMBERS = ("tiny", "int", "big", "huge", "real", "single", "price", "wide")
-TIMES = ("day", "ms", "ns", "instant", "span", "span_us")
+NUMBERS = ("tiny", "int", "big", "huge", "real", "single", "price", "wide", "void")
+TIMES = ("day", "ms", "ns", "instant", "span", "span_us", "void")
 
 
 def column(name: str, side: str = "left") -> Column:
@@ -46,6 +48,8 @@ def column(name: str, side: str = "left") -> Column:
 
 def values(data_type: Type) -> st.SearchStrategy[Value]:
     """Values of a type: mostly small, so that they meet; now and then at its limits."""
+    if data_type.kind == "null":
+        return st.none()
     if data_type.kind == "boolean":
         return st.booleans()
     if data_type.kind in ("string", "binary"):
@@ -136,12 +140,22 @@ def predicates(draw: st.DrawFn, depth: int = 2, sides: tuple[str, ...] = ("left"
 
 
 @st.composite
+def lists(draw: st.DrawFn, one: Node, other: Node, group: str) -> Node:
+    """An IN over constants of several types, NULL and an expression."""
+    types = [one.type, *LITERAL_TYPES.get(group, ())]
+    constants = draw(st.lists(st.sampled_from(types).flatmap(literals), min_size=1, max_size=6))
+    extra = draw(st.sampled_from([[], [], [Literal(NULL, None)], [other]]))
+    return build.is_in(one, [*constants, *extra])
+
+
+@st.composite
 def relations(draw: st.DrawFn, sides: tuple[str, ...] = ("left", "right")) -> Node:
     group = draw(st.sampled_from(["number", "number", "time", "text", "flag"]))
     if group in ("text", "flag"):
-        one: Node = column(group, draw(st.sampled_from(sides)))
+        names = st.sampled_from(("text", "view", "void") if group == "text" else ("flag", "flag", "void"))
+        one: Node = column(draw(names), draw(st.sampled_from(sides)))
         constant = literals(STRING if group == "text" else BOOLEAN)
-        other: Node = draw(constant) if draw(st.booleans()) else column(group, draw(st.sampled_from(sides)))
+        other: Node = draw(constant) if draw(st.booleans()) else column(draw(names), draw(st.sampled_from(sides)))
     else:
         one = draw(expressions(group, 2, sides))
         other = draw(expressions(group, 2, sides))
@@ -150,11 +164,27 @@ def relations(draw: st.DrawFn, sides: tuple[str, ...] = ("left", "right")) -> No
         if kind == "null":
             return build.is_null(one)
         if kind == "in":
-            options = [other, draw(literals(one.type)) if draw(st.booleans()) else Literal(one.type, None)]
-            return build.is_in(one, options)
+            return draw(lists(one, other, group))
         return build.compare(kind, one, other)  # type: ignore[arg-type]
     except SchemaError:
         return build.is_null(one) if one.type != BOOLEAN else one
+
+
+def encodings(array: pa.Array) -> list[pa.Array | pa.ChunkedArray]:
+    """The same values in all encodings that a column may come in, in one piece and in several."""
+    halves = [array.slice(0, len(array) // 2), array.slice(len(array) // 2)]
+    runs = pa.array(range(1, len(array) + 1), pa.int32())
+    found: list[pa.Array | pa.ChunkedArray] = [array, pa.chunked_array(halves)]
+    if pa.types.is_string_view(array.type):
+        indices = pa.array(
+            [None if cell is None else place for place, cell in enumerate(array.to_pylist())], pa.int16()
+        )
+        coded = pa.DictionaryArray.from_arrays(indices, array)
+    else:
+        coded = array.dictionary_encode()
+        found.append(pa.chunked_array([half.dictionary_encode() for half in halves]))
+    found += [coded, pa.RunEndEncodedArray.from_arrays(runs, array), pa.RunEndEncodedArray.from_arrays(runs, coded)]
+    return found
 
 
 @st.composite

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.errors import SpecError
-from juncture.predicate.evaluate import evaluate, matches
-from juncture.predicate.parse import parse, parse_expression
-from juncture.predicate.types import Type, arrow_type
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.language.parse import parse, parse_expression
+from juncture.predicate.language.types import Type, arrow_type
 from predicate import naive
-from predicate.strategies import SCHEMA, expressions, predicates, rows
+from predicate.strategies import SCHEMA, encodings, expressions, predicates, rows
 
 
 def stored(value, data_type: pa.DataType):
@@ -35,6 +35,8 @@ def table(node_rows, side) -> pa.Table:
         values = [None if cell is None else stored(cell, field.type) for cell in cells]
         if pa.types.is_date(field.type):
             arrays[field.name] = pa.array(values, pa.int32()).cast(field.type)
+        elif pa.types.is_null(field.type):
+            arrays[field.name] = pa.nulls(len(values))
         elif pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
             arrays[field.name] = pa.array(values, pa.int64()).cast(field.type)
         else:
@@ -56,13 +58,21 @@ def plain(array: pa.Array, data_type: Type) -> list:
     return [Fraction(value) if isinstance(value, Decimal) else value for value in array.to_pylist()]
 
 
+def encoded(draw, rows: pa.Table) -> pa.Table:
+    """The same rows, with a column or two in another encoding."""
+    for name in draw(st.lists(st.sampled_from(SCHEMA.names), max_size=2, unique=True)):
+        column = pa.concat_arrays(rows[name].chunks) if rows.num_rows else pa.array([], rows[name].type)
+        rows = rows.set_column(rows.column_names.index(name), name, draw(st.sampled_from(encodings(column))))
+    return rows
+
+
 @settings(max_examples=400)
 @given(st.data())
 def test_vectors_agree_with_rows(data):
     group = data.draw(st.sampled_from(["number", "time"]))
     node = data.draw(st.one_of(predicates(), expressions(group, 3)))
     pairs = data.draw(st.lists(rows(node), min_size=0, max_size=6))
-    got = evaluate(node, table(pairs, "left"), table(pairs, "right"))
+    got = evaluate(node, *(encoded(data.draw, table(pairs, side)) for side in ("left", "right")))
     assert got.type == arrow_type(node.type)
     for value, row in zip(plain(got, node.type), pairs, strict=True):
         expected = naive.evaluate(node, row)

@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from juncture.predicate.graph import Graph
-from juncture.predicate.interval import contains, interval, point, union
-from juncture.predicate.nodes import Node, walk
-from juncture.predicate.rounding import next_float
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import contains, interval, point, union
+from juncture.predicate.intervals.rounding import next_float
+from juncture.predicate.language.nodes import Node, walk
 from predicate.naive import evaluate
 from predicate.strategies import expressions, predicates, rows
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.predicate import calculate, logic
-from juncture.predicate.interval import (
+from juncture.predicate.intervals import arithmetic as calculate
+from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals.interval import (
     Interval,
     contains,
     everything,
@@ -21,7 +22,7 @@ from juncture.predicate.interval import (
     union,
     width,
 )
-from juncture.predicate.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
 from predicate.strategies import values
 
 INT = Type("integer", bits=32)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from juncture.predicate.interval import point, union
-from juncture.predicate.nodes import columns
-from juncture.predicate.parse import parse
-from juncture.predicate.shape import shape
-from juncture.predicate.types import TIME_STEPS
+from juncture.predicate.decompose.shape import shape
+from juncture.predicate.intervals.interval import point, union
+from juncture.predicate.language.nodes import columns
+from juncture.predicate.language.parse import parse
+from juncture.predicate.language.types import TIME_STEPS
 from predicate import naive
 from predicate.strategies import SCHEMA, predicates, rows
 

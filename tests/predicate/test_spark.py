@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import PlanError
-from juncture.predicate.evaluate import evaluate
-from juncture.predicate.parse import parse_expression
-from juncture.predicate.sql import to_sql
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.language.parse import parse_expression
+from juncture.predicate.language.sql import to_sql
 from support.engines import to_spark
 
 PRICES = ["1.55", "-99999.99", None, "0.00", "7.05"]

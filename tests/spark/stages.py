@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from juncture import errors
-from juncture.spark.worker.feed import BatchFeed, Feed
-from juncture.spark.worker.output import Output
-from juncture.spark.worker.packets import PACKET_SCHEMA
+from juncture.spark.tasks.feed import BatchFeed, Feed
+from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.packets import PACKET_SCHEMA
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["arrived", "collect", "output_of", "scattered"]

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.stats import Resources, SideStats, Stats
-from juncture.spark.asof import build, partition_count
-from juncture.spark.partition import Cuts
-from juncture.spark.session import resources
-from juncture.spark.sides import FrameSide
+from juncture.spark.asof.build import build, partition_count
+from juncture.spark.exchange.partition import Cuts
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.session.session import resources
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table
 
@@ -83,7 +83,7 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
             str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet"), SPEC, algorithm=algorithm, spark=spark
         )
         with pytest.raises(
-            Exception, match=r"juncture\.errors\.DataError: The Parquet file '.*right\.parquet'"
+            Exception, match=r"juncture\.errors\.DataError: Row group 0 of the Parquet file '.*right\.parquet'"
         ) as raised:
             plan.execute().toArrow()
         assert "Traceback" not in str(raised.value)
@@ -189,7 +189,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
 
 
 def test_a_side_that_is_too_large_to_send(spark, monkeypatch):
-    monkeypatch.setattr("juncture.spark.asof_broadcast.SENT_BYTES_MAX", 100)
+    monkeypatch.setattr("juncture.spark.asof.broadcast.SENT_BYTES_MAX", 100)
     with pytest.raises(PlanError, match=r"The right side has 4 rows in .* bytes, and at most 100 can be sent"):
         jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="broadcast")
 

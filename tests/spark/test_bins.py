@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from juncture.planner.stats import Resources
-from juncture.spark.bins import SampledSide, choose_bins, equal_key_pairs, estimated_pairs
+from juncture.spark.inequality.bins import SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 
 ROWS = 1_000_000
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError
-from juncture.local.footers import read_footers
-from juncture.local.paths import files_of
-from juncture.spark.asof_broadcast import probe_stages, task_spec
-from juncture.spark.asof_shuffle import needed_right
-from juncture.spark.worker.broadcast import JoinRight
-from juncture.spark.worker.feed import Unit
-from juncture.spark.worker.packets import Content, Packet, write_packets
-from juncture.spark.worker.small import FileTable, Small, send
+from juncture.runtime.footers import read_footers
+from juncture.runtime.paths import files_of
+from juncture.spark.asof.broadcast import probe_stages, task_spec
+from juncture.spark.asof.shuffle import needed_right
+from juncture.spark.tasks.asof.broadcast import JoinRight
+from juncture.spark.tasks.broadcast_table import FileTable, Small, send
+from juncture.spark.tasks.feed import Unit
+from juncture.spark.tasks.packets import Content, Packet, write_packets
 from spark.stages import arrived, collect, output_of, scattered
 from strategies import Example, examples, packed_examples
 from support.tables import difference

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.local.pruning import extent_of
-from juncture.spark.extent import reachable
-from juncture.spark.files import FileSide
-from juncture.spark.sides import FrameSide
+from juncture.spark.input.files import FileSide
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.input.pushdown import reachable
 from support.engines import to_spark
 from support.tables import difference
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from juncture.spark.java import java_problem
+from juncture.spark.session.java import java_problem
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.reference.rows import keys as keys_of
-from juncture.reference.rows import on_values
-from juncture.spark.worker.keys import Coding, dense_keys, place
+from juncture.spark.tasks.placement import Coding, dense_keys, place
 from juncture.spec.asof import Asof
+from juncture.testing.rows import keys as keys_of
+from juncture.testing.rows import on_values
 from strategies import LOCAL_BY, LOCAL_ON, build, pool
 
 

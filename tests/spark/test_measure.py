@@ -57,7 +57,7 @@ class Off:
 
 
 def test_a_driver_that_cannot_be_asked_says_why() -> None:
-    from juncture.spark.stages import Driver
+    from juncture.spark.session.ui import Driver
 
     with pytest.raises(jn.StateError, match=r"where its UI is on \(spark.ui.enabled\), and this session's is off"):
         Driver.of(Off(None))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.spark.near import needed_right, stages_of
-from juncture.spark.overlap import overlap_places
-from juncture.spark.partition import BEFORE_ALL, Cuts
-from juncture.spark.range import range_places
-from juncture.spark.where import where_places
+from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
+from juncture.spark.inequality.overlap import overlap_places
+from juncture.spark.inequality.range import range_places
+from juncture.spark.inequality.shuffle import needed_right, stages_of
+from juncture.spark.inequality.where import where_places
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved

@@ -10,11 +10,11 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
-from juncture.spark import near_stats
-from juncture.spark.bins import Bins, HotBin
-from juncture.spark.bucket import join_bucket
-from juncture.spark.overlap import overlap_pairs
-from juncture.spark.sides import FrameSide
+from juncture.spark.inequality import statistics as near_stats
+from juncture.spark.inequality.bins import Bins, HotBin
+from juncture.spark.inequality.bucket import join_bucket
+from juncture.spark.inequality.overlap import overlap_pairs
+from juncture.spark.input.frame import FrameSide
 from support.engines import to_spark
 from support.kinds import defined_rows
 from support.tables import difference, read_table

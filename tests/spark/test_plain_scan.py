@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.spark.plain_scan import files_behind
+from juncture.spark.input.plain_scan import files_behind
 from support.engines import is_connect
 
 ROWS = pa.table({"ts": [1, 2, 3], "k": ["a", "b", "a"], "day": pa.array([0, 1, None], pa.date32())})

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from juncture.spark.report import match_report
+from juncture.spark.asof.report import match_report
 from support.cases import read_cases
 from support.engines import fits_spark, to_spark
 from support.reports import expected_report

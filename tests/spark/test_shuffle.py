@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import DataError
-from juncture.spark.asof_shuffle import needed_right, stages_of
-from juncture.spark.partition import BEFORE_ALL, Cuts
-from juncture.spark.worker.keys import Coding, place
+from juncture.spark.asof.shuffle import needed_right, stages_of
+from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
+from juncture.spark.tasks.placement import Coding, place
 from juncture.spec.asof import ResolvedAsof
 from spark.stages import arrived, collect, output_of, scattered
 from strategies import Example, examples, packed_examples

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import juncture as jn
-from juncture import reference
+from juncture import testing as reference
 from juncture.errors import PlanError
 from juncture.spark.workers import Worker, check_session, no_answer
 from support.engines import is_connect, to_spark

@@ -96,7 +96,7 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
-    from juncture.spark.stretch import stretch_of
+    from juncture.predicate.decompose.match_interval import stretch_of
 
     stretch = stretch_of(join.shape)
     if algorithm == "range":
@@ -162,7 +162,7 @@ def run_in_process(spec: Spec, left: object, right: object, algorithm: str) -> p
 def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str, **options: Any) -> pa.Table:
     """Join two tables by the engine itself, without a plan; ``"auto"`` is what is chosen for tables of unknown size."""
     from juncture.local.kinds import KINDS, question
-    from juncture.local.scan import TableSource
+    from juncture.runtime.sources import TableSource
 
     join = spec.resolve(left.schema, right.schema)
     if algorithm == "external_merge":

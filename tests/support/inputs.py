@@ -44,7 +44,7 @@ def coded_anew(column: pa.Array) -> pa.Array:
 def strict(batch: pa.RecordBatch, chance: random.Random) -> pa.RecordBatch:
     """Return rows of which some columns are declared not to be null, of those that are not."""
     fields = [
-        field.with_nullable(chance.random() < 0.5 or column.null_count > 0)
+        field.with_nullable(chance.random() < 0.5 or column.null_count > 0 or pa.types.is_null(field.type))
         for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))

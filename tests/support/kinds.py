@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture import reference
+from juncture import testing as reference
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 import juncture as jn
 from juncture.local.kinds import KINDS
-from juncture.local.memory import peak_memory_bytes
-from juncture.local.scan import ParquetSource
+from juncture.runtime.memory import peak_memory_bytes
+from juncture.runtime.sources import ParquetSource
 
 SPECS = {
     "asof": jn.Asof(on="at", by="key"),

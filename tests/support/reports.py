@@ -8,9 +8,9 @@ from collections import Counter
 import pyarrow as pa
 
 from juncture.planner.report import Distances, MatchReport
-from juncture.reference.asof import limits
-from juncture.reference.rows import keys, on_values
 from juncture.spec.asof import ResolvedAsof
+from juncture.testing.asof import limits
+from juncture.testing.rows import keys, on_values
 
 __all__ = ["expected_report"]
 

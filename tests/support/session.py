@@ -31,7 +31,7 @@ SPARK_SETTINGS = {
 
 def session_for_tests(*, connect: bool = False) -> SparkSession:
     """Start a session, or return the one that is there."""
-    from juncture.spark.session import local_session
+    from juncture.spark.session.session import local_session
 
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(TESTS), *filter(None, folders)]))

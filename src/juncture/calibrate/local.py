@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.joins.planning import Spec, plan
-from juncture.local.threads import available_cores
 from juncture.planner.memory import HELD_ROW_BYTES
+from juncture.runtime.threads import available_cores
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.range import Range

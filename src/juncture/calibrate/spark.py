@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.joins.planning import Spec, plan
 from juncture.planner.stats import SideStats, Stats
-from juncture.spark.session import resources
+from juncture.spark.session.session import resources
 from juncture.spec.equi import Equi
 from juncture.spec.range import Range
 

@@ -42,7 +42,7 @@ def demo(
     from juncture.cli.spark import spark_session, stages, write_parquet
     from juncture.datasets import flights, weather
     from juncture.joins import plan as plan_join
-    from juncture.spark.report import match_report
+    from juncture.spark.asof.report import match_report
 
     console = results()
     with tempfile.TemporaryDirectory(prefix="juncture-") as folder:

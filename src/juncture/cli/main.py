@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from juncture import __version__
-from juncture.cli import bench, demo, explain, join
+from juncture.cli import demo, explain, join
 from juncture.cli.calibrate import calibrate
 from juncture.cli.failures import ReportingGroup
 from juncture.cli.log import shown
@@ -32,7 +33,9 @@ app.add_typer(explain.app, name="explain")
 app.command("calibrate")(calibrate)
 app.command("demo")(demo.demo)
 app.command("warmup")(warmup)
-app.add_typer(bench.app, name="bench")
+# What other packages add, the benchmarks for one.
+for _command in entry_points(group="juncture.commands"):
+    app.add_typer(_command.load(), name=_command.name)
 
 
 def _show_version(wanted: bool) -> None:

@@ -208,8 +208,8 @@ def _asof(plan: Plan) -> ResolvedAsof:
 
 def _report(plan: Plan, left: str, right: str) -> MatchReport:
     """Count what became of the left rows, in this process wherever the join ran: it reads the same files."""
-    from juncture.local.report import match_report
-    from juncture.local.scan import ParquetSource
+    from juncture.local.asof.report import match_report
+    from juncture.runtime.sources import ParquetSource
 
     with step("Counting matches") as counting:
         return match_report(_asof(plan), ParquetSource([left]), ParquetSource([right]), progress=counting.phase)

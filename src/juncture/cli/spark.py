@@ -41,7 +41,7 @@ def spark_session(*, is_analyzed: bool = False) -> Iterator[Any]:
     PlanError
         If there is no Java that Spark can use.
     """
-    from juncture.spark.session import local_session
+    from juncture.spark.session.session import local_session
 
     with tempfile.TemporaryFile() as log:
         with step("Starting Spark"), _standard_error_to(log):

@@ -66,7 +66,7 @@ class PolarsFrame:
             columns.append(values.alias(column.name))
         for each in join.aggregates:
             values = _as_polars(rows.columns, each.name)
-            if right is not None and each.function in ("first", "last"):
+            if right is not None and each.function in ("first", "last", "min", "max"):
                 values = values.cast(right._frame.schema[each.column])
             columns.append(values)
         return pl.DataFrame(columns)

@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.local import asof, equi, overlap, where
-from juncture.local import range as ranges
-from juncture.local.reach import likely_pairs
-from juncture.local.working import in_working_types
+from juncture.local.asof import join as asof
+from juncture.local.equi import join as equi
+from juncture.local.inequality import overlap, where
+from juncture.local.inequality import range as ranges
+from juncture.local.inequality.selectivity import likely_pairs
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
+from juncture.runtime.working_types import in_working_types
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap, ResolvedOverlap
@@ -28,7 +30,7 @@ Stream = Callable[..., Iterator[pa.RecordBatch]]
 """Yields the rows of a join, batch by batch, in the order of the left rows.
 
 Takes the join and its two sides, and by name ``algorithm``, ``threads``, ``spill``, ``memory_bytes`` and ``progress``.
-`juncture.local.range.stream` says what they mean.
+`juncture.local.inequality.range.stream` says what they mean.
 """
 
 

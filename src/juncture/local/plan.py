@@ -14,18 +14,18 @@ from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.kinds import KINDS, question
-from juncture.local.measure import Opened, measure
-from juncture.local.memory import LEAST_MEMORY_BYTES, default_budget_bytes
-from juncture.local.scan import ParquetSource, Source, TableSource
-from juncture.local.spill import MEMORY_BYTES as SPOOLED_BYTES
-from juncture.local.spill import SpillFolder, SpooledSource
-from juncture.local.survey import Looked, look
-from juncture.local.threads import available_cores
+from juncture.local.profile import Opened, measure
+from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
 from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, SideStats, Stats, settled
+from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
+from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
+from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.threads import available_cores
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.spec.size import format_size

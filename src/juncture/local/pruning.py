@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.local.arrays import plain, with_order
-from juncture.local.codes import StepCoder, TooWideError, steps_of
-from juncture.local.forms import Form, form_of
-from juncture.local.left import Left
-from juncture.local.scan import ParquetSource, Source
-from juncture.local.threads import Threads, pool_of
+from juncture.columnar.arrays import plain, with_order
+from juncture.columnar.key_encoding import Form, form_of
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.local.asof.left import Left
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange

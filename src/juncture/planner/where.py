@@ -6,7 +6,7 @@ from juncture.planner.conditions import Condition, key_conditions
 from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, whole
 from juncture.planner.near_cost import near_cost_s
 from juncture.planner.question import Kind, Question
-from juncture.predicate.sql import describe
+from juncture.predicate.language.sql import describe
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["WHERE"]

@@ -13,20 +13,20 @@ from juncture.inputs import kind_of, paths_of
 from juncture.planner.plan import Plan, Progress
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof_plan import AsofPlanning
-from juncture.spark.equi_plan import EquiPlanning
-from juncture.spark.files import FileSide, in_sql
-from juncture.spark.measure import measure
-from juncture.spark.near_plan import Kind, NearPlanning
-from juncture.spark.overlap import overlap_pairs, overlap_places
-from juncture.spark.plain_scan import files_behind
+from juncture.spark.asof.plan import AsofPlanning
+from juncture.spark.equi.plan import EquiPlanning
+from juncture.spark.inequality.overlap import overlap_pairs, overlap_places
+from juncture.spark.inequality.plan import Kind, NearPlanning
+from juncture.spark.inequality.range import range_pairs, range_places
+from juncture.spark.inequality.where import where_pairs, where_places
+from juncture.spark.input.files import FileSide, in_sql
+from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.input.plain_scan import files_behind
 from juncture.spark.planning import Planning, Request
-from juncture.spark.range import range_pairs, range_places
 from juncture.spark.result import given_back
-from juncture.spark.session import resources as resources_of
-from juncture.spark.sides import FrameSide, Side
+from juncture.spark.session.profile import measure
+from juncture.spark.session.session import resources as resources_of
 from juncture.spark.type_rules import check_types
-from juncture.spark.where import where_pairs, where_places
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap

@@ -10,10 +10,10 @@ from juncture.planner.choose import choose, kind_of
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof import SHUFFLE_PARTITIONS, Built
-from juncture.spark.files import FileSide
-from juncture.spark.sides import Side
-from juncture.spark.survey import Survey
+from juncture.spark.asof.build import SHUFFLE_PARTITIONS, Built
+from juncture.spark.input.files import FileSide
+from juncture.spark.input.frame import Side
+from juncture.spark.statistics import Survey
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side as Name
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.spark.input.frame import Side
 from juncture.spark.schema import nullable
-from juncture.spark.sides import Side
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 

@@ -166,7 +166,7 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
     if function in ("min", "max"):
         check_order(field, asked=f"agg={{{field.name!r}: {function!r}}}", side="right")
         if is_number or pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type):
-            return data_type
+            return field.type
         takes = "numbers, dates, timestamps and durations"
     else:
         if is_number:

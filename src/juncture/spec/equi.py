@@ -16,7 +16,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
 if TYPE_CHECKING:
-    from juncture.predicate.nodes import Node
+    from juncture.predicate.language.nodes import Node
 
 __all__ = ["Equi", "ResolvedEqui"]
 
@@ -45,7 +45,7 @@ class ResolvedEqui(Resolved):
         """Return the columns of a side that decide which rows match."""
         if self.predicate is None:
             return super().compared(side)
-        from juncture.predicate.nodes import columns
+        from juncture.predicate.language.nodes import columns
 
         named = [column.name for column in columns(self.predicate) if column.side == side]
         return tuple(dict.fromkeys((*super().compared(side), *named)))
@@ -155,6 +155,6 @@ class Equi(Spec):
         if self.where is None:
             return None
         # The parser is slow to import, and not every join needs it.
-        from juncture.predicate.parse import parse
+        from juncture.predicate.language.parse import parse
 
         return parse(self.where, left, right)

@@ -16,8 +16,8 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
 if TYPE_CHECKING:
-    from juncture.predicate.nodes import Node
-    from juncture.predicate.shape import Shape
+    from juncture.predicate.decompose.shape import Shape
+    from juncture.predicate.language.nodes import Node
 
 __all__ = ["ResolvedWhere", "Where"]
 
@@ -42,7 +42,7 @@ class ResolvedWhere(Resolved):
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
-        from juncture.predicate.nodes import columns
+        from juncture.predicate.language.nodes import columns
 
         named = [column.name for column in columns(self.predicate) if column.side == side]
         return tuple(dict.fromkeys((*super().compared(side), *named)))
@@ -130,8 +130,8 @@ class Where(KeyedSpec):
             If nothing ties the two tables together, and ``allow_cross`` is not set.
         """
         # The parser is slow to import, and not every user of specs needs it.
-        from juncture.predicate.parse import parse
-        from juncture.predicate.shape import shape
+        from juncture.predicate.decompose.shape import shape
+        from juncture.predicate.language.parse import parse
 
         equal = self.by_pairs()
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)

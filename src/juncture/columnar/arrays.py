@@ -1,0 +1,189 @@
+"""Arrow arrays as NumPy sees them: plain values, and which of them are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+__all__ = [
+    "Mask",
+    "array_of",
+    "concatenated",
+    "days",
+    "joined_batches",
+    "memory_pool",
+    "plain",
+    "raw_values",
+    "rows_of",
+    "validity",
+    "with_order",
+    "without_times",
+]
+
+Mask = npt.NDArray[np.bool_]
+_DAY_MS = 86_400_000
+Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
+
+
+def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
+    """Return an array of fixed-width values without copying them; null where they are not valid.
+
+    It is not ``pyarrow.array``, which imports pandas.
+    """
+    bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(data_type, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def memory_pool() -> pa.MemoryPool:
+    """Return the pool from which joins take what they make: the system's allocator.
+
+    Arrow's own pools keep a heap for each thread and map large blocks anew, whose pages the system has to clear; what
+    one thread made and another lets go stays with the process for long.
+    """
+    return pa.system_memory_pool()
+
+
+def rows_of(values: Rows, index: pa.Array) -> Rows:
+    """Return some rows of an array, a chunked array or a batch."""
+    return pc.take(values, index, memory_pool=memory_pool())
+
+
+def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:
+    """Return arrays of one type, at least one, as one.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the type cannot hold them in one piece.
+    """
+    return pa.concat_arrays(arrays, memory_pool=memory_pool())
+
+
+def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of some batches, at least one, as one.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the type of a column cannot hold them in one piece.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    columns = [concatenated(arrays) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return an array's values without dictionaries, runs or views."""
+    while True:
+        data_type = array.type
+        if pat.is_dictionary(data_type):
+            values = plain(array.dictionary)
+            if values.type != data_type.value_type:
+                # Arrow decodes no dictionaries of views.
+                array = pa.DictionaryArray.from_arrays(array.indices, values)
+            array = array.dictionary_decode()
+        elif pat.is_run_end_encoded(data_type):
+            array = pc.run_end_decode(array)
+        elif pat.is_string_view(data_type):
+            array = array.cast(pa.large_string())
+        elif pat.is_binary_view(data_type):
+            array = array.cast(pa.large_binary())
+        elif isinstance(data_type, pa.BaseExtensionType):
+            array = array.storage
+        else:
+            return array
+
+
+def validity(array: pa.Array) -> Mask | None:
+    """Return which values are not null, or None if all are."""
+    if array.null_count == 0:
+        return None
+    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
+    """Return a view of a fixed-width array's values; those of nulls are anything.
+
+    Parameters
+    ----------
+    array
+        Whose values take as many bytes as ``item``, or a multiple of it: then the result has two dimensions.
+    item
+        The NumPy type to read them as.
+    """
+    kind = np.dtype(item)
+    width = array.type.bit_width // 8 // kind.itemsize
+    shape: tuple[int, ...] = (len(array),) if width == 1 else (len(array), width)
+    buffer = array.buffers()[1]
+    if len(array) == 0 or buffer is None:
+        return np.zeros(shape, kind)
+    count = len(array) * width
+    flat = np.frombuffer(buffer, kind, count, array.offset * width * kind.itemsize)
+    return flat.reshape(shape)
+
+
+def days(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return dates as days since 1970, however far; those of nulls are anything.
+
+    Examples
+    --------
+    >>> days(pa.array([-86_400_000, 2**63 - 2**63 % 86_400_000 - 86_400_000], pa.date64())).tolist()
+    [-1, 106751991166]
+    """
+    if pat.is_date32(array.type):
+        found: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)
+        return found
+    whole: npt.NDArray[np.int64] = raw_values(array, np.int64) // _DAY_MS
+    return whole
+
+
+def with_order(array: pa.Array) -> pa.Array:
+    """Return the same values in a type of which Arrow finds the least and the different ones: short ones are wider.
+
+    Examples
+    --------
+    >>> with_order(pa.array([0.5], pa.float16())).type
+    DataType(float)
+    """
+    if pat.is_float16(array.type):
+        return array.cast(pa.float32())
+    if pat.is_decimal32(array.type) or pat.is_decimal64(array.type):
+        return array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    return array
+
+
+def without_times(data_type: pa.DataType) -> pa.DataType:
+    """Return a nested type with integers in place of times, of which Python's own round some and cannot hold others.
+
+    Examples
+    --------
+    >>> without_times(pa.list_(pa.timestamp("ns")))
+    ListType(list<item: int64>)
+    """
+    if pat.is_struct(data_type):
+        # Arrow casts no null struct to one whose fields may not be.
+        return pa.struct([field.with_type(without_times(field.type)).with_nullable(True) for field in data_type])
+    if pat.is_map(data_type):
+        return pa.map_(without_times(data_type.key_type), without_times(data_type.item_type))
+    if pat.is_large_list(data_type):
+        return pa.large_list(data_type.value_field.with_type(without_times(data_type.value_type)))
+    if pat.is_fixed_size_list(data_type):
+        return pa.list_(data_type.value_field.with_type(without_times(data_type.value_type)), data_type.list_size)
+    if pat.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(without_times(data_type.value_type)))
+    if (
+        pat.is_timestamp(data_type)
+        or pat.is_time64(data_type)
+        or pat.is_duration(data_type)
+        or pat.is_date64(data_type)
+    ):
+        return pa.int64()
+    return pa.int32() if pat.is_time32(data_type) or pat.is_date32(data_type) else data_type

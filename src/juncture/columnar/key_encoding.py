@@ -1,0 +1,279 @@
+"""The values of ``by`` in a form in which equal values have equal bits, whatever their types on the two sides.
+
+There are two forms: 64-bit integers and byte strings. Integers, booleans, dates, times, durations and short decimals
+become integers, as do floats by their bits (one NaN, one zero); strings, binary and long decimals become bytes. Nested
+values are written out, slowly, value by value.
+
+A value that the other side's type cannot hold has no form, since it equals none of the other side's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, days, plain, raw_values, validity
+from juncture.spec.schema import TIME_UNITS, plain_type
+
+__all__ = ["Form", "Integers", "Strings", "form_of"]
+
+_INT64_MAX = 2**63 - 1
+_SHORT_DIGITS = 18
+_LONG_DIGITS = 76
+_LONG_BYTES = 32
+_CANONICAL_NAN = np.float64("nan").view(np.int64)
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Values as 64-bit integers; ``valid`` tells which have a form, None that all have."""
+
+    values: npt.NDArray[np.int64]
+    valid: Mask | None
+
+    def to_python(self) -> list[Any]:
+        """Return the values as Python's own; None where there is no form."""
+        return _masked(self.values.tolist(), self.valid)
+
+
+@dataclass(frozen=True)
+class Strings:
+    """Values as byte strings, one after the other, each from its offset to the next."""
+
+    offsets: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+    valid: Mask | None
+
+    def to_python(self) -> list[Any]:
+        """Return the values as Python's own; None where there is no form."""
+        content = self.data.tobytes()
+        edges = self.offsets.tolist()
+        values = [content[start:end] for start, end in pairwise(edges)]
+        return _masked(values, self.valid)
+
+
+class Form(ABC):
+    """How the values of one pair of columns are brought into their form."""
+
+    @abstractmethod
+    def of(self, array: pa.Array) -> Integers | Strings:
+        """Return the values in their form; nulls have none."""
+
+
+def form_of(left: pa.DataType, right: pa.DataType) -> Form:
+    """Return the form in which two columns meet. Their types are of one kind, which the spec has checked."""
+    left, right = _storage(left), _storage(right)
+    if pat.is_floating(left):
+        return _Floats()
+    if pat.is_decimal(left):
+        scale = max(left.scale, right.scale)
+        digits = max(side.precision - side.scale for side in (left, right)) + scale
+        return _ShortDecimals(scale) if digits <= _SHORT_DIGITS else _LongDecimals(scale)
+    if pat.is_timestamp(left) or pat.is_time(left):
+        return _Times(max(left.unit, right.unit, key=TIME_UNITS.index))
+    if pat.is_nested(left):
+        return _Nested(tuple(form_of(*pair) for pair in zip(_children(left), _children(right), strict=True)))
+    if pat.is_integer(left) or pat.is_boolean(left) or pat.is_date(left) or pat.is_duration(left):
+        both_unsigned = pat.is_unsigned_integer(left) and pat.is_unsigned_integer(right)
+        return _Whole(reinterpreted=both_unsigned)
+    if pat.is_null(left):
+        return _Whole(reinterpreted=False)
+    return _Bytes()
+
+
+def _storage(data_type: pa.DataType) -> pa.DataType:
+    """Return a type without its encoding, or an extension's own."""
+    data_type = plain_type(data_type)
+    return _storage(data_type.storage_type) if isinstance(data_type, pa.BaseExtensionType) else data_type
+
+
+def _children(data_type: pa.DataType) -> list[pa.DataType]:
+    if pat.is_struct(data_type):
+        return [data_type.field(i).type for i in range(data_type.num_fields)]
+    return [data_type.value_type]
+
+
+@dataclass(frozen=True)
+class _Whole(Form):
+    """Integers, booleans, dates, durations, and columns of nothing but nulls."""
+
+    reinterpreted: bool
+
+    def of(self, array: pa.Array) -> Integers:
+        array = plain(array)
+        valid = validity(array)
+        if pat.is_null(array.type):
+            return Integers(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
+        if pat.is_boolean(array.type):
+            array = array.cast(pa.uint8())
+        if pat.is_date(array.type):
+            return Integers(days(array), valid)
+        if pat.is_uint64(array.type) or pat.is_duration(array.type):
+            values = raw_values(array, np.int64)
+            if pat.is_uint64(array.type) and not self.reinterpreted:
+                valid = _both(valid, values >= 0)
+            return Integers(values, valid)
+        return Integers(raw_values(array.cast(pa.int64()), np.int64), valid)
+
+
+class _Floats(Form):
+    """Floats of any width: all NaN are equal, as are both zeros."""
+
+    def of(self, array: pa.Array) -> Integers:
+        array = plain(array)
+        values = raw_values(array.cast(pa.float64()), np.float64) + 0.0
+        bits = np.where(np.isnan(values), _CANONICAL_NAN, values.view(np.int64))
+        return Integers(bits, validity(array))
+
+
+@dataclass(frozen=True)
+class _Times(Form):
+    """Timestamps and times of day, in the finer unit of both sides."""
+
+    unit: str
+
+    def of(self, array: pa.Array) -> Integers:
+        array = plain(array)
+        factor = 1_000 ** (TIME_UNITS.index(self.unit) - TIME_UNITS.index(array.type.unit))
+        values = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+        return _multiplied(values, factor, validity(array))
+
+
+@dataclass(frozen=True)
+class _ShortDecimals(Form):
+    """Decimals that fit a 64-bit integer on both sides."""
+
+    scale: int
+
+    def of(self, array: pa.Array) -> Integers:
+        array = plain(array)
+        if array.type.bit_width <= 64:
+            values = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+        else:
+            values = np.ascontiguousarray(raw_values(array, np.int64)[:, 0])
+        return _multiplied(values, 10 ** (self.scale - array.type.scale), validity(array))
+
+
+@dataclass(frozen=True)
+class _LongDecimals(Form):
+    """Decimals as 256-bit integers of the common scale."""
+
+    scale: int
+
+    def of(self, array: pa.Array) -> Strings:
+        array = plain(array)
+        valid = validity(array)
+        try:
+            wide = array.cast(pa.decimal256(_LONG_DIGITS, self.scale))
+        except pa.ArrowInvalid:
+            return self._one_by_one(array)
+        data = np.ascontiguousarray(raw_values(wide, np.uint8))
+        if valid is not None:
+            data = np.where(valid[:, None], data, np.uint8(0))
+        return Strings(np.arange(len(array) + 1, dtype=np.int64) * _LONG_BYTES, data.reshape(-1), valid)
+
+    def _one_by_one(self, array: pa.Array) -> Strings:
+        """Rescale values of which some exceed Arrow's decimals."""
+        factor = 10 ** (self.scale - array.type.scale)
+        width = array.type.bit_width // 8
+        raw = raw_values(array, np.uint8).reshape(-1, width)
+        present = validity(array)
+        texts: list[bytes | None] = []
+        for i in range(len(array)):
+            step = int.from_bytes(raw[i].tobytes(), "little", signed=True) * factor
+            fits = -(2**255) <= step < 2**255 and (present is None or present[i])
+            texts.append(step.to_bytes(_LONG_BYTES, "little", signed=True) if fits else None)
+        return _strings(texts)
+
+
+class _Bytes(Form):
+    """Strings and binary values by their bytes."""
+
+    def of(self, array: pa.Array) -> Strings:
+        array = plain(array)
+        valid = validity(array)
+        if pat.is_fixed_size_binary(array.type):
+            array = array.cast(pa.large_binary())
+        wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
+        _, edges, content = array.buffers()
+        kind = np.dtype(np.int64 if wide else np.int32)
+        if len(array) == 0 or edges is None:
+            return Strings(np.zeros(len(array) + 1, np.int64), np.zeros(0, np.uint8), valid)
+        offsets = np.frombuffer(edges, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
+        data = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
+        return Strings(offsets, data, valid)
+
+
+@dataclass(frozen=True)
+class _Nested(Form):
+    """Structs and lists, value by value. A null inside equals a null, as in Spark."""
+
+    children: tuple[Form, ...]
+
+    def of(self, array: pa.Array) -> Strings:
+        array = plain(array)
+        never: set[int] = set()
+        values = self._values(array, never)
+        texts = [None if v is None or i in never else repr(v).encode() for i, v in enumerate(values)]
+        return _strings(texts)
+
+    def _values(self, array: pa.Array, never: set[int]) -> list[Any]:
+        """Return nested tuples; note the rows of which a part has no form."""
+        valid = validity(array)
+        if pat.is_struct(array.type):
+            columns = [
+                _parts(form, child, list(range(len(array))), never)
+                for form, child in zip(self.children, array.flatten(), strict=True)
+            ]
+            return _masked(list(zip(*columns, strict=True)) if columns else [()] * len(array), valid)
+        lengths = [length or 0 for length in pc.list_value_length(array).to_pylist()]
+        owners = [row for row, length in enumerate(lengths) for _ in range(length)]
+        items = iter(_parts(self.children[0], array.flatten(), owners, never))
+        return _masked([tuple(next(items) for _ in range(length)) for length in lengths], valid)
+
+
+def _parts(form: Form, array: pa.Array, owners: list[int], never: set[int]) -> list[Any]:
+    """Return the parts of nested values; note the owners of those that have no form without being null."""
+    if isinstance(form, _Nested):
+        inner: set[int] = set()
+        values = form._values(plain(array), inner)
+        never.update(owners[i] for i in inner)
+        return values
+    values = form.of(array).to_python()
+    present = validity(plain(array))
+    for i, value in enumerate(values):
+        if value is None and (present is None or present[i]):
+            never.add(owners[i])
+    return values
+
+
+def _strings(texts: list[bytes | None]) -> Strings:
+    offsets = np.cumsum([0] + [len(text or b"") for text in texts]).astype(np.int64)
+    data = np.frombuffer(b"".join(text or b"" for text in texts), np.uint8)
+    return Strings(offsets, data, np.array([text is not None for text in texts], np.bool_))
+
+
+def _multiplied(values: npt.NDArray[np.int64], factor: int, valid: Mask | None) -> Integers:
+    """Multiply, and leave out what exceeds 64 bits."""
+    if factor == 1:
+        return Integers(values, valid)
+    most = _INT64_MAX // factor
+    return Integers(values * np.int64(factor), _both(valid, (values <= most) & (values >= -most)))
+
+
+def _both(one: Mask | None, other: Mask) -> Mask:
+    return other if one is None else one & other
+
+
+def _masked(values: list[Any], valid: Mask | None) -> list[Any]:
+    if valid is None:
+        return values
+    return [value if ok else None for value, ok in zip(values, valid.tolist(), strict=True)]

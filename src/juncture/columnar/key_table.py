@@ -1,0 +1,323 @@
+"""Dense codes for the values of keys: given to the rows of one side or of both, and looked up for those of either.
+
+Strings are compared once for each distinct value of a dictionary where there is one, and never after that. Several
+columns are coded one by one and then in pairs, so that no two combinations can be confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
+from juncture.kernels import keys as kernels
+
+__all__ = ["EMPTY", "KeyCodes"]
+
+EMPTY = kernels.EMPTY
+"""The code of a row whose key is null or not there."""
+
+Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Item = TypeVar("Item", bound=np.generic)
+
+_NULL = 0
+"""The code of null where nulls are equal; those of values come after it."""
+
+_FIRST_KEYS = 1 << 9
+_SMALL_DICTIONARY = 1 << 10
+_FIRST_BYTES = 1 << 14
+_GROWTH = 2
+_REMEMBERED = 4
+
+
+class KeyCodes:
+    """The distinct keys that have been added, and the code of each.
+
+    Parameters
+    ----------
+    left, right
+        The types of the ``by`` columns of both sides, pair by pair. Rows of either may be added and looked up.
+    nulls_equal
+        Whether null is a value like others.
+
+    Notes
+    -----
+    `add` may be called by several threads at once, which take turns where keys are new; `find` too, while no keys are
+    added; `compact` by one alone. Costs 24 to 48 bytes for each distinct integer, 40 to 80 for each distinct string and
+    the bytes of those longer than 15.
+    """
+
+    def __init__(self, left: Sequence[pa.DataType], right: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
+        self._columns = [_Column(form_of(*types), nulls_equal) for types in zip(left, right, strict=True)]
+        self._pairs = [_IntegerTable() for _ in self._columns[1:]]
+
+    @property
+    def count(self) -> int:
+        """How many codes there are; some may belong to no row."""
+        if not self._columns:
+            return 1
+        return self._pairs[-1].count if self._pairs else self._columns[0].count
+
+    def add(self, columns: list[pa.Array], codes: Codes) -> None:
+        """Write the codes of rows, giving new keys new ones; `EMPTY` where a column is null."""
+        self._encode(columns, codes, new=True)
+
+    def find(self, columns: list[pa.Array], codes: Codes) -> None:
+        """Write the codes of rows; `EMPTY` where the key has not been added."""
+        self._encode(columns, codes, new=False)
+
+    def compact(self, kept: Mask) -> Codes:
+        """Forget keys, and give the others new codes, which are dense again and in the order of the old ones.
+
+        Parameters
+        ----------
+        kept
+            By code, which keys to keep.
+
+        Returns
+        -------
+        numpy.ndarray
+            The new code of each old one; `EMPTY` for those that are forgotten. What holds codes is remapped by it.
+
+        Notes
+        -----
+        Time and memory linear in the number of keys.
+        """
+        if not self._columns:
+            return np.zeros(1, np.int32)
+        # From the last pair of codes to the first, whose parts are what the kept ones are made of.
+        used = [kept]
+        counts = [self._columns[0].count, *(pairs.count for pairs in self._pairs)]
+        for column, pairs, count in reversed(list(zip(self._columns[1:], self._pairs, counts, strict=False))):
+            first, second = _parts_of(pairs.known[used[-1]])
+            used += [_mask(column.count, second), _mask(count, first)]
+        mapping = self._columns[0].compact(used.pop())
+        for column, pairs in zip(self._columns[1:], self._pairs, strict=True):
+            others, here = column.compact(used.pop()), used.pop()
+            first, second = _parts_of(pairs.known)
+            pairs.replace(np.where(here, _paired(mapping[first], others[second]), 0))
+            mapping = pairs.compact(here)
+        return mapping
+
+    def _encode(self, columns: list[pa.Array], codes: Codes, *, new: bool) -> None:
+        if not columns:
+            codes[:] = 0
+            return
+        self._columns[0].encode(columns[0], codes, new=new)
+        other = np.empty(len(codes), np.int32) if self._pairs else codes
+        for column, array, pairs in zip(self._columns[1:], columns[1:], self._pairs, strict=True):
+            column.encode(array, other, new=new)
+            pair = _paired(codes, other)
+            codes[:] = np.where((codes == EMPTY) | (other == EMPTY), EMPTY, 0)
+            pairs.encode(Integers(pair, None), codes, new=new)
+
+
+class _IntegerTable:
+    """Codes of 64-bit integers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._table = kernels.empty_table(_FIRST_KEYS)
+        self._known = np.empty(_FIRST_KEYS, np.int64)
+        self._lock = Lock()
+
+    @property
+    def known(self) -> Ints:
+        """The integer of each code."""
+        return self._known[: self.count]
+
+    def replace(self, values: Ints) -> None:
+        """Put other integers in the place of those that are known; they can be found after `compact`."""
+        self._known[: self.count] = values
+
+    def compact(self, kept: Mask) -> Codes:
+        """Forget integers, and return the new code of each old one."""
+        values = self.known[kept]
+        self.count = len(values)
+        self._table = kernels.empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
+        self._known = _lengthened(values, kernels.most_keys(self._table))
+        kernels.refill_integers(self._known, self.count, self._table)
+        return _renumbered(kept)
+
+    def encode(self, form: Integers, codes: Codes, *, new: bool) -> None:
+        """Write the codes; those that are `EMPTY` stay so."""
+        if not new:
+            kernels.find_integers(form.values, self._table, self._known, codes)
+            return
+        with self._lock:
+            position = 0
+            while True:
+                start = position
+                position = kernels.add_integers(form.values, start, self._table, self._known, self.count, codes)
+                self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
+                if position == len(codes):
+                    return
+                self._table = kernels.empty_table(_GROWTH * self.count)
+                self._known = _lengthened(self._known, kernels.most_keys(self._table))
+                kernels.refill_integers(self._known, self.count, self._table)
+
+
+class _StringTable:
+    """Codes of byte strings."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._table = kernels.empty_table(_FIRST_KEYS)
+        self._words = np.empty(2 * _FIRST_KEYS, np.uint64)
+        self._offsets = np.zeros(_FIRST_KEYS + 1, np.int64)
+        self._known = np.empty(_FIRST_BYTES, np.uint8)
+        self._lock = Lock()
+
+    def encode(self, form: Strings, codes: Codes, *, new: bool) -> None:
+        """Write the codes; those that are `EMPTY` stay so."""
+        if not new:
+            kernels.find_bytes(form.offsets, form.data, self._table, self._words, self._offsets, self._known, codes)
+            return
+        with self._lock:
+            position = 0
+            while True:
+                start = position
+                position = kernels.add_bytes(
+                    form.offsets,
+                    form.data,
+                    start,
+                    self._table,
+                    self._words,
+                    self._offsets,
+                    self._known,
+                    self.count,
+                    codes,
+                )
+                self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
+                if position == len(codes):
+                    return
+                self._make_room(int(form.offsets[position + 1] - form.offsets[position]))
+
+    def compact(self, kept: Mask) -> Codes:
+        """Forget strings, and return the new code of each old one."""
+        codes = np.flatnonzero(kept)
+        starts, lengths = self._offsets[codes], np.diff(self._offsets[: self.count + 1])[codes]
+        edges = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self._known = self._known[np.repeat(starts - edges[:-1], lengths) + np.arange(edges[-1])]
+        words = self._words[: 2 * self.count].reshape(-1, 2)[codes].reshape(-1)
+        self.count = len(codes)
+        self._table = kernels.empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
+        most = kernels.most_keys(self._table)
+        self._words, self._offsets = _lengthened(words, 2 * most), _lengthened(edges, most + 1)
+        kernels.refill_bytes(self._words, self.count, self._table)
+        return _renumbered(kept)
+
+    def _make_room(self, length: int) -> None:
+        """Grow what is full: the table, or the bytes of the known keys."""
+        if self.count == kernels.most_keys(self._table):
+            self._table = kernels.empty_table(_GROWTH * self.count)
+            most = kernels.most_keys(self._table)
+            self._words = _lengthened(self._words, 2 * most)
+            self._offsets = _lengthened(self._offsets, most + 1)
+            kernels.refill_bytes(self._words, self.count, self._table)
+        else:
+            self._known = _lengthened(self._known, 2 * len(self._known) + length)
+
+
+def _lengthened(values: npt.NDArray[Item], length: int) -> npt.NDArray[Item]:
+    """Return values with room for more."""
+    longer = np.empty(length, values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+class _Column:
+    """The codes of one pair of ``by`` columns."""
+
+    def __init__(self, form: Form, nulls_equal: bool) -> None:
+        self._form = form
+        self._nulls_equal = nulls_equal
+        self._integers = _IntegerTable()
+        self._strings = _StringTable()
+        self._remembered: list[tuple[pa.Array, bool, Codes]] = []
+
+    @property
+    def count(self) -> int:
+        """How many codes there are."""
+        return max(self._integers.count, self._strings.count) + int(self._nulls_equal)
+
+    def encode(self, array: pa.Array, codes: Codes, *, new: bool) -> None:
+        """Write the codes; `EMPTY` for nulls unless they are equal, and for keys that are unknown unless new."""
+        if pat.is_dictionary(array.type) and len(array.dictionary) <= 4 * len(array) + _SMALL_DICTIONARY:
+            valid = validity(array.indices)
+            codes[:] = 0 if valid is None else np.where(valid, 0, EMPTY)
+            width = array.indices.type.bit_width // 8
+            indices = raw_values(array.indices, f"{'u' if pat.is_unsigned_integer(array.indices.type) else 'i'}{width}")
+            mapping = self._mapping(array.dictionary, new=new)
+            kernels.map_codes(indices.astype(np.int32, copy=False), mapping, codes)
+            if self._nulls_equal and valid is not None:
+                codes[~valid] = _NULL
+            return
+        form = self._form.of(array)
+        codes[:] = 0 if form.valid is None else np.where(form.valid, 0, EMPTY)
+        if isinstance(form, Integers):
+            self._integers.encode(form, codes, new=new)
+        else:
+            self._strings.encode(form, codes, new=new)
+        if self._nulls_equal:
+            codes[codes != EMPTY] += _NULL + 1
+            valid = validity(plain(array))
+            if valid is not None:
+                codes[~valid] = _NULL
+
+    def compact(self, kept: Mask) -> Codes:
+        """Forget values, and return the new code of each old one; that of null stays."""
+        table = self._strings if self._strings.count else self._integers
+        self._remembered = []
+        mapping = table.compact(kept[int(self._nulls_equal) :])
+        if not self._nulls_equal:
+            return mapping
+        return np.concatenate([[_NULL], np.where(mapping == EMPTY, EMPTY, mapping + _NULL + 1)]).astype(np.int32)
+
+    def _mapping(self, dictionary: pa.Array, *, new: bool) -> Codes:
+        """Return the code of each value of a dictionary; slices of one table share theirs, so it is remembered."""
+        for known, known_new, mapping in self._remembered:
+            if known_new == new and _same(known, dictionary):
+                return mapping
+        mapping = np.empty(len(dictionary), np.int32)
+        self.encode(dictionary, mapping, new=new)
+        self._remembered = [(dictionary, new, mapping), *self._remembered[: _REMEMBERED - 1]]
+        return mapping
+
+
+def _paired(first: Codes, second: Codes) -> Ints:
+    """Return pairs of codes as integers."""
+    return (first.astype(np.int64) << 32) | second
+
+
+def _parts_of(pairs: Ints) -> tuple[Ints, Ints]:
+    """Return both codes of pairs."""
+    return pairs >> 32, pairs & 0xFFFFFFFF
+
+
+def _mask(count: int, codes: Ints) -> Mask:
+    """Return which of so many codes are among some."""
+    mask = np.zeros(count, np.bool_)
+    mask[codes] = True
+    return mask
+
+
+def _renumbered(kept: Mask) -> Codes:
+    """Return the new code of each old one."""
+    return np.where(kept, np.cumsum(kept) - 1, EMPTY).astype(np.int32)
+
+
+def _same(one: pa.Array, other: pa.Array) -> bool:
+    """Tell whether two arrays are the same memory."""
+    if one.type != other.type or len(one) != len(other) or one.offset != other.offset or len(one) == 0:
+        return False
+    buffers = zip(one.buffers(), other.buffers(), strict=False)
+    return all((a is None) == (b is None) and (a is None or a.address == b.address) for a, b in buffers)

@@ -1,0 +1,294 @@
+"""The values of ``on`` as integers in the same order, and tolerances as distances between them.
+
+Almost always a value's steps in the join's domain (see `juncture.spec.schema.Domain`) fit a signed 64-bit integer, and
+are its code; a float's code is made of its bits. Where they do not fit, on either side, the code is the value's rank
+among the distinct values of both sides, and distances are calculated apart, with Python's integers.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity, with_order
+from juncture.spec.asof import ResolvedAsof, Tolerance
+from juncture.spec.schema import TIME_UNITS, Domain, plain_type
+
+__all__ = ["Coder", "RankCoder", "StepCoder", "TooWideError", "float_codes", "steps_of"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_INT64_MAX = 2**63 - 1
+_UINT64_MAX = 2**64 - 1
+_FLOAT_INTEGER_MAX = 2**53
+_DIGITS = 400
+
+
+class TooWideError(Exception):
+    """A value has no 64-bit code of its own, so that the join has to start again with ranks."""
+
+
+@dataclass(frozen=True)
+class StepCoder:
+    """Codes that are the steps themselves.
+
+    Attributes
+    ----------
+    domain
+        Of the join.
+    unsigned
+        Whether both sides are unsigned, so that codes are shifted by half the range.
+    """
+
+    domain: Domain
+    unsigned: bool = False
+
+    @classmethod
+    def of(cls, join: ResolvedAsof) -> StepCoder:
+        """Return the coder of a join."""
+        sides = (join.left_schema.field(join.left_on), join.right_schema.field(join.right_on))
+        return cls(join.domain, all(pat.is_unsigned_integer(plain_type(side.type)) for side in sides))
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the codes, and which rows have one: all that are neither null nor NaN.
+
+        Raises
+        ------
+        TooWideError
+            If a value does not fit.
+        """
+        array = plain(array)
+        valid = validity(array)
+        kind = self.domain.kind
+        if kind == "float":
+            return _float_codes_of(array, valid)
+        if kind == "decimal":
+            values, factor = _unscaled(array, valid), 10 ** (self.domain.scale - array.type.scale)
+        elif kind == "date":
+            return days(array), valid
+        elif kind == "timestamp":
+            values = raw_values(array, np.int64)
+            factor = 1_000 ** (TIME_UNITS.index(self.domain.unit) - TIME_UNITS.index(array.type.unit))
+        else:
+            values, factor = self._integers(array, valid), 1
+        return _multiplied(values, factor, valid), valid
+
+    def _integers(self, array: pa.Array, valid: Mask | None) -> Any:
+        if self.unsigned:
+            wide = raw_values(array.cast(pa.uint64()), np.uint64)
+            return (wide ^ np.uint64(1 << 63)).view(np.int64)
+        if pat.is_uint64(array.type):
+            values = raw_values(array, np.int64)
+            if _any(values < 0, valid):
+                raise TooWideError
+            return values
+        return raw_values(array.cast(pa.int64()), np.int64)
+
+    def restores(self, data_type: pa.DataType) -> bool:
+        """Tell whether values of a type can be told from their codes."""
+        if pat.is_timestamp(data_type):
+            return bool(data_type.unit == self.domain.unit)
+        return bool(pat.is_integer(data_type) or pat.is_date32(data_type))
+
+    def restore(self, codes: Ints, valid: Mask, data_type: pa.DataType) -> pa.Array:
+        """Return the values of some codes, in a type that `restores` accepts; null where they are not valid."""
+        if self.unsigned:
+            codes = codes ^ np.int64(-(2**63))
+        item = np.dtype(f"i{data_type.bit_width // 8}")
+        return array_of(codes.astype(item, copy=False), data_type, valid)
+
+    def limit(self, tolerance: Tolerance | None) -> Words:
+        """Return the one greatest distance of all rows, as the kernels compare distances."""
+        constant = math.inf if tolerance is None or tolerance.constant is None else tolerance.constant
+        return _words([constant], floating=self.domain.kind == "float")
+
+    def limits(self, array: pa.Array) -> tuple[Words, Mask | None]:
+        """Return each row's greatest distance, and which rows have one: neither null, NaN nor negative."""
+        array = plain(array)
+        try:
+            words, good = self._plain_limits(array)
+        except TooWideError:
+            limits, valid = tolerances(self.domain, array)
+            return _words(limits, floating=self.domain.kind == "float"), valid
+        valid = validity(array)
+        good = good if valid is None else good & valid
+        return words, None if good.all() else good
+
+    def _plain_limits(self, array: pa.Array) -> tuple[Words, Mask]:
+        """Return the limits where they can be calculated in 64 bits."""
+        if pat.is_floating(array.type):
+            floats = raw_values(array.cast(pa.float64()), np.float64) + 0.0
+            return floats.view(np.uint64), floats >= 0
+        if pat.is_uint64(array.type):
+            array = array.cast(pa.decimal128(20, 0))
+        if pat.is_decimal(array.type):
+            values = _unscaled(array, validity(array))
+            ratio = Fraction(10) ** (self.domain.scale - array.type.scale)
+        elif pat.is_duration(array.type):
+            values = raw_values(array, np.int64)
+            ratio = Fraction(1_000 ** (3 - TIME_UNITS.index(array.type.unit)), self.domain.step_ns)
+        else:
+            values = raw_values(array.cast(pa.int64()), np.int64)
+            ratio = self.domain.steps_in_one
+        good = values >= 0
+        words = np.where(good, values, 0).astype(np.uint64)
+        if self.domain.kind == "float":
+            if (words > _FLOAT_INTEGER_MAX).any():
+                raise TooWideError
+            return words.astype(np.float64).view(np.uint64), good
+        if ratio.numerator > _UINT64_MAX or (ratio.numerator > 1 and ratio.denominator > 1):
+            raise TooWideError
+        if ratio.denominator > 1:
+            return words // np.uint64(min(ratio.denominator, _UINT64_MAX)), good
+        most = np.uint64(_UINT64_MAX // ratio.numerator)
+        return np.where(words <= most, words * np.uint64(ratio.numerator), np.uint64(_UINT64_MAX)), good
+
+
+@dataclass(frozen=True)
+class RankCoder:
+    """Codes that are ranks among all distinct values of both sides.
+
+    Attributes
+    ----------
+    domain
+        Of the join, which is not of floats: their bits always fit.
+    values
+        The steps of each rank, ascending.
+    """
+
+    domain: Domain
+    values: list[int]
+
+    @classmethod
+    def of(cls, join: ResolvedAsof, columns: Iterable[pa.Array]) -> RankCoder:
+        """Return the coder of a join whose two ``on`` columns hold these values. Costs microseconds a value."""
+        distinct: set[int] = set()
+        for column in columns:
+            steps = steps_of(with_order(plain(column)).unique(), join.domain)
+            distinct.update(step for step in steps if step is not None)
+        return cls(join.domain, sorted(distinct))
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the codes, and which rows have one."""
+        encoded = with_order(plain(array)).dictionary_encode()
+        steps = steps_of(encoded.dictionary, self.domain)
+        ranks = np.array([0 if step is None else bisect_left(self.values, step) for step in steps] or [0], np.int64)
+        valid = validity(encoded)
+        indices = raw_values(encoded.indices, np.int32)
+        if valid is not None:
+            indices = np.where(valid, indices, 0)
+        return ranks[indices], valid
+
+
+Coder = StepCoder | RankCoder
+
+
+def float_codes(values: npt.NDArray[np.float64]) -> Ints:
+    """Return integers in the order of floats; 0.0 and -0.0 have the same. NaN gets the greatest of all.
+
+    Examples
+    --------
+    >>> codes = float_codes(np.array([-np.inf, -1.5, -0.0, 0.0, 2.0, np.nan]))
+    >>> [bool(a <= b) for a, b in zip(codes, codes[1:])], bool(codes[2] == codes[3])
+    ([True, True, True, True, True], True)
+    """
+    bits = (values + 0.0).view(np.int64)
+    codes = bits ^ ((bits >> 63) & _INT64_MAX)
+    missing = np.isnan(values)
+    return np.where(missing, _INT64_MAX, codes) if missing.any() else codes
+
+
+def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
+    """Return the steps of the domain as Python's integers, whatever their size; None for null."""
+    if domain.kind == "decimal":
+        with localcontext(prec=_DIGITS):
+            return [None if v is None else int(v.scaleb(domain.scale)) for v in array.to_pylist()]
+    if domain.kind == "timestamp":
+        factor = 1_000 ** (TIME_UNITS.index(domain.unit) - TIME_UNITS.index(array.type.unit))
+        return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
+    if domain.kind == "date":
+        pairs = zip(days(array).tolist(), array.is_valid().to_pylist(), strict=True)
+        return [day if is_there else None for day, is_there in pairs]
+    return list(array.to_pylist())
+
+
+def tolerances(domain: Domain, array: pa.Array) -> tuple[list[Any], Mask | None]:
+    """Return each row's tolerance in steps of the domain, and which are neither null, NaN nor negative."""
+    values = _row_tolerances(domain, plain(array))
+    valid = np.array([value is not None and value >= 0 for value in values], np.bool_)
+    return [value if ok else 0 for value, ok in zip(values, valid, strict=True)], None if valid.all() else valid
+
+
+def _row_tolerances(domain: Domain, array: pa.Array) -> list[Any]:
+    if pat.is_duration(array.type):
+        unit_ns = 1_000 ** (3 - TIME_UNITS.index(array.type.unit))
+        return [None if v is None else v * unit_ns // domain.step_ns for v in array.cast(pa.int64()).to_pylist()]
+    values = array.to_pylist()
+    if domain.kind == "decimal":
+        with localcontext(prec=_DIGITS):
+            return [None if v is None else math.floor(Decimal(v).scaleb(domain.scale)) for v in values]
+    return list(values)
+
+
+def _words(limits: list[Any], *, floating: bool) -> Words:
+    """Return distances as the kernels compare them: unsigned, or the bits of floats."""
+    if floating:
+        return np.array([_float_below(limit) for limit in limits], np.float64).view(np.uint64)
+    return np.array([min(limit, _UINT64_MAX) for limit in limits], np.uint64)
+
+
+def _float_below(limit: Any) -> float:
+    """Return the greatest float that is not greater than a number."""
+    try:
+        near = float(limit)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(near, -math.inf) if near > limit else near
+
+
+def _float_codes_of(array: pa.Array, valid: Mask | None) -> tuple[Ints, Mask | None]:
+    values = raw_values(array.cast(pa.float64()), np.float64)
+    codes = float_codes(values)
+    missing = np.isnan(values)
+    if missing.any():
+        valid = ~missing if valid is None else valid & ~missing
+    return codes, valid
+
+
+def _unscaled(array: pa.Array, valid: Mask | None) -> Ints:
+    """Return decimals as whole numbers of their last digit."""
+    if array.type.bit_width <= 64:
+        short: Ints = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+        return short
+    words = raw_values(array, np.int64)
+    if _any((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1), valid):
+        raise TooWideError
+    return np.ascontiguousarray(words[:, 0])
+
+
+def _multiplied(values: Any, factor: int, valid: Mask | None) -> Ints:
+    """Multiply whole numbers exactly."""
+    if factor == 1:
+        return values  # type: ignore[no-any-return]
+    if valid is not None:
+        values = np.where(valid, values, 0)
+    most = _INT64_MAX // factor
+    if ((values > most) | (values < -most)).any():
+        raise TooWideError
+    product: Ints = values * np.int64(factor) if most > 0 else np.zeros_like(values)
+    return product
+
+
+def _any(mask: Mask, valid: Mask | None) -> bool:
+    return bool((mask if valid is None else mask & valid).any())

@@ -1,0 +1,194 @@
+"""The order among right rows at the same ``on``: column by column, nulls lowest, NaN highest.
+
+Booleans order False before True; strings and binary by their bytes; structs and lists by their parts, the shorter of
+two that agree so far first; maps as the list of their entries by key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cmp_to_key
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import plain, raw_values, validity, without_times
+from juncture.columnar.key_encoding import form_of
+from juncture.columnar.order_encoding import float_codes
+from juncture.spec.schema import plain_type
+
+__all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "order_keys"]
+
+Ints = npt.NDArray[np.int64]
+
+CODES_MOST = 4
+"""The most columns whose codes are worth keeping with each candidate."""
+
+_LEAST = -(2**63)
+_PREFIX_BYTES = 8
+
+
+class UndecidedError(Exception):
+    """Two values of a column have the same code after all, so that equal codes do not mean equal rows."""
+
+
+def order_keys(table: pa.Table) -> list[Ints]:
+    """Return numbers to order rows by, the most significant first: rows that win have greater ones.
+
+    Notes
+    -----
+    The distinct values of strings and long decimals are sorted by Arrow, those of nested types one by one in Python.
+    """
+    return [key for column in table.columns for key in _keys_of(column)]
+
+
+def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
+    """Return the numbers of a column; those of nulls are the least."""
+    if column.num_chunks == 0 or pat.is_null(plain_type(column.type)):
+        return []
+    chunks = [plain(chunk) for chunk in column.chunks]
+    if pat.is_nested(chunks[0].type) or pat.is_interval(chunks[0].type):
+        timeless = without_times(chunks[0].type)
+        return [_nested_ranks([value for chunk in chunks for value in chunk.cast(timeless).to_pylist()])]
+    if _prefix_kind(chunks[0].type) == "whole":
+        codes = np.concatenate([_whole_codes(chunk) for chunk in chunks])
+    else:
+        codes = _text_ranks(chunks)
+    if column.null_count == 0 and not any(chunk.null_count for chunk in chunks):
+        return [codes]
+    present = np.concatenate([np.ones(len(c), np.bool_) if (v := validity(c)) is None else v for c in chunks])
+    return [present.astype(np.int64), np.where(present, codes, 0)]
+
+
+def _text_ranks(chunks: list[pa.Array]) -> Ints:
+    """Return the ranks of strings, binary or long decimals; those of nulls are anything."""
+    wide = pa.large_binary() if _is_text(chunks[0].type) else chunks[0].type
+    encoded = pa.concat_arrays([chunk.cast(wide) for chunk in chunks]).dictionary_encode()
+    rank_of = np.empty(len(encoded.dictionary) + 1, np.int64)
+    rank_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    ranks: Ints = rank_of[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    return ranks
+
+
+def _nested_ranks(values: list[Any]) -> Ints:
+
+    def precedence(one: int, other: int) -> int:
+        return _compare(values[one], values[other])
+
+    order = sorted(range(len(values)), key=cmp_to_key(precedence))
+    result = np.zeros(len(values), np.int64)
+    for before, row in pairwise(order):
+        result[row] = result[before] + (_compare(values[before], values[row]) != 0)
+    return result
+
+
+def _compare(one: Any, other: Any) -> int:
+    """Compare two values as Python has them: -1, 0 or 1."""
+    if one is None or other is None:
+        return (one is not None) - (other is not None)
+    if isinstance(one, float) and (math.isnan(one) or math.isnan(other)):
+        return math.isnan(one) - math.isnan(other)
+    if isinstance(one, dict):
+        return _compare(list(one.values()), list(other.values()))
+    if isinstance(one, list | tuple):
+        for mine, theirs in zip(_entries(one), _entries(other), strict=False):
+            if sign := _compare(mine, theirs):
+                return sign
+        return _compare(len(one), len(other))
+    return int(one > other) - int(one < other)
+
+
+def _entries(values: Sequence[Any]) -> Sequence[Any]:
+    """Return a map's entries by key: Arrow gives maps, and only maps, as lists of tuples."""
+    if isinstance(values, list) and values and type(values[0]) is tuple:
+        return sorted(values, key=lambda entry: entry[0])
+    return values
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    kinds = pat.is_string, pat.is_large_string, pat.is_binary, pat.is_large_binary, pat.is_fixed_size_binary
+    return any(kind(data_type) for kind in kinds)
+
+
+def _prefix_kind(data_type: pa.DataType) -> str:
+    """Tell how much of a value fits 64 bits in order: the ``"whole"``, its ``"start"``, or ``"nothing"``."""
+    if (
+        pat.is_integer(data_type)
+        or pat.is_floating(data_type)
+        or pat.is_boolean(data_type)
+        or pat.is_temporal(data_type)
+    ):
+        return "nothing" if pat.is_interval(data_type) else "whole"
+    if pat.is_decimal(data_type):
+        return "whole" if data_type.precision <= 18 else "nothing"
+    return "start" if _is_text(data_type) or _is_view(data_type) else "nothing"
+
+
+def _is_view(data_type: pa.DataType) -> bool:
+    return bool(pat.is_string_view(data_type) or pat.is_binary_view(data_type))
+
+
+def _whole_codes(array: pa.Array) -> Ints:
+    """Return the values of a plain array as integers in their order; those of nulls are anything."""
+    if pat.is_floating(array.type):
+        return float_codes(raw_values(array.cast(pa.float64()), np.float64))
+    form = form_of(array.type, array.type).of(array)
+    values: Ints = form.values  # type: ignore[union-attr]  # "whole" types have integer forms
+    return values ^ np.int64(_LEAST) if pat.is_uint64(array.type) else values
+
+
+def code_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """Return the first of the columns whose codes can decide ties, and whether they decide all.
+
+    A string's code is its first eight bytes, so it is the last that is of use.
+    """
+    chosen: list[str] = []
+    for name in columns[:CODES_MOST]:
+        kind = _prefix_kind(plain_type(schema.field(name).type))
+        if kind != "nothing":
+            chosen.append(name)
+        if kind != "whole":
+            return tuple(chosen), False
+    return tuple(chosen), len(chosen) == len(columns)
+
+
+def order_codes(array: pa.Array, *, decided: bool) -> Ints:
+    """Return codes in the order of the values; null gets the least.
+
+    Parameters
+    ----------
+    array
+        The values.
+    decided
+        Whether the caller relies on different codes for different values.
+
+    Raises
+    ------
+    UndecidedError
+        If it does, and a value has the code of null.
+    """
+    array = plain(array)
+    codes = _whole_codes(array) if _prefix_kind(array.type) == "whole" else _start_codes(array)
+    valid = validity(array)
+    if decided and ((codes == _LEAST) if valid is None else (codes == _LEAST) & valid).any():
+        raise UndecidedError
+    return codes if valid is None else np.where(valid, codes, _LEAST)
+
+
+def _start_codes(array: pa.Array) -> Ints:
+    """Return the first eight bytes of each string as an integer, shorter ones filled up with zeros."""
+    form = form_of(array.type, array.type).of(array)
+    starts, lengths = form.offsets[:-1], np.diff(form.offsets)  # type: ignore[union-attr]  # strings have byte forms
+    data = np.append(form.data, np.uint8(0))  # type: ignore[union-attr]
+    words = np.zeros(len(array), np.uint64)
+    for i in range(_PREFIX_BYTES):
+        inside = lengths > i
+        following = data[np.where(inside, starts + i, len(data) - 1)]
+        words = (words << np.uint64(8)) | np.where(inside, following, np.uint8(0)).astype(np.uint64)
+    return (words ^ np.uint64(1 << 63)).view(np.int64)

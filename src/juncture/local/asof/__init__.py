@@ -1,0 +1,1 @@
+"""As-of joins in-process."""

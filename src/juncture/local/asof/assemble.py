@@ -1,0 +1,140 @@
+"""The joined table: the columns of the matched rows, and of those without a match that the join keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.order_encoding import StepCoder
+from juncture.runtime.selection import SelectedSource
+from juncture.runtime.sources import Source
+from juncture.runtime.take import encoded, gather, nulls, select
+from juncture.runtime.threads import Threads
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["assemble", "lonely_right", "pairs_of", "unmatched_right"]
+
+Ints = npt.NDArray[np.int64]
+Progress = Callable[[int, int], None]
+
+
+def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:
+    """Return the pairs of rows that pointers stand for.
+
+    Parameters
+    ----------
+    pointers
+        Right row numbers for each left row, best first; -1 where there are no more.
+    keep_unmatched
+        Whether a left row without a match is paired with -1.
+
+    Returns
+    -------
+    left_rows
+        The left row of each pair; None if they are all left rows, once each.
+    here
+        Which of the pointers are the right rows; None if they are the first of each left row.
+    """
+    if keep_unmatched and pointers.shape[1] == 1:
+        return None, None
+    here = pointers >= 0
+    if keep_unmatched:
+        here[:, 0] = True
+    return np.repeat(np.arange(len(pointers), dtype=np.int64), here.sum(axis=1)), here
+
+
+def unmatched_right(right_rows: int, pointers: Ints) -> Ints:
+    """Return the right rows that no pointer names, ascending."""
+    free = np.ones(right_rows, np.bool_)
+    free[pointers[pointers >= 0]] = False
+    return np.flatnonzero(free)
+
+
+def assemble(
+    join: ResolvedAsof,
+    left: Source,
+    right: Source,
+    pointers: Ints,
+    threads: Threads,
+    *,
+    codes: Ints | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Return the joined table.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides.
+    pointers
+        Right row numbers for each left row, best first; -1 where there are no more.
+    threads
+        Who works.
+    codes
+        The codes of the right rows' ``on``, so that it need not be read again.
+    progress
+        Called with the parts of the right side that are done, and those that hold matches.
+
+    Returns
+    -------
+    pyarrow.Table
+        Left rows in their order, then the right rows without a match where the join keeps them.
+    """
+    how = join.spec.how
+    if how in ("semi", "anti"):
+        rows = np.flatnonzero((pointers[:, 0] >= 0) == (how == "semi"))
+        columns = select(left, [column.source for column in join.output], rows, threads, progress)
+        return pa.table(columns, schema=join.output_schema)
+    left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
+    right_rows = pointers[:, 0] if here is None else pointers[here]
+    known = {}
+    if codes is not None:
+        on = codes[:, 0] if here is None else codes[here]
+        known[join.right_on] = _restored(join, on, right_rows >= 0)
+    theirs = [column.source for column in join.output if column.side == "right" and column.source not in known]
+    gathered = dict(zip(theirs, gather(right, theirs, right_rows, threads, progress), strict=True)) | known
+    ours = [column.source for column in join.output if column.side == "left"]
+    selected = dict(zip(ours, select(left, ours, left_rows, threads), strict=True))
+    columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
+    table = pa.table(columns, schema=join.output_schema)
+    if how in ("left", "inner"):
+        return table
+    alone = lonely_right(join, right, unmatched_right(right.num_rows, pointers))
+    return pa.concat_tables([table, pa.Table.from_batches(alone, join.output_schema)])
+
+
+def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
+    """Return the right ``on`` column by its codes."""
+    data_type = join.right_schema.field(join.right_on).type
+    return pa.chunked_array([StepCoder.of(join).restore(codes, valid, data_type)])
+
+
+def lonely_right(join: ResolvedAsof, right: Source, rows: Ints) -> Iterator[pa.RecordBatch]:
+    """Yield right rows without a match, whose values stand in for the left columns that they would equal.
+
+    Parameters
+    ----------
+    join, right
+        The join and its right side.
+    rows
+        Their numbers, ascending.
+    """
+    names = [column.source if column.side == "right" else column.filled_from for column in join.output]
+    # Batches without columns would have no rows either.
+    wanted = list(dict.fromkeys(name for name in names if name is not None)) or right.schema.names[:1]
+    alone = SelectedSource(right, rows)
+    for part in range(len(alone.part_rows)):
+        for batch in alone.read(part, wanted):
+            columns = [
+                nulls(batch.num_rows, field.type) if name is None else _as(batch.column(name), field.type)
+                for name, field in zip(names, join.output_schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
+
+
+def _as(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+    return array if array.type == data_type else encoded(plain(array), data_type)

@@ -1,0 +1,56 @@
+"""Choosing matches where distances do not fit 64 bits: with Python's integers, row by row, slowly and exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels import asof as kernels
+from juncture.local.asof.left import Left
+
+__all__ = ["choose_wide"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def choose_wide(
+    left: Left, values: list[int], behind: Ints, ahead: Ints, wanted: int, pointers: Ints, counts: Ints
+) -> None:
+    """Write each left row's matches: as `juncture.kernels.asof.choose`, for codes that are ranks of values.
+
+    Parameters
+    ----------
+    left
+        The left side; its limits are Python's numbers.
+    values
+        What each rank stands for, in steps of the domain.
+    behind, ahead, wanted, pointers, counts
+        As for the kernel.
+    """
+    limits: list[Any] = list(left.limits)
+    places = max(each.shape[1] for each in (behind, ahead) if len(each))
+    for slot, row in enumerate(left.slots.rows.tolist()):
+        on = values[left.slots.on[slot]]
+        near = [(on - values[place[0]], 0, place) for place in _held(behind, slot)]
+        far = [(values[~place[0]] - on, 1, place) for place in _held(ahead, slot)]
+        # Stable, and each side ascends by distance already: behind comes first where distances are equal.
+        candidates = sorted(near + far, key=lambda candidate: candidate[:2])
+        barred = left.barred is not None and left.barred[row]
+        limit = limits[row if len(limits) > 1 else 0]
+        taken = [] if barred else [c for c in candidates if c[0] <= limit][:places]
+        for place, (_, _, candidate) in enumerate(taken[:wanted]):
+            pointers[row, place] = candidate[-1]
+        if len(taken) > wanted and taken[wanted][2][0] == taken[wanted - 1][2][0]:
+            counts[kernels.TIED] += 1
+            first = int(counts[kernels.FIRST_TIED])
+            counts[kernels.FIRST_TIED] = row if first < 0 else min(row, first)
+        counts[kernels.MATCHED if taken else kernels.BEYOND if candidates else kernels.NOTHING] += 1
+
+
+def _held(best: Ints, slot: int) -> list[list[int]]:
+    """Return the candidates of a slot as rank and pointer, without empty places."""
+    if len(best) == 0:
+        return []
+    return [[place[0], place[-1]] for place in best[slot].tolist() if place[-1] != kernels.NOWHERE]

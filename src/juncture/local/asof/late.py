@@ -1,0 +1,110 @@
+"""The rows of an as-of join of which not even the matches fit in memory: an equality join by row numbers, on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, plain
+from juncture.local.asof.assemble import pairs_of
+from juncture.local.equi import join as equi
+from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedSource
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.take import nulls, take
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.equi import Equi, ResolvedEqui
+
+__all__ = ["fetch"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def fetch(
+    join: ResolvedAsof,
+    found: Iterable[tuple[Source, Ints]],
+    right: Source,
+    *,
+    spill: SpillFolder,
+    memory_bytes: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose matches are known, in the order of the left rows.
+
+    Parameters
+    ----------
+    join
+        The join.
+    found
+        The left rows, piece by piece, with the right row numbers of their matches, best first; -1 where there are no
+        more.
+    right
+        The right side.
+    spill, memory_bytes, threads, progress
+        As for `juncture.local.equi.join.stream`, which does the work.
+    """
+    row = "row"
+    while row in (*join.left_schema.names, *join.right_schema.names):
+        row += "_"
+    ours, theirs = (
+        pa.schema([*(schema.field(name) for name in needed), pa.field(row, pa.int64())])
+        for schema, needed in (
+            (join.left_schema, join.needed("left")),
+            (join.right_schema, join.needed("right")),
+        )
+    )
+    pointed = SpilledSource(_plain(ours), spill, 0)
+    for left, pointers in found:
+        for batch in _pointed(left, pointers, pointed.schema):
+            pointed.write(batch)
+    pointed.finish()
+    by_number = ResolvedEqui(
+        spec=Equi(on=row, how=join.how),
+        how=join.how,
+        left_schema=ours,
+        right_schema=theirs,
+        left_by=(row,),
+        right_by=(row,),
+        output=join.output,
+        predicate=None,
+        nulls_equal=False,
+    )
+    numbered = NumberedSource(right, _plain(theirs), 0)
+    yield from equi.stream(
+        by_number,
+        pointed,
+        numbered,
+        algorithm="grace",
+        threads=threads,
+        spill=spill,
+        memory_bytes=memory_bytes,
+        progress=progress,
+    )
+
+
+def _pointed(left: Source, pointers: Ints, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield left rows, each once for each of its matches or once without any, with the number of the right row."""
+    names = schema.names[:-1]
+    for part in range(len(left.part_rows)):
+        start = int(left.bounds[part])
+        for batch in left.read(part, names):
+            here = pointers[start : start + batch.num_rows]
+            start += batch.num_rows
+            columns = [plain(column) for column in batch.columns]
+            rows, kept = pairs_of(here, keep_unmatched=True)
+            if rows is not None:
+                index = array_of(rows, pa.int64())
+                columns = [take(column, index) for column in columns]
+            numbers = here[:, 0] if kept is None else here[kept]
+            columns.append(array_of(numbers, pa.int64(), numbers >= 0))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return the types that `plain` makes of a schema's."""
+    return pa.schema([(field.name, plain(nulls(0, field.type)).type) for field in schema])

@@ -1,0 +1,172 @@
+"""The left side of an as-of join, read into codes and sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import plain, validity
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
+from juncture.runtime.sort import Slots, sort_slots
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["Left", "read_left"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Left:
+    """Left rows as the algorithms see them.
+
+    Attributes
+    ----------
+    slots
+        The rows that can match, sorted.
+    keys
+        What their keys are coded by.
+    limits
+        The greatest distance, as the kernels compare it: one, or one for each row. With ranks for codes instead a list
+        of Python's numbers, in steps of the domain.
+    barred
+        Rows whose own tolerance is null or negative; None if there are none.
+    rows
+        How many rows there are.
+    null_on, null_key
+        How many have no usable ``on``, or a null key.
+    """
+
+    slots: Slots
+    keys: KeyCodes
+    limits: Words | list[Any]
+    barred: npt.NDArray[np.bool_] | None
+    rows: int
+    null_on: int
+    null_key: int
+
+
+def read_left(
+    join: ResolvedAsof,
+    source: Source,
+    parts: range,
+    coder: Coder,
+    threads: Threads,
+    progress: Callable[[int, int], None],
+) -> Left:
+    """Read some parts of the left side, code and sort them.
+
+    Parameters
+    ----------
+    join, source
+        The join and its left side.
+    parts
+        Which parts.
+    coder
+        The coder of ``on``.
+    threads
+        Who works.
+    progress
+        Called with the number of rows that are read, and of all.
+
+    Notes
+    -----
+    The peak is 48 bytes a row, while it sorts.
+    """
+    first = int(source.bounds[parts.start])
+    total = int(source.bounds[parts.stop]) - first
+    keys = KeyCodes(
+        [join.left_schema.field(name).type for name in join.left_by],
+        [join.right_schema.field(name).type for name in join.right_by],
+    )
+    reading = _Reading(join, source, coder, keys, first, total)
+    done = 0
+    for read in threads.map(reading.read, parts):
+        done += read
+        progress(done, total)
+    rows = np.flatnonzero(reading.codes != EMPTY).astype(np.int32)
+    slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), threads)
+    barred = reading.barred if reading.barred.any() else None
+    return Left(slots, keys, reading.all_limits(), barred, total, sum(reading.null_on), sum(reading.null_key))
+
+
+class _Reading:
+    """What the threads that read the left side write to."""
+
+    def __init__(
+        self, join: ResolvedAsof, source: Source, coder: Coder, keys: KeyCodes, first: int, total: int
+    ) -> None:
+        self.join = join
+        self.source = source
+        self.coder = coder
+        self.keys = keys
+        self.first = first
+        self.codes = np.empty(total, np.int32)
+        self.on = np.empty(total, np.int64)
+        self.tolerance = None if join.tolerance is None else join.tolerance.column
+        own = self.tolerance is not None
+        self.limits: Words | list[Any] = (
+            [0] * (total * own) if isinstance(coder, RankCoder) else np.empty(total * own, np.uint64)
+        )
+        self.barred = np.zeros(total * own, np.bool_)
+        self.null_on: list[int] = []
+        self.null_key: list[int] = []
+
+    def read(self, part: int) -> int:
+        """Code the rows of a part."""
+        join = self.join
+        names = (join.left_on, *join.left_by, *([self.tolerance] if self.tolerance else []))
+        start = int(self.source.bounds[part]) - self.first
+        for batch in self.source.read(part, list(dict.fromkeys(names)), join.left_by):
+            rows = slice(start, start + batch.num_rows)
+            self._code(batch, rows)
+            if self.tolerance:
+                self._limit(batch.column(self.tolerance), rows)
+            start = rows.stop
+        return self.source.part_rows[part]
+
+    def _code(self, batch: pa.RecordBatch, rows: slice) -> None:
+        columns = [batch.column(name) for name in self.join.left_by]
+        codes = self.codes[rows]
+        self.keys.add(columns, codes)
+        values, valid = self.coder.encode(batch.column(self.join.left_on))
+        self.on[rows] = values
+        usable = np.ones(len(codes), np.bool_) if valid is None else valid
+        whole_key = np.ones(len(codes), np.bool_)
+        for column in columns:
+            present = validity(plain(column)) if column.null_count or _hides_nulls(column) else None
+            whole_key = whole_key if present is None else whole_key & present
+        codes[~usable] = EMPTY
+        self.null_on.append(int(np.count_nonzero(~usable)))
+        self.null_key.append(int(np.count_nonzero(usable & ~whole_key)))
+
+    def _limit(self, array: pa.Array, rows: slice) -> None:
+        if isinstance(self.coder, StepCoder):
+            words, valid = self.coder.limits(array)
+        else:
+            words, valid = tolerances(self.join.domain, array)  # type: ignore[assignment]  # a list, as `limits` then is
+        self.limits[rows] = words
+        if valid is not None:
+            self.barred[rows] = ~valid
+
+    def all_limits(self) -> Words | list[Any]:
+        """Return one limit for all rows, or one for each."""
+        if self.tolerance:
+            return self.limits
+        if isinstance(self.coder, StepCoder):
+            return self.coder.limit(self.join.tolerance)
+        constant = None if self.join.tolerance is None else self.join.tolerance.constant
+        return [float("inf") if constant is None else constant]
+
+
+def _hides_nulls(array: pa.Array) -> bool:
+    """Tell arrays whose nulls may be among the values that they point to."""
+    return bool(pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type))

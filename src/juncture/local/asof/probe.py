@@ -1,0 +1,420 @@
+"""The algorithm `probe`: stream the right side past the sorted left, part by part, several parts at once.
+
+Each part is decoded, its keys looked up, its rows brought to the slots they serve first, and offered to these (see
+`juncture.kernels.asof`). There is one set of candidates, whatever the number of threads: the slots are cut into
+stripes, and a thread owns one stripe at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from threading import Condition, Lock, local
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import Coder
+from juncture.columnar.tie_order import order_codes
+from juncture.kernels import asof as kernels
+from juncture.kernels import search
+from juncture.local.asof.ties import Ties, settle
+from juncture.runtime.sort import Slots
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
+
+__all__ = ["Direction", "Right", "TieFloodError", "Ties", "probe"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+_BATCH_ROWS = 1 << 21
+_BATCH_ROWS_LEAST = 1 << 16
+_ROWS_PER_BUCKET = 4
+_PARTITION_SLOTS = 1 << 15
+_PARTITIONS_MOST = 512
+_STRIPES_PER_THREAD = 4
+_STRIPES_MOST = 64
+_TIES_ROOM = 1 << 14
+_TIES_MOST = 1 << 22
+_TIE_BYTES = 150
+"""What a tie takes until it is settled."""
+_SCRATCH_ROW_BYTES = 40
+
+
+class TieFloodError(Exception):
+    """So many rows tie that the join should start again with codes that decide between them."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One side of the left rows to look at.
+
+    Attributes
+    ----------
+    forward
+        Whether it is after them.
+    strict
+        Whether equal values do not match.
+    """
+
+    forward: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Right:
+    """The right side of a join, as the algorithms read it.
+
+    Attributes
+    ----------
+    source
+        The rows.
+    on, by
+        Their columns by role.
+    coder, keys
+        What turns these into codes.
+    parts
+        The parts that may hold matches.
+    tie_columns
+        What decides between rows at the same ``on``.
+    ties
+        What to do about ties: ``"settle"`` them, only bring tied rows in ``"order"`` where there is room for all of
+        them, or ``"ignore"`` them.
+    code_columns
+        The first of these, as far as their codes are kept with the candidates.
+    decided
+        Whether these codes decide everything.
+    may_flood
+        Whether to give up when millions of rows tie and their codes are not kept.
+    progress
+        Called with the number of rows that have gone by, and of all.
+    memory_bytes
+        How much the whole join may hold; None for as much as serves.
+    """
+
+    source: Source
+    on: str
+    by: tuple[str, ...]
+    coder: Coder
+    keys: KeyCodes
+    parts: Sequence[int]
+    tie_columns: tuple[str, ...] = ()
+    ties: Literal["settle", "order", "ignore"] = "settle"
+    code_columns: tuple[str, ...] = ()
+    decided: bool = False
+    may_flood: bool = False
+    progress: Callable[[int, int], None] | None = None
+    memory_bytes: int | None = None
+
+    def most(self, count: int, each_bytes: int) -> int:
+        """Return how many things there may be at once: so many, or what fits in an eighth of the memory."""
+        return count if self.memory_bytes is None else max(1, min(count, self.memory_bytes // (8 * each_bytes)))
+
+    @property
+    def rows(self) -> int:
+        """How many rows the parts hold."""
+        return sum(self.source.part_rows[part] for part in self.parts)
+
+    def batches(self, part: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of a part that `encode` looks at."""
+        columns = list(dict.fromkeys((self.on, *self.by, *self.code_columns)))
+        yield from self.source.read(part, columns, self.by)
+
+    def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
+        """Write the codes of a batch's rows.
+
+        A row whose ``on`` is null or NaN, or whose key no left row has, gets the key `EMPTY`.
+        """
+        self.keys.find([batch.column(name) for name in self.by], keys)
+        values, valid = self.coder.encode(batch.column(self.on))
+        on[:] = values
+        if valid is not None:
+            keys[~valid] = EMPTY
+
+
+class _Gate:
+    """Many threads may pass at once, or one alone."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._closed = False
+        self._change = Condition(Lock())
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Pass unless someone wants to be alone."""
+        with self._change:
+            self._change.wait_for(lambda: not self._closed)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._change:
+                self._inside -= 1
+                self._change.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until nobody is inside, and keep others out."""
+        with self._change:
+            self._change.wait_for(lambda: not self._closed)
+            self._closed = True
+            self._change.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._change:
+                self._closed = False
+                self._change.notify_all()
+
+
+class _Index:
+    """The bucket index of the slots, cut into partitions for the cache and stripes for the threads."""
+
+    def __init__(self, slots: Slots, threads: Threads) -> None:
+        self.groups = np.zeros((slots.key_count, search.GROUP_COLUMNS), np.int64)
+        entries = search.plan_index(slots.on, slots.starts, _ROWS_PER_BUCKET, self.groups)
+        self.entries = np.empty(entries, np.int32)
+        threads.run(
+            lambda part: search.fill_index(slots.on, slots.starts, self.groups, *part, self.entries),
+            slots.ranges(threads),
+        )
+        wanted = min(max(len(slots) // _PARTITION_SLOTS, 1), _PARTITIONS_MOST)
+        self.shift = max(0, (-(-entries // wanted) - 1).bit_length())
+        self.partitions = ((entries - 1) >> self.shift) + 1
+        stripes = max(1, min(self.partitions, _STRIPES_PER_THREAD * threads.count, _STRIPES_MOST))
+        self.edges = [self.partitions * i // stripes for i in range(stripes + 1)]
+        # The first slot of each stripe, and the number of slots at the end.
+        self.slots = [0, *(int(self.entries[edge << self.shift]) for edge in self.edges[1:-1]), len(slots)]
+        self.locks = [Lock() for _ in range(stripes)]
+
+
+class _Scratch(local):
+    """Arrays that each thread uses again for each batch."""
+
+    def __init__(self, rows: int, code_columns: int) -> None:
+        self.keys = np.empty(rows, np.int32)
+        self.on = np.empty(rows, np.int64)
+        self.codes = np.empty((rows, code_columns), np.int64)
+        self.buckets = np.empty(rows, np.int32)
+        self.moved_on = np.empty(rows, np.int64)
+        self.moved_slots = np.empty(rows, np.int32)
+        self.moved_rows = np.empty(rows, np.int32)
+        self.rest = np.empty(rows, np.int32)
+        self.ties = np.empty((_TIES_ROOM, 3), np.int64)
+
+
+class _Pass:
+    """One pass of the right side: the candidates of each direction, and what the threads share."""
+
+    def __init__(
+        self, slots: Slots, right: Right, directions: Sequence[Direction], places: int, threads: Threads
+    ) -> None:
+        self.slots = slots
+        self.right = right
+        self.directions = directions
+        self.index = _Index(slots, threads)
+        words = len(right.code_columns) + 2
+        self.best = [np.full((len(slots), places, words), kernels.NOWHERE, np.int64) for _ in directions]
+        self.ties = [Ties() for _ in directions]
+        self.seen = np.zeros(slots.key_count, np.uint8)
+        self.gate = _Gate()
+        self.batches = _batches(right, threads)
+        most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
+        self.ties_most = right.most(_TIES_MOST, _TIE_BYTES)
+        self.scratch = _Scratch(min(most, _rows_at_once(right, threads)), len(right.code_columns))
+
+    def scan(self, numbered: tuple[int, list[int]]) -> int:
+        """Offer the rows of a batch of parts to their slots, and return how many there are."""
+        number, parts = numbered
+        base, total = int(self.right.source.bounds[parts[0]]), 0
+        for rows in self._loads(parts):
+            for which in range(len(self.directions)):
+                counts = self._partition(which, rows)
+                with self.gate.shared():
+                    self._offer(which, counts, base + total, number)
+                if self.ties[which].count > self.ties_most:
+                    self._relieve(which)
+            total += rows
+        return total
+
+    def _loads(self, parts: list[int]) -> Iterator[int]:
+        """Fill the thread's arrays with codes again and again, and yield how many rows they hold."""
+        scratch, right, done = self.scratch, self.right, 0
+        for part in parts:
+            for whole in right.batches(part):
+                for start in range(0, whole.num_rows, len(scratch.keys)):
+                    batch = whole.slice(start, len(scratch.keys))
+                    if done + batch.num_rows > len(scratch.keys):
+                        yield done
+                        done = 0
+                    rows = slice(done, done + batch.num_rows)
+                    right.encode(batch, scratch.keys[rows], scratch.on[rows])
+                    for column, name in enumerate(right.code_columns):
+                        scratch.codes[rows, column] = order_codes(batch.column(name), decided=right.decided)
+                    done = rows.stop
+        yield done
+
+    def _partition(self, which: int, rows: int) -> Ints:
+        """Find the slots of a batch's rows, partition by partition, and return how many each partition has."""
+        index, scratch, direction = self.index, self.scratch, self.directions[which]
+        keys, on, buckets = scratch.keys[:rows], scratch.on[:rows], scratch.buckets[:rows]
+        counts = np.zeros(index.partitions, np.int64)
+        kept = search.partition_count(
+            keys, on, index.groups, direction.forward, direction.strict, index.shift, self.seen, buckets, counts
+        )
+        offsets = np.cumsum(counts) - counts
+        slots = scratch.moved_slots
+        search.partition_scatter(on, buckets, index.shift, offsets, scratch.moved_on, slots, scratch.moved_rows)
+        search.locate(
+            scratch.moved_on, slots, kept, self.slots.on, index.entries, direction.forward, direction.strict, slots
+        )
+        return counts
+
+    def _offer(self, which: int, counts: Ints, base: int, number: int) -> None:
+        """Offer the rows stripe by stripe, each thread beginning with another."""
+        index, scratch = self.index, self.scratch
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        offer = partial(self._offer_range, which, base)
+        moved = scratch.moved_slots, scratch.moved_on, scratch.moved_rows
+        stripes = len(index.locks)
+        left_over = 0
+        for i in range(stripes):
+            stripe = (number * _STRIPES_PER_THREAD + i) % stripes
+            first, end = (int(ends[edge]) for edge in index.edges[stripe : stripe + 2])
+            if first < end:
+                left_over = offer(moved, stripe, first, end, left_over)
+        if not left_over:
+            return
+        # The rows between two stripes: their slot is the next one, and that has another owner.
+        rest = scratch.rest[:left_over]
+        rest = rest[np.argsort(moved[0][rest], kind="stable")]
+        moved = moved[0][rest], moved[1][rest], moved[2][rest]
+        cuts = np.searchsorted(moved[0], index.slots)
+        for stripe, (first, end) in enumerate(pairwise(cuts.tolist())):
+            if first < end:
+                offer(moved, stripe, first, end, 0)
+
+    def _offer_range(
+        self, which: int, base: int, moved: tuple[Codes, Ints, Codes], stripe: int, first: int, end: int, left_over: int
+    ) -> int:
+        """Offer a range of rows to one stripe, and return how many rows belong to others so far."""
+        scratch, right, best = self.scratch, self.right, self.best[which]
+        low, high = self.index.slots[stripe : stripe + 2]
+        flip = -1 if self.directions[which].forward else 0
+        state = np.array([first, 0, left_over], np.int64)
+        slots, on, rows = moved
+        with self.index.locks[stripe]:
+            while state[0] < end:
+                state[1] = 0
+                if best.shape[1:] == (1, 2) and not right.decided:
+                    room = len(scratch.ties)
+                    kernels.offer(
+                        slots, on, rows, end, low, high, base, flip, room, best[:, 0], scratch.ties, scratch.rest, state
+                    )
+                else:
+                    kernels.offer_many(
+                        slots, on, rows, scratch.codes, end, low, high, base, flip, right.decided, best, scratch.ties,
+                        scratch.rest, state,
+                    )  # fmt: skip
+                if state[1] and right.ties == "settle":
+                    self.ties[which].add(scratch.ties[: state[1]])
+        return int(state[2])
+
+    def _relieve(self, which: int) -> None:
+        """Settle the ties there are, so that their number stays bounded."""
+        with self.gate.alone():
+            if self.ties[which].count <= self.ties_most:
+                return
+            ties = self.ties[which].drain(self.best[which])
+            if self.right.may_flood and len(ties) > self.ties_most // 2:
+                raise TieFloodError
+            # The other threads wait, and must not be asked for help.
+            with Threads(1) as alone:
+                settle(self.best[which], ties, self.right.source, self.right.tie_columns, alone, within=False)
+
+    def finish(self, threads: Threads) -> None:
+        """Settle what is tied, and spread the candidates over the slots that they serve."""
+        for direction, best, ties in zip(self.directions, self.best, self.ties, strict=True):
+            if self.right.ties != "ignore" and not self.right.decided:
+                settle(best, ties.drain(best), self.right.source, self.right.tie_columns, threads, within=True)
+            fill = partial(_spread, best, self.slots.starts, direction)
+            threads.run(fill, self.slots.group_ranges(threads))
+
+
+def probe(
+    slots: Slots, right: Right, directions: Sequence[Direction], places: int, threads: Threads
+) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
+    """Return each slot's best right rows in each direction, and which keys the right side has.
+
+    Parameters
+    ----------
+    slots
+        The left rows, sorted.
+    right
+        The right rows.
+    directions
+        Where to look.
+    places
+        How many candidates each slot keeps.
+    threads
+        Who works.
+
+    Returns
+    -------
+    list of int64[slot, place, word]
+        See `juncture.kernels.asof`.
+    bool[key]
+        By key code.
+
+    Raises
+    ------
+    TieFloodError
+        If millions of rows tie and the caller wants to know.
+    UndecidedError
+        If codes do not decide what the caller says they decide.
+
+    Notes
+    -----
+    Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one place, and
+    for each thread about 40 bytes for each of two million rows.
+    """
+    work = _Pass(slots, right, directions, places, threads)
+    total, done = right.rows, 0
+    for rows in threads.map(work.scan, enumerate(work.batches)):
+        done += rows
+        if right.progress is not None:
+            right.progress(done, total)
+    work.finish(threads)
+    return work.best, work.seen.astype(np.bool_)
+
+
+def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, int]) -> None:
+    kernels.spread(best, starts, *groups, direction.forward)
+
+
+def _rows_at_once(right: Right, threads: Threads) -> int:
+    """Return how many rows a thread looks at in one go."""
+    return right.most(_BATCH_ROWS, threads.count * (_SCRATCH_ROW_BYTES + 8 * len(right.code_columns)))
+
+
+def _batches(right: Right, threads: Threads) -> list[list[int]]:
+    """Group consecutive parts into batches that are worth a thread's while, and enough of them for all threads."""
+    wanted = min(_rows_at_once(right, threads), max(_BATCH_ROWS_LEAST, right.rows // (4 * threads.count)))
+    batches: list[list[int]] = []
+    held = 0
+    for part in right.parts:
+        rows = right.source.part_rows[part]
+        if not batches or held + rows > wanted or batches[-1][-1] + 1 != part:
+            batches.append([])
+            held = 0
+        batches[-1].append(part)
+        held += rows
+    return batches

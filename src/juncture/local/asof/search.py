@@ -1,0 +1,369 @@
+"""The search for matches: read the left, choose what of the right to read, run an algorithm, choose the matches."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
+from juncture.columnar.tie_order import UndecidedError, code_columns
+from juncture.errors import DataError
+from juncture.kernels import asof as kernels
+from juncture.local.asof.exact import choose_wide
+from juncture.local.asof.left import Left, read_left
+from juncture.local.asof.merge import merge
+from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
+from juncture.local.pruning import useful_parts
+from juncture.runtime.sort import ROWS_MOST
+from juncture.runtime.sources import Source
+from juncture.runtime.take import select
+from juncture.runtime.threads import Threads
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["Algorithm", "Found", "Progress", "Report", "Search", "Timer", "pieces"]
+
+_log = logging.getLogger(__name__)
+
+Algorithm = Literal["probe", "merge"]
+Ints = npt.NDArray[np.int64]
+
+Progress = Callable[[str, int, int], None]
+"""Called with a phase (``"left"``, ``"right"``, ``"payload"``), how much of it is done, and how much there is."""
+
+_LEFT_ROW_BYTES = 56
+_CANDIDATE_BYTES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What happened in a join.
+
+    Attributes
+    ----------
+    left_rows, right_rows
+        Rows of the inputs.
+    right_rows_read
+        How many right rows went by; those that went by several times are counted so often.
+    parts_skipped
+        Row groups that statistics showed to be without matches, counted likewise.
+    matched
+        Left rows with a match.
+    null_on, null_key
+        Left rows whose ``on`` is null or NaN; whose key has a null.
+    unknown_key
+        Left rows whose key no right row has, as far as the right side was read.
+    nothing_there
+        Left rows without a right row of their key on the wanted side.
+    too_far
+        Left rows whose nearest right row is farther than their tolerance.
+    seconds
+        Spent on each phase.
+    """
+
+    left_rows: int = 0
+    right_rows: int = 0
+    right_rows_read: int = 0
+    parts_skipped: int = 0
+    matched: int = 0
+    null_on: int = 0
+    null_key: int = 0
+    unknown_key: int = 0
+    nothing_there: int = 0
+    too_far: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The matches of all left rows.
+
+    Attributes
+    ----------
+    pointers
+        Right row numbers for each left row, best first; -1 where there are no more. One for ``semi`` and ``anti``.
+    codes
+        The codes of these rows' ``on`` likewise, where they were asked for and the values can be told from them.
+    tied
+        Left rows with a tie between the last row that was taken and one that was not; counted only where asked.
+    report
+        What happened.
+    """
+
+    pointers: Ints
+    codes: Ints | None
+    tied: int
+    report: Report
+
+
+class Timer:
+    """Seconds by phase, and progress for whoever wants to know."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """Time a phase; yield what to call with how much of it is done."""
+        start = perf_counter()
+        try:
+            yield partial(self._advance, name)
+        finally:
+            seconds = perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            _log.debug("Phase %s took %.3f s", name, seconds)
+
+    def _advance(self, name: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(name, done, total)
+
+
+def pieces(left: Source, row_bytes: int, memory_bytes: int | None) -> Iterator[range]:
+    """Cut the parts of the left side into pieces that fit in memory."""
+    most = ROWS_MOST if memory_bytes is None else max(1, min(ROWS_MOST, memory_bytes // row_bytes))
+    first = rows = 0
+    for part, part_rows in enumerate(left.part_rows):
+        if part > first and rows + part_rows > most:
+            yield range(first, part)
+            first, rows = part, 0
+        rows += part_rows
+    yield range(first, len(left.part_rows))
+
+
+class Search:
+    """One search, which starts again with other codes where those that it began with do not serve.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides.
+    algorithm
+        How to search.
+    threads, timer
+        Who works, and who counts the time.
+    count_ties
+        Whether to count ties instead of settling them.
+    skip_parts
+        Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
+    keep_codes
+        Whether to return the codes of the matches' ``on``.
+    first_row
+        What errors call the first left row.
+    memory_bytes
+        How much the whole join may hold, of which what goes by takes a share; None for as much as serves.
+    """
+
+    def __init__(
+        self,
+        join: ResolvedAsof,
+        left: Source,
+        right: Source,
+        algorithm: Algorithm,
+        threads: Threads,
+        timer: Timer,
+        *,
+        count_ties: bool = False,
+        skip_parts: bool = True,
+        keep_codes: bool = False,
+        first_row: int = 0,
+        memory_bytes: int | None = None,
+    ) -> None:
+        self._join = join
+        self._left = left
+        self._right = right
+        self._algorithm = {"probe": probe, "merge": merge}[algorithm]
+        self._threads = threads
+        self._timer = timer
+        self._skip_parts = skip_parts
+        self._first_row = first_row
+        self._memory_bytes = memory_bytes
+        spec = join.spec
+        any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
+        self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
+        # What comes after the best match decides whether a tie has to be decided, and nothing else.
+        self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
+        self._refuses_ties = spec.ties == "error" and not count_ties
+        # One place more than wanted shows whether a tie has to be decided.
+        self._places = self._wanted + (self._refuses_ties or count_ties)
+        self._ties: Literal["settle", "order", "ignore"] = "settle"
+        if any_match or not join.tie_columns or (self._places > self._wanted and self._wanted == 1):
+            self._ties = "ignore"
+        elif self._places > self._wanted:
+            self._ties = "order"
+        self._coder: Coder = StepCoder.of(join)
+        self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
+        # Without columns to decide, tied rows are equal, and the last of them wins.
+        self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
+        self._trusts_codes = True
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes that a left row takes while the right side goes by."""
+        return _LEFT_ROW_BYTES + _CANDIDATE_BYTES * self._places * len(self._directions)
+
+    @property
+    def _directions(self) -> list[Direction]:
+        """Where to look: behind the left rows, ahead of them, or both."""
+        strict = not self._join.spec.allow_exact_matches
+        if self._join.spec.direction == "nearest":
+            # Equal values are found behind.
+            return [Direction(forward=False, strict=strict), Direction(forward=True, strict=True)]
+        return [Direction(forward=self._join.spec.direction == "forward", strict=strict)]
+
+    def run(self, memory_bytes: int | None) -> Found:
+        """Find the matches of all left rows, piece by piece if they do not fit.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read, or ``ties="error"`` and a tie has to be decided.
+        """
+        pointers = np.full((self._left.num_rows, self._wanted), kernels.NOWHERE, np.int64)
+        codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
+        counts: Counter[str] = Counter()
+        for piece in pieces(self._left, self.row_bytes, memory_bytes):
+            first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
+            counts.update(self._persist(piece, pointers[first:end], codes[first:end]))
+        tied = counts.pop("tied", 0)
+        report = Report(
+            left_rows=self._left.num_rows, right_rows=self._right.num_rows, seconds=self._timer.seconds, **counts
+        )
+        return Found(pointers[:, : self._kept], codes if self._keep_codes else None, tied, report)
+
+    def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
+        """Try, and try again with what was learnt."""
+        left: Left | None = None
+        while True:
+            try:
+                left = left or self._read_left(piece)
+                return self._attempt(piece, left, pointers, codes)
+            except TooWideError:
+                _log.debug("Starting again: values of `on` do not fit 64 bits, so that their ranks are compared")
+                self._coder = RankCoder.of(self._join, self._on_columns())
+                self._keep_codes = False
+                left = None
+            except TieFloodError:
+                _log.debug("Starting again: so many right rows tie that codes of what decides are kept with them")
+                self._coded = code_columns(self._right.schema, self._join.tie_columns)
+            except UndecidedError:
+                _log.debug("Starting again: codes do not decide all ties")
+                self._trusts_codes = False
+
+    def _read_left(self, piece: range) -> Left:
+        with self._timer.phase("left") as advance:
+            return read_left(self._join, self._left, piece, self._coder, self._threads, advance)
+
+    def _on_columns(self) -> Iterator[pa.Array]:
+        for source, column in ((self._left, self._join.left_on), (self._right, self._join.right_on)):
+            for part in range(len(source.part_rows)):
+                for batch in source.read(part, [column]):
+                    yield batch.column(0)
+
+    def _attempt(self, piece: range, left: Left, pointers: Ints, codes: Ints) -> dict[str, int]:
+        """Find the matches of a piece of the left side, and count what became of its rows."""
+        with self._timer.phase("right") as advance:
+            right = self._prepare(left, advance)
+            best, seen = self._algorithm(left.slots, right, self._directions, self._places, self._threads)
+        with self._timer.phase("choose"):
+            counts = self._choose(left, best, pointers, codes)
+        if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
+            raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
+        alone = int(np.diff(left.slots.starts)[~seen].sum())
+        strangers = left.rows - left.null_on - left.null_key - len(left.slots)
+        return {
+            "matched": int(counts[kernels.MATCHED]),
+            "null_on": left.null_on,
+            "null_key": left.null_key,
+            "unknown_key": alone + strangers,
+            "nothing_there": int(counts[kernels.NOTHING]) - alone,
+            "too_far": int(counts[kernels.BEYOND]),
+            "tied": int(counts[kernels.TIED]),
+            "right_rows_read": right.rows,
+            "parts_skipped": len(self._right.part_rows) - len(right.parts),
+        }
+
+    def _prepare(self, left: Left, advance: Callable[[int, int], None]) -> Right:
+        """Say what of the right side to read, and how."""
+        join, columns = self._join, self._coded
+        parts = list(range(len(self._right.part_rows)))
+        if self._skip_parts and isinstance(self._coder, StepCoder):
+            parts = useful_parts(join, left, self._right, self._coder)
+        possible = bool(code_columns(self._right.schema, join.tie_columns)[0])
+        return Right(
+            source=self._right,
+            on=join.right_on,
+            by=join.right_by,
+            coder=self._coder,
+            keys=left.keys,
+            parts=parts,
+            tie_columns=join.tie_columns,
+            ties=self._ties,
+            code_columns=columns[0],
+            decided=columns[1] and self._trusts_codes,
+            may_flood=possible and not columns[0],
+            memory_bytes=self._memory_bytes,
+            progress=advance,
+        )
+
+    def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
+        """Write the matches into pointers and codes, and return the kernel's counters."""
+        none = np.empty((0, self._places, 2), np.int64)
+        sides = {direction.forward: found for direction, found in zip(self._directions, best, strict=True)}
+        behind, ahead = sides.get(False, none), sides.get(True, none)
+        counters = np.zeros(kernels.COUNTERS, np.int64)
+        counters[kernels.FIRST_TIED] = -1
+        if len(left.slots) == 0:
+            return counters
+        if isinstance(self._coder, RankCoder):
+            choose_wide(left, self._coder.values, behind, ahead, self._wanted, pointers, counters)
+            return counters
+        rows = left.slots.rows
+        if left.barred is not None:
+            rows = np.where(left.barred[rows], ~rows, rows)
+        floating = self._coder.domain.kind == "float"
+        limits = np.asarray(left.limits, np.uint64)
+
+        def choose(part: tuple[int, int, int]) -> Ints:
+            counts = np.zeros(kernels.COUNTERS, np.int64)
+            counts[kernels.FIRST_TIED] = -1
+            step, wanted = int(len(limits) > 1), self._wanted
+            kernels.choose(
+                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, pointers, codes, counts
+            )
+            return counts
+
+        for counts in self._threads.map(choose, left.slots.ranges(self._threads)):
+            firsts = [int(each[kernels.FIRST_TIED]) for each in (counters, counts)]
+            counters += counts
+            counters[kernels.FIRST_TIED] = min((first for first in firsts if first >= 0), default=-1)
+        return counters
+
+    def _tie_error(self, row: int) -> DataError:
+        join = self._join
+        names = [*join.left_by, join.left_on]
+        values = select(self._left, names, np.array([row], np.int64), self._threads)
+        row += self._first_row
+        shown = ", ".join(f"{name}={_shown(column[0])}" for name, column in zip(names, values, strict=True))
+        return DataError(
+            f"Several right rows with the same {join.right_on!r} compete for the left row with {shown} (row {row:,}), "
+            "and ties='error'. Remove the duplicates, or name in order_by= the columns that decide and pass "
+            "ties='greatest'."
+        )
+
+
+def _shown(value: pa.Scalar) -> str:
+    """Return a value as text, also a time that Python's own cannot hold."""
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        return f"{value.cast(pa.int64()).as_py()} ({value.type})"

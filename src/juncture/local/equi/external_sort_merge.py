@@ -1,0 +1,156 @@
+"""External sort-merge joins: both sides are sorted by the hash of the key on disk, and walked through side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, raw_values
+from juncture.columnar.hashes import KeyHashes
+from juncture.local.equi.in_memory import held_bytes, key_types, stream_blockwise, stream_held
+from juncture.local.output.batches import Advance, reporter
+from juncture.planner.plan import Progress
+from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.scan import read_through
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.threads import Threads
+from juncture.spec.equi import ResolvedEqui
+
+__all__ = ["ExternalMergeJoin"]
+
+_HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.int64)
+"""How hashes of 64 bits are spread."""
+
+
+class ExternalMergeJoin:
+    """One external sort-merge join.
+
+    Keys of any type are sorted by 64 bits of hash: the order does not matter, only that equal keys meet. Keys that
+    differ and have the same hash meet too, and are told apart then.
+
+    Parameters
+    ----------
+    numbered
+        The join, and its sides.
+    spill
+        Where to keep what does not fit.
+    memory_bytes
+        How much to hold.
+    threads
+        Who works.
+    """
+
+    def __init__(
+        self, numbered: NumberedJoin[ResolvedEqui], spill: SpillFolder, memory_bytes: int, threads: Threads
+    ) -> None:
+        self._numbered = numbered
+        self._spill = spill
+        self._room = max(1, memory_bytes // 3)
+        self._threads = threads
+        self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
+        self._code = numbered.number + "_code"
+
+    def rows(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers.
+
+        Parameters
+        ----------
+        progress
+            Called as the work goes on, from the calling thread.
+
+        Raises
+        ------
+        StateError
+            If there is no room to spill.
+        """
+        join = self._numbered.join
+        advance, done = reporter(progress, "windows"), 0
+        for left, right in self._windows(progress):
+            if held_bytes(right) <= self._room:
+                yield from stream_held(join, left, right, "sort_merge", self._threads)
+            else:
+                yield from stream_blockwise(self._numbered, left, right, self._room, self._threads)
+            done += left.num_rows
+            advance(done, self._numbered.left.num_rows)
+
+    def _windows(self, progress: Progress | None) -> Iterator[tuple[Source, Source]]:
+        """Yield rows of both sides that no other rows have to meet."""
+        join = self._numbered.join
+        left = self._sorted(self._numbered.left, join.left_by, reporter(progress, "sort left"))
+        right = self._sorted(self._numbered.right, join.right_by, reporter(progress, "sort right"))
+        while held := right.fill(self._room // 2):
+            end = int(_values(held[-1])[-1])
+            yield (
+                SpooledSource(left.schema, left.through(end), self._spill, self._room),
+                SpooledSource(right.schema, chain(held, right.through(end)), self._spill, self._room),
+            )
+        rest = SpooledSource(left.schema, left.rest(), self._spill, self._room)
+        yield rest, SpooledSource(right.schema, [], self._spill)
+
+    def _sorted(self, side: Source, names: Sequence[str], advance: Advance) -> _Ascending:
+        """Sort a side by the hash of its keys."""
+        schema = side.schema.append(pa.field(self._code, pa.int64()))
+        sorter = ExternalSorter(schema, self._code, self._spill, self._room, self._threads, _HASHES)
+
+        def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            return self._coded(batch, names, schema)
+
+        return _Ascending(schema, sorter.sort(read_through(side, coded, self._threads, advance)))
+
+    def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+        hashes, usable = self._hashes.of([batch.column(name) for name in names])
+        if usable is not None:
+            # Rows that match nothing may go anywhere, but should not all go to one place.
+            numbers = raw_values(batch.column(self._numbered.number), np.int64)
+            hashes[~usable] = numbers[~usable].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return pa.RecordBatch.from_arrays([*batch.columns, array_of(hashes.view(np.int64), pa.int64())], schema=schema)
+
+
+class _Ascending:
+    """Batches in ascending order of their last column, handed out piece by piece."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self._batches = batches
+        self._waiting: pa.RecordBatch | None = None
+
+    def fill(self, size_bytes: int) -> list[pa.RecordBatch]:
+        """Hand out about so many bytes of rows; at least one, unless there is none left."""
+        held: list[pa.RecordBatch] = []
+        size = 0
+        while (not held or size < size_bytes) and (batch := self._next()) is not None:
+            held.append(batch)
+            size += batch.nbytes
+        return held
+
+    def through(self, value: int) -> Iterator[pa.RecordBatch]:
+        """Hand out all rows up to a value, it included."""
+        while (batch := self._next()) is not None:
+            end = int(np.searchsorted(_values(batch), value, "right"))
+            if end < batch.num_rows:
+                self._waiting = batch.slice(end)
+            if end:
+                yield batch.slice(0, end)
+            if end < batch.num_rows:
+                return
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Hand out all rows that are left."""
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        batch, self._waiting = self._waiting, None
+        return next(self._batches, None) if batch is None else batch
+
+
+def _values(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Return the values of the last column."""
+    values: npt.NDArray[np.int64] = raw_values(batch.column(batch.num_columns - 1), np.int64)
+    return values

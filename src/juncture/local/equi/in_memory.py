@@ -1,0 +1,171 @@
+"""Equality joins that hold the right side, or what of it can match, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import pyarrow as pa
+
+from juncture.columnar.key_table import KeyCodes
+from juncture.local.equi.hash_index import EquiFinder, Groups, Keys, Spans, read_left_keys, read_right, spans_by_code
+from juncture.local.equi.partitioned import PartitionedKeys
+from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
+from juncture.local.output.batches import reporter, stream
+from juncture.local.output.blockwise import blocks_of, join_blockwise
+from juncture.local.output.pairs import Check, Finder
+from juncture.local.output.payload import Holder, Payload, read_held
+from juncture.local.output.residual import checking, columns_read
+from juncture.planner.memory import HELD_ROW_BYTES
+from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.sources import Source
+from juncture.runtime.take import worth_coding
+from juncture.runtime.threads import Threads
+from juncture.spec.equi import ResolvedEqui
+
+__all__ = ["Method", "held_bytes", "key_types", "looks_for_keys_only", "stream_blockwise", "stream_held"]
+
+Method = Literal["hash", "parallel_hash", "sort_merge"]
+
+_PARTITIONS_PER_THREAD = 4
+
+
+def stream_held(
+    join: ResolvedEqui,
+    left: Source,
+    right: Source,
+    method: Method,
+    threads: Threads,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides.
+    method
+        How keys are found: in one table, in one for each partition of the keys, or by sorting.
+    threads
+        Who works.
+    progress
+        Called as the work goes on, from the calling thread.
+    """
+    if method == "sort_merge":
+        finder, payload = _sorted(join, left, right, threads, progress)
+    elif left.num_rows < right.num_rows:
+        finder, payload = _by_left_keys(join, left, right, method, threads, progress)
+    else:
+        finder, payload = _by_right_keys(join, left, right, method, threads, progress)
+    threads.release_unused()
+    yield from stream(join, left, finder, payload, threads, reporter(progress, "left"))
+
+
+def held_bytes(source: Source) -> int:
+    """Return about how much memory a join takes that holds the rows of a source."""
+    return source.bytes_of(source.schema.names) + HELD_ROW_BYTES * source.num_rows
+
+
+def stream_blockwise(
+    numbered: NumberedJoin[ResolvedEqui], left: Source, right: Source, block_bytes: int, threads: Threads
+) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of a join, those of each block of right rows in the order of their numbers.
+
+    Parameters
+    ----------
+    numbered
+        The join.
+    left, right
+        Numbered rows of both sides, of which neither fits in memory, nor can be cut by its keys. The left rows are read
+        once for each block.
+    block_bytes
+        How much of the right rows to hold at once.
+    threads
+        Who works.
+    """
+
+    def run(join: ResolvedEqui, left: Source, block: Source) -> Iterator[pa.RecordBatch]:
+        return stream_held(join, left, block, "hash", threads)
+
+    rows_most = max(1, int(block_bytes * right.num_rows / max(held_bytes(right), 1)))
+    return join_blockwise(numbered, left, ((left, block) for block in blocks_of(right, rows_most)), run)
+
+
+def key_types(join: ResolvedEqui) -> tuple[list[pa.DataType], list[pa.DataType]]:
+    """Return the types of the left and of the right key columns."""
+    return (
+        [join.left_schema.field(name).type for name in join.left_by],
+        [join.right_schema.field(name).type for name in join.right_by],
+    )
+
+
+def looks_for_keys_only(join: ResolvedEqui) -> bool:
+    """Tell whether it is enough to know which keys the right side has."""
+    return join.how in ("semi", "anti") and join.predicate is None
+
+
+def _by_right_keys(
+    join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
+) -> tuple[Finder, Payload]:
+    """Make a table of the right keys, and hold all right rows."""
+    ours, theirs = key_types(join)
+    keys = _empty_table(join, theirs, ours, method, threads)
+    holder = Holder(right, _held_columns(join))
+    advance = reporter(progress, "right")
+    groups = read_right(right, join.right_by, keys, threads, holder=holder, advance=advance)
+    payload = holder.finish()
+    return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
+
+
+def _by_left_keys(
+    join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
+) -> tuple[Finder, Payload]:
+    """Make a table of the left keys, and hold the right rows that have one of them."""
+    keys = _empty_table(join, *key_types(join), method, threads)
+    groups, kept = read_left_keys(
+        (left, join.left_by),
+        (right, join.right_by),
+        keys,
+        threads,
+        whole=join.how in ("right", "full"),
+        presence=looks_for_keys_only(join),
+        advance=reporter(progress, "right"),
+    )
+    payload = read_held(kept, _held_columns(join), threads)
+    return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
+
+
+def _sorted(
+    join: ResolvedEqui, left: Source, right: Source, threads: Threads, progress: Progress | None
+) -> tuple[Finder, Payload]:
+    """Sort the right rows, and hold them."""
+    ours, theirs = key_types(join)
+    codes = SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
+    holder = Holder(right, _held_columns(join))
+    advance = reporter(progress, "right")
+    groups, values = read_sorted(right, join.right_by, codes, threads, holder=holder, advance=advance)
+    payload = holder.finish()
+    return _finder(join, left, groups, spans_by_order(values, codes), payload), payload
+
+
+def _empty_table(
+    join: ResolvedEqui, first: list[pa.DataType], second: list[pa.DataType], method: Method, threads: Threads
+) -> Keys:
+    if method == "parallel_hash":
+        partitions = _PARTITIONS_PER_THREAD * threads.count
+        return PartitionedKeys(first, second, nulls_equal=join.nulls_equal, partitions=partitions)
+    return KeyCodes(first, second, nulls_equal=join.nulls_equal)
+
+
+def _finder(join: ResolvedEqui, left: Source, groups: Groups, spans: Spans, payload: Payload) -> Finder:
+    coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
+    return EquiFinder(groups, join.left_by, coded, spans, join.compared("left"), check)
+
+
+def _check(join: ResolvedEqui, groups: Groups, payload: Payload) -> Callable[[pa.RecordBatch], Check] | None:
+    return None if join.predicate is None else checking(join.predicate, payload, groups.rows_at)
+
+
+def _held_columns(join: ResolvedEqui) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*join.right_payload, *columns_read(join.predicate, "right"))))

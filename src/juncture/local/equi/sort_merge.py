@@ -1,0 +1,132 @@
+"""Sort-merge joins in memory: both sides are sorted by key, the left one batch by batch, and walked through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.key_encoding import Integers, form_of
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.kernels import hash as kernels
+from juncture.local.equi.hash_index import Groups, Spans
+from juncture.local.output.batches import Advance
+from juncture.local.output.payload import Holder
+from juncture.runtime.sort import order_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import nulls, worth_coding
+from juncture.runtime.threads import Threads
+
+__all__ = ["SortCodes", "read_sorted", "spans_by_order"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+
+class SortCodes:
+    """Integers to sort keys by, the same for equal keys and for these alone.
+
+    A key that is a single whole number is its own; any other has the code that a table of right keys gives it.
+
+    Parameters
+    ----------
+    right, left
+        The types of the key columns.
+    nulls_equal
+        Whether null is a value like others.
+    """
+
+    def __init__(self, right: Sequence[pa.DataType], left: Sequence[pa.DataType], *, nulls_equal: bool) -> None:
+        self._form = form_of(right[0], left[0])
+        whole = isinstance(self._form.of(nulls(0, right[0])), Integers)
+        self._keys = (
+            None if whole and len(right) == 1 and not nulls_equal else KeyCodes(right, left, nulls_equal=nulls_equal)
+        )
+
+    def of(self, columns: list[pa.Array], *, new: bool) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
+        """Return the codes of some rows, of the right side if new, and which rows can match; None for all."""
+        if self._keys is None:
+            form = self._form.of(columns[0])
+            assert isinstance(form, Integers)
+            return form.values, form.valid
+        codes = np.empty(len(columns[0]), np.int32)
+        (self._keys.add if new else self._keys.find)(columns, codes)
+        return codes.astype(np.int64), codes != EMPTY
+
+
+def spans_by_order(values: Ints, codes: SortCodes) -> Spans:
+    """Return what sorts left keys, and walks through them and the right ones.
+
+    Parameters
+    ----------
+    values
+        The codes of the right rows, ascending.
+    codes
+        What gives left rows theirs.
+    """
+
+    def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
+        ours, usable = codes.of(columns, new=False)
+        with Threads(1) as alone:
+            rows = _order(ours, usable, alone)
+        kernels.merge_spans(ours[rows], rows, values, first, end)
+
+    return spans
+
+
+def read_sorted(
+    source: Source,
+    names: Sequence[str],
+    codes: SortCodes,
+    threads: Threads,
+    *,
+    holder: Holder | None = None,
+    advance: Advance | None = None,
+) -> tuple[Groups, Ints]:
+    """Read the right side, and sort it by its codes.
+
+    Parameters
+    ----------
+    source, names, threads, holder, advance
+        As for `juncture.local.equi.hash_index.read_right`.
+    codes
+        What gives rows their codes.
+
+    Returns
+    -------
+    Groups
+        The rows, in the order of their codes.
+    Ints
+        These codes.
+    """
+    values = np.empty(source.num_rows, np.int64)
+    usable = np.ones(source.num_rows, np.bool_)
+    held = [] if holder is None else [name for name in holder.columns if name not in names]
+    coded = worth_coding(source, names)
+
+    def read(part: int) -> None:
+        start = int(source.bounds[part])
+        for batch in source.read(part, [*names, *held], coded):
+            if holder is not None:
+                holder.put(part, start, batch)
+            rows = slice(start, start + batch.num_rows)
+            values[rows], here = codes.of([batch.column(name) for name in names], new=True)
+            if here is not None:
+                usable[rows] = here
+            start = rows.stop
+
+    for part, _ in enumerate(threads.map(read, range(len(source.part_rows)))):
+        if advance is not None:
+            advance(int(source.bounds[part + 1]), source.num_rows)
+    rows = _order(values, usable, threads)
+    return Groups(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
+
+
+def _order(values: Ints, usable: npt.NDArray[np.bool_] | None, threads: Threads) -> Codes:
+    """Return the rows that can match in the order of their values, stably."""
+    if usable is None or bool(usable.all()):
+        return order_of([values], threads)
+    kept = np.flatnonzero(usable).astype(np.int32)
+    return kept[order_of([values[kept]], threads)]

@@ -1,0 +1,76 @@
+"""Joins that hold the left side and stream the right one past it, for a left side that is the smaller one by far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from juncture.local.equi.in_memory import stream_held
+from juncture.planner.plan import Progress
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import Threads
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import How, OutputColumn, Side
+
+__all__ = ["can_turn", "stream_turned"]
+
+_TURNED: dict[How, How] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+_OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
+
+
+def can_turn(numbered: NumberedJoin[ResolvedEqui]) -> bool:
+    """Tell whether a join can be turned round: a predicate says which side is which, and semi-joins need no turning."""
+    return numbered.join.how in _TURNED and numbered.join.predicate is None
+
+
+def stream_turned(
+    numbered: NumberedJoin[ResolvedEqui],
+    left: Source,
+    right: Source,
+    threads: Threads,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of a join, those of a left row in right order, though others come between them.
+
+    Parameters
+    ----------
+    numbered
+        The join, which `can_turn`.
+    left, right
+        Numbered rows of both sides. The left ones are held.
+    threads
+        Who works.
+    progress
+        Called as the work goes on, from the calling thread.
+    """
+
+    def turned_round(phase: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress("right" if phase == "left" else "left", done, total)
+
+    join = numbered.join
+    turned = tuple(replace(column, side=_OTHER[column.side], filled_from=None) for column in join.output)
+    filled = [place for place, column in enumerate(join.output) if column.filled_from is not None]
+    filling = tuple(
+        OutputColumn(f"{numbered.number} {place}", "left", str(join.output[place].filled_from)) for place in filled
+    )
+    other = replace(
+        join,
+        how=_TURNED[join.how],
+        left_schema=join.right_schema,
+        right_schema=join.left_schema,
+        left_by=join.right_by,
+        right_by=join.left_by,
+        output=(*turned, *filling),
+    )
+    for batch in stream_held(other, right, left, "hash", threads, turned_round):
+        columns = batch.columns[: len(turned)]
+        if filled:
+            alone = pc.is_null(columns[-1])
+            for place, values in zip(filled, batch.columns[len(turned) :], strict=True):
+                columns[place] = pc.if_else(alone, values, columns[place])
+        yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)

@@ -1,0 +1,127 @@
+"""Joins by inequalities that return aggregates over the matches of each left row, without making the matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import concatenated, plain
+from juncture.kernels.sort import mark_runs
+from juncture.local.inequality.folds import Fold, Values, fold_of
+from juncture.local.output.batches import Advance, taken
+from juncture.local.output.pairs import Finder, Held, cut, pairs_of, spans_of
+from juncture.local.output.payload import Payload
+from juncture.runtime.scan import read_through
+from juncture.runtime.sort import Slots, order_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import nulls
+from juncture.runtime.threads import Threads
+from juncture.runtime.tie_keys import tie_keys
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+
+__all__ = ["aggregate_columns", "stream_aggregates", "tie_orderer"]
+
+
+def aggregate_columns(join: ResolvedRange | ResolvedOverlap) -> tuple[str, ...]:
+    """Return the right columns that are aggregated."""
+    return tuple(dict.fromkeys(each.column for each in join.aggregates if each.column is not None))
+
+
+def tie_orderer(
+    join: ResolvedRange | ResolvedOverlap, right: Source, threads: Threads
+) -> Callable[[Slots], None] | None:
+    """Return what brings right rows of the same key and value into tie order, where an aggregate depends on it."""
+    if not any(each.function in ("first", "last") for each in join.aggregates):
+        return None
+
+    def order(slots: Slots) -> None:
+        ends = np.empty(len(slots), np.int32)
+        if len(slots) == 0 or mark_runs(slots.on[: len(slots)], slots.starts, ends) == 0:
+            return
+        same = ends[1:] == ends[:-1]
+        tied = np.concatenate([[False], same]) | np.concatenate([same, [False]])
+        places = np.flatnonzero(tied)
+        rows = slots.rows[places]
+        keys = tie_keys(right, join.tie_columns, rows.astype(np.int64), threads)
+        slots.rows[places] = rows[order_of([ends[places].astype(np.int64), *keys], threads)]
+
+    return order
+
+
+def stream_aggregates(
+    join: ResolvedRange | ResolvedOverlap,
+    left: Source,
+    finder: Finder,
+    payload: Payload,
+    threads: Threads,
+    progress: Advance,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each left row (for ``how="inner"``, for each that matches): its columns, then the aggregates.
+
+    Parameters
+    ----------
+    join, left, finder, payload, threads, progress
+        As for `juncture.local.output.batches.stream`; the payload holds the aggregated columns.
+
+    Raises
+    ------
+    DataError
+        If a sum does not fit its type.
+
+    Notes
+    -----
+    Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
+    """
+    folds = _folds(join.aggregates, finder.right, payload, threads)
+    # Folds hold the columns in their own order.
+    payload.release()
+    threads.release_unused()
+    counter = fold_of(Aggregate("", None, "count", pa.int64()), None, threads)
+    shown = [column.source for column in join.output]
+    columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
+
+    def folded(_first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
+        _add((counter, *folds), states, batch, finder)
+        rows = np.arange(batch.num_rows, dtype=np.int32)
+        if join.how == "inner":
+            rows = np.flatnonzero(states[0] > 0).astype(np.int32)
+        results = [fold.finish(state, rows) for state, fold in zip(states[1:], folds, strict=True)]
+        table = pa.table([*taken(batch, shown, rows), *results], schema=join.output_schema)
+        batches: list[pa.RecordBatch] = table.to_batches()
+        return batches
+
+    for batches in read_through(left, folded, threads, progress, columns=columns, coded=finder.coded):
+        yield from batches
+
+
+def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, threads: Threads) -> list[Fold]:
+    """Return what folds each column, in the order of the positions."""
+    values: dict[str | None, Values | None] = {None: None}
+    for each in aggregates:
+        if each.column is not None and each.column not in values:
+            [column] = payload.take([each.column], right.rows_at(np.arange(len(right), dtype=np.int32)))
+            chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
+            values[each.column] = Values(chunks[0] if len(chunks) == 1 else concatenated(chunks))
+    return [fold_of(each, values[each.column], threads) for each in aggregates]
+
+
+def _add(folds: tuple[Fold, ...], states: list[Any], batch: pa.RecordBatch, finder: Finder) -> None:
+    """Add the matches of a batch to the states of its rows."""
+    asked = finder.find(batch)
+    if asked.thresholds is None and asked.check is None and asked.rows is None:
+        for state, fold in zip(states, folds, strict=True):
+            fold.add_spans(state, asked.first, asked.end)
+        return
+    for task in cut(spans_of(batch, asked, finder.right), keep=False):
+        rows, positions = pairs_of(task, finder.right, keep=False)
+        if asked.check is not None:
+            good = asked.check(rows, positions)
+            rows, positions = rows[good], positions[good]
+        for state, fold in zip(states, folds, strict=True):
+            fold.add_pairs(state, rows, positions)

@@ -1,0 +1,133 @@
+"""Joins by any predicate: pairs of blocks of rows are ruled out by the bounds of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import plain
+from juncture.local.inequality.index import Ordered
+from juncture.local.output.pairs import Asked, Check
+from juncture.local.output.payload import Payload
+from juncture.predicate.evaluate.vectors import from_column
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Interval, everything, interval, null
+from juncture.predicate.language.nodes import Column, Node
+from juncture.runtime.take import is_awkward
+
+__all__ = ["BlockFinder"]
+
+Codes = npt.NDArray[np.int32]
+
+_BLOCK_ROWS = 1 << 12
+
+
+class BlockFinder:
+    """Finds candidates among all pairs, block by block.
+
+    Parameters
+    ----------
+    predicate
+        What has to be true.
+    right
+        The right rows, sorted by any of the columns.
+    payload
+        Holds the right columns that the predicate reads.
+    columns
+        The left columns that it reads.
+    check
+        Makes of a left batch what evaluates the predicate on pairs.
+
+    Notes
+    -----
+    Rules out in some 100 µs a pair of blocks of 4,096 rows each, which would take 16 million evaluations. Blocks are
+    useful where rows of like values are near each other: right rows are sorted by one of the columns for that.
+    """
+
+    def __init__(
+        self,
+        predicate: Node,
+        right: Ordered,
+        payload: Payload,
+        columns: Sequence[str],
+        check: Callable[[pa.RecordBatch], Check],
+    ) -> None:
+        self.right = right
+        self.columns = tuple(columns)
+        self.coded: tuple[str, ...] = ()
+        self.by_row = True
+        self._check = check
+        self._graph = Graph(predicate)
+        self._edges = np.append(np.arange(0, len(right), _BLOCK_ROWS), len(right)).astype(np.int32)
+        theirs = [column for column in self._graph.columns if column.side == "right"]
+        positions = np.arange(len(right), dtype=np.int32)
+        self._bounds: list[dict[Column, Interval]] = []
+        for first, end in zip(self._edges[:-1], self._edges[1:], strict=True):
+            rows = right.rows_at(positions[first:end])
+            values = payload.take([column.name for column in theirs], rows)
+            self._bounds.append({c: _extent(c, v) for c, v in zip(theirs, values, strict=True)})
+
+    def find(self, batch: pa.RecordBatch) -> Asked:
+        """Return spans of the right blocks that rows of the left blocks may match."""
+        ours = [column for column in self._graph.columns if column.side == "left"]
+        rows: list[Codes] = []
+        first: list[Codes] = []
+        end: list[Codes] = []
+        for start in range(0, batch.num_rows, _BLOCK_ROWS):
+            block = batch.slice(start, _BLOCK_ROWS)
+            spans = self._spans({column: _extent(column, block.column(column.name)) for column in ours})
+            here = np.arange(start, start + block.num_rows, dtype=np.int32)
+            rows.append(np.repeat(here, len(spans)))
+            first.append(np.tile(spans[:, 0], len(here)))
+            end.append(np.tile(spans[:, 1], len(here)))
+        if not rows:
+            none = np.zeros(0, np.int32)
+            return Asked(none, none, none, check=self._check(batch))
+        return Asked(np.concatenate(first), np.concatenate(end), np.concatenate(rows), check=self._check(batch))
+
+    def _spans(self, bounds: dict[Column, Interval]) -> Codes:
+        """Return the runs of right blocks that may match a left block; one that is empty if there are none."""
+        kept = [self._graph.evaluate(bounds | block).may_be_true for block in self._bounds]
+        spans: list[tuple[int, int]] = []
+        for number, keep in enumerate(kept):
+            if keep and spans and spans[-1][1] == self._edges[number]:
+                spans[-1] = spans[-1][0], int(self._edges[number + 1])
+            elif keep:
+                spans.append((int(self._edges[number]), int(self._edges[number + 1])))
+        return np.array(spans or [(0, 0)], np.int32)
+
+
+def _extent(column: Column, values: pa.Array | pa.ChunkedArray) -> Interval:
+    """Return the range of a column's values."""
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+    values = plain(values) if is_awkward(values.type) else values
+    vector = from_column(values, column.type)
+    present = vector.drop_null()
+    has_null = len(present) < len(vector)
+    if column.type.kind == "null" or len(present) == 0:
+        return null(column.type)
+    if column.type.kind == "float":
+        numbers = present.to_numpy(zero_copy_only=False)
+        missing = np.isnan(numbers)
+        if missing.all():
+            return everything(column.type, null=has_null)
+        ordinary = numbers[~missing]
+        return interval(
+            column.type, float(ordinary.min()), float(ordinary.max()), nan=bool(missing.any()), null=has_null
+        )
+    if pat.is_binary(present.type) or pat.is_fixed_size_binary(present.type):
+        return everything(column.type, null=has_null)
+    ends = pc.min_max(present)
+    least, most = ends["min"].as_py(), ends["max"].as_py()
+    if column.type.kind == "decimal":
+        least, most = Fraction(least), Fraction(most)
+    if column.type.kind == "boolean":
+        least, most = int(least), int(most)
+    return interval(column.type, least, most, null=has_null)

@@ -1,0 +1,443 @@
+"""Joins by inequalities on disk: both sides are brought into the order of a line, and walked through side by side.
+
+The right side is held block by block, and each block meets the left rows that reach it alone: a band join by sorting
+(DeWitt, Naughton and Schneider, "An evaluation of non-equijoin algorithms", 1991), in which rows that reach far are
+read again rather than kept. Aggregates are made the other way round: stretches of left rows meet all that they reach,
+so that no aggregate has to be put together from parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import joined_batches, memory_pool, raw_values
+from juncture.columnar.order_encoding import TooWideError
+from juncture.errors import PlanError
+from juncture.local.inequality.index import Coded
+from juncture.local.inequality.key_ranges import (
+    LEFT_FIELDS,
+    RIGHT_FIELDS,
+    Extent,
+    Places,
+    Reach,
+    last_fields,
+    placed_left,
+    placed_right,
+    with_fields,
+)
+from juncture.local.inequality.probe import Sought
+from juncture.local.output.batches import reporter
+from juncture.local.output.blockwise import Run, join_blockwise
+from juncture.planner.memory import HELD_SHARE, held_row_bytes
+from juncture.planner.plan import Progress
+from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.row_ids import Join, NumberedJoin
+from juncture.runtime.scan import read_through
+from juncture.runtime.selection import SelectedSource, SomeParts
+from juncture.runtime.sources import Source, TableSource
+from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.threads import Threads, pool_of
+from juncture.spec.schema import OutputColumn
+from juncture.spec.size import format_size
+
+__all__ = ["stream_merged"]
+
+Ints = npt.NDArray[np.int64]
+
+_PARTS_OF_MEMORY = 7
+"""One each for the rows that are held, for the order of the output, and for the sides on their way through the disk;
+the rest is for what is read and given out, and for what allocators keep of what was let go."""
+
+_PARTS_OF_ROOM = 8
+"""Right rows are kept in parts of such a share of what may be held at once."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a join on disk has to work with.
+
+    Attributes
+    ----------
+    spill
+        Where to put what does not fit.
+    memory_bytes
+        How much to hold.
+    threads
+        Who works.
+    """
+
+    spill: SpillFolder
+    memory_bytes: int
+    threads: Threads
+
+
+def stream_merged(
+    join: Join,
+    left: Source,
+    right: Source,
+    places: Callable[[Join], Places],
+    run: Callable[..., Iterator[pa.RecordBatch]],
+    *,
+    spill: SpillFolder | None,
+    memory_bytes: int,
+    threads: int | Threads | None,
+    progress: Progress | None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides.
+    places
+        Tells where the rows of a join lie.
+    run
+        Joins pieces in memory, with the ``threads`` that it is given.
+    spill
+        Where to put what does not fit; by default in a folder of the join's own.
+    memory_bytes
+        How much to hold.
+    threads
+        How many; by default one for each core.
+    progress
+        Called as the work goes on, from the calling thread.
+
+    Raises
+    ------
+    PlanError
+        If what a single left row aggregates does not fit in memory.
+    DataError
+        As the join of the kind does.
+    StateError
+        If there is no room to spill.
+    """
+    with ExitStack() as stack:
+        pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // _PARTS_OF_MEMORY))
+        on_pool: Run[Join] = partial(run, threads=pool)
+        setting = Setting(spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes)), memory_bytes, pool)
+        row_bytes = right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1)
+        if right.num_rows * held_row_bytes(join, "right", row_bytes) <= memory_bytes * HELD_SHARE:
+            yield from on_pool(join, left, right)
+            return
+        numbered = NumberedJoin.of(join, left, right)
+        work = _Merge(numbered, places(numbered.join), on_pool, setting, progress)
+        yield from work.rows()
+
+
+@dataclass(frozen=True)
+class _Stretches:
+    """Left rows in order, part by part.
+
+    Attributes
+    ----------
+    source
+        The rows, with the `LEFT_FIELDS`.
+    reaches
+        What those of each part reach.
+    """
+
+    source: Source
+    reaches: list[Reach]
+
+    def within(self, extent: Extent) -> SomeParts:
+        """Return the parts that reach right rows."""
+        return SomeParts(self.source, [part for part, reach in enumerate(self.reaches) if reach.meets(extent)])
+
+
+class _Merge(Generic[Join]):
+    """One join on disk."""
+
+    def __init__(
+        self,
+        numbered: NumberedJoin[Join],
+        places: Places,
+        run: Run[Join],
+        setting: Setting,
+        progress: Progress | None,
+    ) -> None:
+        self._shows_right_numbers = places.by_row and numbered.join.how not in ("semi", "anti")
+        self._numbered = _with_right_number(numbered) if self._shows_right_numbers else numbered
+        self._step = np.int64(numbered.left.num_rows + numbered.right.num_rows + 1 if self._shows_right_numbers else 1)
+        self._places = places
+        self._run = run
+        self._spill = setting.spill
+        self._memory_bytes = setting.memory_bytes
+        self._threads = setting.threads
+        self._room = max(1, setting.memory_bytes // _PARTS_OF_MEMORY)
+        # What cannot be cut may take more.
+        self._most_room = max(1, setting.memory_bytes // 4)
+        self._part_bytes = self._room // _PARTS_OF_ROOM
+        self._row_bytes = held_row_bytes(numbered.join, "right", 0)
+        self._progress = progress
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the join in their order."""
+        numbered = self._numbered
+        schema = numbered.join.output_schema
+        order = _unused("order", schema)
+        schema = schema.append(pa.field(order, pa.int64()))
+        sample = numbered.sample * self._step
+        sorter = ExternalSorter(schema, order, self._spill, self._room, self._threads, sample)
+        pieces = (with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
+        for batch in sorter.sort(pieces):
+            yield from numbered.finished(batch)
+
+    def _order_of(self, batch: pa.RecordBatch) -> Ints:
+        """Return what brings rows of the output into their order, stably."""
+        order: Ints = self._numbered.numbers_of(batch) * self._step
+        if self._shows_right_numbers:
+            rights = batch.column(len(self._numbered.join.output) - 1).fill_null(0)
+            order += raw_values(rights, np.int64)
+        return order
+
+    def _pieces(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the join in any order of the left rows, those of one left row in their own."""
+        join, places = self._numbered.join, self._places
+        try:
+            right, seek = _cut(self._sorted_right(places.code), self._part_bytes, self._held_bytes), places.seek
+        except TooWideError:
+            # Different values may have one code then, so that it does not tell what a left row reaches.
+            right, seek = _cut(self._sorted_right(_roughly(places)), self._part_bytes, self._held_bytes), _everywhere
+            if places.rough is not None:
+                right = self._at_changes(right)
+        stretches = self._sorted_left(seek)
+        if join.aggregates:
+            yield from self._aggregated(stretches, right)
+        else:
+            blocks = self._blocks(stretches, right)
+            yield from join_blockwise(self._numbered, stretches.source, blocks, self._run)
+
+    def _sorted_right(self, code: Callable[[pa.RecordBatch, int], Coded]) -> Iterator[pa.RecordBatch]:
+        """Bring the right side into the order of its codes, with the `RIGHT_FIELDS`."""
+        side = self._numbered.right
+        schema = _extended(side.schema, RIGHT_FIELDS)
+        sorter = self._sorter(schema, schema.names[-2])
+
+        def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            return with_fields(batch, placed_right(code(batch, first), batch.num_rows), schema)
+
+        return sorter.sort(read_through(side, placed, self._threads, reporter(self._progress, "right")))
+
+    def _sorted_left(self, seek: Callable[[pa.RecordBatch], Sought]) -> _Stretches:
+        """Bring the left side into the order of what it reaches, and keep it on disk."""
+        side = self._numbered.left
+        schema = _extended(side.schema, LEFT_FIELDS)
+        sorter = self._sorter(schema, schema.names[-1])
+
+        def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            if self._places.check is not None:
+                self._places.check(batch, first)
+            return with_fields(batch, placed_left(seek(batch), batch.num_rows), schema)
+
+        rows = sorter.sort(read_through(side, placed, self._threads, reporter(self._progress, "left")))
+        kept, reaches = SpilledSource(schema, self._spill, 0), []
+        for batch in _cut(rows, self._part_bytes, _columns_bytes):
+            kept.write(batch)
+            reaches.append(Reach.of(*last_fields(batch, 4)[1][:3]))
+        kept.finish()
+        return _Stretches(kept, reaches)
+
+    def _sorter(self, schema: pa.Schema, column: str) -> ExternalSorter:
+        return ExternalSorter(schema, column, self._spill, self._room, self._threads)
+
+    def _blocks(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, Source]]:
+        """Yield blocks of right rows, each with the left rows that reach it."""
+        keeps_right = self._numbered.join.how in ("right", "full")
+        advance, done, total = reporter(self._progress, "blocks"), 0, self._numbered.right.num_rows
+        for block, extent in self._held(right):
+            near = stretches.within(extent)
+            if near.num_rows or keeps_right:
+                yield near, block
+            done += block.num_rows
+            advance(done, total)
+
+    def _held(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, Extent]]:
+        """Yield as many rows at once as may be held."""
+        held: list[pa.RecordBatch] = []
+        extent: Extent | None = None
+        size = 0
+        for batch in right:
+            rows, fields = last_fields(batch, 2)
+            if extent is not None and size + self._held_bytes(rows) > self._room:
+                yield _whole(held), extent
+                held, extent, size = [], None, 0
+            held.append(rows)
+            size += self._held_bytes(rows)
+            here = Extent.of(*fields)
+            extent = here if extent is None else extent.joined(here)
+        if extent is not None:
+            yield _whole(held), extent
+
+    def _at_changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Cut sorted right rows only where their codes change.
+
+        Raises
+        ------
+        PlanError
+            If more rows have one code than may be held.
+        """
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            _, (codes, _) = last_fields(batch, 2)
+            before = last_fields(held[-1], 2)[1][0][-1:] if held else codes[:1]
+            changes = np.flatnonzero(np.diff(codes, prepend=before))
+            if len(changes):
+                yield joined_batches([*held, batch.slice(0, int(changes[-1]))])
+                held, batch = [], batch.slice(int(changes[-1]))
+            held.append(batch)
+            if (size := sum(map(self._held_bytes, held))) > self._most_room:
+                raise _too_small(
+                    self._memory_bytes, 2 * size / self._most_room, "Right rows whose values are nearly equal"
+                )
+        if held:
+            yield joined_batches(held)
+
+    def _held_bytes(self, rows: pa.RecordBatch) -> int:
+        """Return what right rows take where a join holds them."""
+        # Their columns are there twice while they are put together.
+        size: int = 2 * rows.nbytes + self._row_bytes * rows.num_rows
+        return size
+
+    def _aggregated(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the left rows with their aggregates, each stretch of them beside all that it reaches."""
+        shelf = _Shelf(self._numbered.right.schema, self._spill)
+        for batch in right:
+            rows, fields = last_fields(batch, 2)
+            shelf.put(rows, Extent.of(*fields), self._held_bytes(rows))
+        shelf.source.finish()
+        join, parts, start = self._numbered.join, len(stretches.reaches), 0
+        advance = reporter(self._progress, "blocks")
+        while start < parts:
+            reach, end = stretches.reaches[start], start + 1
+            if shelf.bytes_within(reach) > self._room:
+                yield from self._halved(stretches.source, start, shelf)
+            else:
+                while end < parts and shelf.bytes_within(wider := reach.joined(stretches.reaches[end])) <= self._room:
+                    reach, end = wider, end + 1
+                yield from self._run(join, SomeParts(stretches.source, range(start, end)), shelf.within(reach))
+            start = end
+            advance(int(stretches.source.bounds[start]), stretches.source.num_rows)
+
+    def _halved(self, left: Source, part: int, shelf: _Shelf) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part that reaches more than may be held, piece by piece.
+
+        Raises
+        ------
+        PlanError
+            If a single row reaches more than that.
+        """
+        fields = [
+            np.concatenate(columns)
+            for columns in zip(
+                *(last_fields(batch, 4)[1][:3] for batch in left.read(part, left.schema.names)), strict=True
+            )
+        ]
+        waiting = [(0, len(fields[0]))]
+        while waiting:
+            first, end = waiting.pop()
+            reach = Reach.of(*(values[first:end] for values in fields))
+            size = shelf.bytes_within(reach)
+            if size <= (self._room if end - first > 1 else self._most_room):
+                rows = np.arange(first, end) + left.bounds[part]
+                yield from self._run(self._numbered.join, SelectedSource(left, rows), shelf.within(reach))
+            elif end - first > 1:
+                middle = (first + end) // 2
+                waiting += [(middle, end), (first, middle)]
+            else:
+                raise _too_small(
+                    self._memory_bytes, size / self._most_room, "A single left row aggregates right rows that"
+                )
+
+
+class _Shelf:
+    """Right rows in order, part by part, with the extent of each part and what it takes where a join holds it."""
+
+    def __init__(self, schema: pa.Schema, spill: SpillFolder) -> None:
+        self.source = SpilledSource(schema, spill, 0)
+        self._extents: list[Extent] = []
+        self._held_bytes: list[int] = []
+
+    def put(self, rows: pa.RecordBatch, extent: Extent, held_bytes: int) -> None:
+        """Append a part."""
+        self.source.write(rows)
+        self._extents.append(extent)
+        self._held_bytes.append(held_bytes)
+
+    def bytes_within(self, reach: Reach) -> int:
+        """Return what the rows within reach take, and others of their parts."""
+        return sum(self._held_bytes[part] for part in self._parts(reach))
+
+    def within(self, reach: Reach) -> Source:
+        """Return the parts with rows within reach."""
+        return SomeParts(self.source, self._parts(reach))
+
+    def _parts(self, reach: Reach) -> list[int]:
+        return [part for part, extent in enumerate(self._extents) if reach.meets(extent)]
+
+
+def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
+    """Return a join whose output shows the numbers of the right rows too, in its last column."""
+    join = numbered.join
+    name = _unused(numbered.number, join.output_schema)
+    output = (*join.output, OutputColumn(name, "right", numbered.number, None))
+    return replace(numbered, join=replace(join, output=output))
+
+
+def _too_small(memory_bytes: int, times: float, what: str) -> PlanError:
+    """Return the error to raise where a budget would have to be so many times as large."""
+    needed = int(memory_bytes * times * 1.1) // 10**6 + 1
+    return PlanError(
+        f"{what} do not fit in memory={format_size(memory_bytes)!r} together. Pass memory='{needed}MB' or more, or "
+        "narrow what a row matches."
+    )
+
+
+def _roughly(places: Places) -> Callable[[pa.RecordBatch, int], Coded]:
+    """Return what codes right rows in their order only."""
+    return lambda batch, _first: Coded([], None if places.rough is None else places.rough(batch))
+
+
+def _everywhere(_batch: pa.RecordBatch) -> Sought:
+    """Say that left rows reach all right rows."""
+    return Sought([])
+
+
+def _cut(
+    batches: Iterable[pa.RecordBatch], size_bytes: int, bytes_of: Callable[[pa.RecordBatch], int]
+) -> Iterator[pa.RecordBatch]:
+    """Cut batches into pieces of about such a size."""
+    for batch in batches:
+        rows = max(1, int(size_bytes * batch.num_rows / max(bytes_of(batch), 1)))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def _columns_bytes(batch: pa.RecordBatch) -> int:
+    size: int = batch.nbytes
+    return size
+
+
+def _whole(batches: list[pa.RecordBatch]) -> Source:
+    return TableSource(pa.Table.from_batches(batches).combine_chunks(memory_pool()))
+
+
+def _extended(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Return a schema with more columns of integers."""
+    for name in names:
+        schema = schema.append(pa.field(_unused(name, schema), pa.int64()))
+    return schema
+
+
+def _unused(name: str, schema: pa.Schema) -> str:
+    """Return a name that no column has."""
+    while name in schema.names:
+        name += "_"
+    return name

@@ -1,0 +1,363 @@
+"""Aggregates of one right column over the matches of left rows, from spans or from pairs of rows and positions."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
+from juncture.errors import DataError
+from juncture.kernels import fold as kernels
+from juncture.kernels.intrinsics import WINDOW
+from juncture.local.inequality.limits import floats
+from juncture.local.output.max_tree import Tree, levels_of
+from juncture.local.output.payload import Payload
+from juncture.runtime.threads import Threads, slices
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.schema import Domain, common_domain
+
+__all__ = ["Fold", "Values", "fold_of"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+_EXPONENT_MOST = 960
+"""Of floats that are summed: 2⁶⁴ of these are still a float."""
+_SQUARED_EXPONENT_MOST = 400
+"""Of floats whose differences are squared: all digits of the squares are those of floats."""
+
+
+class Values:
+    """The values of a right column in the order of the positions, nulls left out.
+
+    Parameters
+    ----------
+    array
+        The column in that order.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        self.whole = array
+        values = plain(array)
+        present = validity(values)
+        self._ranks: Codes | None = None
+        self._present = present
+        if present is not None:
+            self._ranks = np.concatenate([[0], np.cumsum(present)]).astype(np.int32)
+            values = values.drop_null()
+        self.array = values
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def spans(self, first: Codes, end: Codes) -> tuple[Codes, Codes]:
+        """Return spans of positions as spans of the values."""
+        if self._ranks is None:
+            return first, np.maximum(first, end)
+        return self._ranks[first], self._ranks[np.maximum(first, end)]
+
+    def pairs(self, rows: Codes, positions: Codes) -> tuple[Codes, Codes]:
+        """Return pairs of rows and positions as pairs of rows and values."""
+        if self._ranks is None or self._present is None:
+            return rows, positions
+        here = self._present[positions]
+        return rows[here], self._ranks[positions[here]]
+
+    @cached_property
+    def places(self) -> Codes:
+        """The position of each value."""
+        if self._present is None:
+            return np.arange(len(self), dtype=np.int32)
+        return np.flatnonzero(self._present).astype(np.int32)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """What the values are, of numbers and times."""
+        field = pa.field("value", self.array.type)
+        return common_domain(field, field)
+
+    @cached_property
+    def steps(self) -> Ints | list[int]:
+        """Integers and decimals as whole steps: of Python's own where they do not fit 64 bits."""
+        try:
+            return np.ascontiguousarray(StepCoder(self.domain).encode(self.array)[0])
+        except TooWideError:
+            return [step or 0 for step in steps_of(self.array, self.domain)]
+
+    @cached_property
+    def numbers(self) -> tuple[Floats, Floats]:
+        """The values as double-double numbers: decimals in units of their last digit."""
+        if self.domain.kind == "float":
+            values = floats(self.array)
+            return values, np.zeros(len(values))
+        if isinstance(self.steps, list):
+            high = np.array([float(step) for step in self.steps])
+            return high, np.array([float(step - int(near)) for step, near in zip(self.steps, high, strict=True)])
+        high = self.steps.astype(np.float64)
+        # Floats are rounded from 2⁵³ on, and even then. The nearest may be 2⁶³, which no 64-bit integer is, so both
+        # are halved before their difference is taken.
+        halves = (self.steps >> 1) - np.ldexp(high, -1).astype(np.int64)
+        return high, np.where(np.abs(high) < 2.0**53, 0.0, 2.0 * halves + (self.steps & 1))
+
+
+class Fold(ABC):
+    """One aggregate. Its state has an item for each of the left rows at hand."""
+
+    @abstractmethod
+    def start(self, rows: int) -> Any:
+        """Return the state of rows without matches."""
+
+    @abstractmethod
+    def add_spans(self, state: Any, first: Codes, end: Codes) -> None:
+        """Add the span of each row."""
+
+    @abstractmethod
+    def add_pairs(self, state: Any, rows: Codes, positions: Codes) -> None:
+        """Add pairs of a row and a position."""
+
+    @abstractmethod
+    def finish(self, state: Any, rows: Codes) -> pa.Array | pa.ChunkedArray:
+        """Return the aggregates of some rows."""
+
+
+class _Count(Fold):
+    def __init__(self, values: Values | None) -> None:
+        self._values = values
+
+    def start(self, rows: int) -> Ints:
+        return np.zeros(rows, np.int64)
+
+    def add_spans(self, state: Ints, first: Codes, end: Codes) -> None:
+        first, end = (first, np.maximum(first, end)) if self._values is None else self._values.spans(first, end)
+        state += end - first
+
+    def add_pairs(self, state: Ints, rows: Codes, positions: Codes) -> None:
+        rows = rows if self._values is None else self._values.pairs(rows, positions)[0]
+        state += np.bincount(rows, minlength=len(state))
+
+    def finish(self, state: Ints, rows: Codes) -> pa.Array:
+        return array_of(state[rows], pa.int64())
+
+
+class _Sum(Fold):
+    """Sums of whole steps, exactly."""
+
+    def __init__(self, aggregate: Aggregate, values: Values) -> None:
+        self._aggregate = aggregate
+        self._values = values
+        self._count = _Count(values)
+        if isinstance(values.steps, list):
+            self._running: Any = np.array([0, *accumulate(values.steps)], object)
+        else:
+            self._running = np.empty(len(values) + 1, np.int64), np.empty(len(values) + 1, np.int64)
+            kernels.running_sums(values.steps, *self._running)
+
+    def start(self, rows: int) -> Any:
+        counts = self._count.start(rows)
+        if isinstance(self._values.steps, list):
+            return counts, np.array([0] * rows, object)
+        return counts, (np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+
+    def add_spans(self, state: Any, first: Codes, end: Codes) -> None:
+        counts, sums = state
+        self._count.add_spans(counts, first, end)
+        first, end = self._values.spans(first, end)
+        if isinstance(self._values.steps, list):
+            sums += self._running[end] - self._running[first]
+        else:
+            kernels.add_span_sums(first, end, *self._running, *sums)
+
+    def add_pairs(self, state: Any, rows: Codes, positions: Codes) -> None:
+        counts, sums = state
+        self._count.add_pairs(counts, rows, positions)
+        rows, places = self._values.pairs(rows, positions)
+        if isinstance(self._values.steps, list):
+            np.add.at(sums, rows, np.array(self._values.steps, object)[places])
+        else:
+            kernels.add_pair_sums(rows, places, self._values.steps, *sums)
+
+    def finish(self, state: Any, rows: Codes) -> pa.Array:
+        """Return the sums.
+
+        Raises
+        ------
+        DataError
+            If one does not fit its type.
+        """
+        counts, sums = state
+        data_type, there = self._aggregate.type, counts[rows] > 0
+        if isinstance(self._values.steps, list):
+            sums = sums[rows]
+        else:
+            high, low = sums[0][rows], sums[1][rows]
+            if pat.is_decimal128(data_type):
+                # Fewer than 2³¹ numbers of 64 bits make less than 10³⁸.
+                return array_of(np.stack([low, high], axis=1), data_type, there)
+            fits = high == 0 if pat.is_uint64(data_type) else high == low >> 63
+            if not pat.is_decimal(data_type) and fits.all():
+                return array_of(low, data_type, there)
+            sums = [int(h) * 2**64 + (int(w) % 2**64) for h, w in zip(high, low, strict=True)]
+        return self._converted([total if here else None for total, here in zip(sums, there, strict=True)])
+
+    def _converted(self, sums: Sequence[int | None]) -> pa.Array:
+        data_type = self._aggregate.type
+        if pat.is_decimal(data_type):
+            most = 10**data_type.precision - 1
+            least, width = -most, data_type.bit_width // 8
+        else:
+            bits = 64 - (not pat.is_uint64(data_type))
+            least, most, width = (0 if bits == 64 else -(2**63)), 2**bits - 1, 8
+        wrong = next((total for total in sums if total is not None and not least <= total <= most), None)
+        if wrong is not None:
+            amount = Fraction(wrong) / self._values.domain.steps_in_one
+            raise DataError(
+                f"A sum of {self._aggregate.column!r} comes to {amount}, which {data_type} cannot hold. Cast the "
+                "column to a wider decimal, or ask for its mean."
+            )
+        raw = b"".join((total or 0).to_bytes(width, "little", signed=least < 0) for total in sums)
+        there = np.array([total is not None for total in sums], np.bool_)
+        return array_of(np.frombuffer(raw, np.uint8).reshape(len(sums), width), data_type, there)
+
+
+class _Totals(Fold):
+    """Sums, means and standard deviations in double-double arithmetic."""
+
+    def __init__(self, aggregate: Aggregate, values: Values, threads: Threads) -> None:
+        self._function = aggregate.function
+        self._values = values
+        self._count = _Count(values)
+        self._scale = values.domain.scale
+        high, low = values.numbers
+        finite = np.abs(high[np.isfinite(high) & (high != 0.0)])
+        least, most = (math.frexp(float(size))[1] for size in (finite.min(initial=1.0), finite.max(initial=1.0)))
+        # A power of two changes no digit, and keeps what is between from running over where the result may not.
+        self._exponent = max(0, most - _EXPONENT_MOST)
+        is_spread = self._function == "std"
+        words = kernels.SUM_WORDS
+        if is_spread:
+            has_squares = least > -_SQUARED_EXPONENT_MOST and most < _SQUARED_EXPONENT_MOST
+            words = kernels.SPREAD_WORDS if has_squares else kernels.WIDE_SPREAD_WORDS
+        sizes, self._levels = levels_of(len(values))
+        self._tree = np.zeros((int(self._levels[-1]), words))
+        leaves = self._tree[: len(values)]
+        if is_spread:
+            leaves[:, 0] = 1
+        for word, part in enumerate((high, low), int(is_spread)):
+            leaves[:, word] = np.ldexp(part, -self._exponent)
+        for level in range(1, len(sizes)):
+            below, above = int(self._levels[level - 1]), int(self._levels[level])
+            build = partial(_build, self._tree, below, above)
+            threads.run(build, slices(sizes[level - 1] // WINDOW, 4 * threads.count, least=1 << 12))
+
+    def start(self, rows: int) -> tuple[Ints, Floats]:
+        return self._count.start(rows), np.zeros((rows, self._tree.shape[1]))
+
+    def add_spans(self, state: tuple[Ints, Floats], first: Codes, end: Codes) -> None:
+        self._count.add_spans(state[0], first, end)
+        kernels.add_span_totals(*self._values.spans(first, end), self._tree, self._levels, state[1])
+
+    def add_pairs(self, state: tuple[Ints, Floats], rows: Codes, positions: Codes) -> None:
+        self._count.add_pairs(state[0], rows, positions)
+        kernels.add_pair_totals(*self._values.pairs(rows, positions), self._tree, state[1])
+
+    def finish(self, state: tuple[Ints, Floats], rows: Codes) -> pa.Array:
+        counts, totals = state[0][rows], state[1][rows]
+        there = counts > (1 if self._function == "std" else 0)
+        number = np.where(there, counts, 2).astype(np.float64)
+        with np.errstate(all="ignore"):
+            if self._function == "std":
+                result = np.sqrt((totals[:, 3] + totals[:, 4]) / (number - 1))
+                if totals.shape[1] == kernels.WIDE_SPREAD_WORDS:
+                    result = np.ldexp(result, totals[:, 5].astype(np.int64))
+            elif self._function == "mean":
+                result = _quotient(totals[:, 0], totals[:, 1], number)
+            else:
+                result = totals[:, 0]
+            result = np.ldexp(result, self._exponent)
+            # A power of ten is a float, its inverse is none.
+            result = result / 10.0**self._scale if self._scale >= 0 else result * 10.0**-self._scale
+        return array_of(result, pa.float64(), there)
+
+
+def _build(tree: Floats, below: int, above: int, nodes: tuple[int, int]) -> None:
+    kernels.build_totals(tree, below, above, *nodes)
+
+
+def _quotient(high: Floats, low: Floats, number: Floats) -> Floats:
+    """Return double-double numbers divided by whole ones, rounded."""
+    quotient = high / number
+    # The product is exact in halves, as the numbers have few digits.
+    wide = quotient * 134_217_729.0
+    upper = wide - (wide - quotient)
+    rest = (high - upper * number) - (quotient - upper) * number
+    return np.where(np.isfinite(quotient), quotient + (rest + low) / number, quotient)
+
+
+class _Chosen(Fold):
+    """The value at one of the positions: the least, greatest, first or last."""
+
+    def __init__(self, aggregate: Aggregate, values: Values, threads: Threads) -> None:
+        self._aggregate = aggregate
+        self._values = values
+        self._by_place = aggregate.function in ("first", "last")
+        codes = np.arange(len(values), dtype=np.int64) if self._by_place else _order_codes(values)
+        self._codes = ~codes if aggregate.function in ("min", "first") else codes
+        self._tree = None if self._by_place else Tree(self._codes, threads)
+        self._payload = Payload({"value": values.array}, {"value": aggregate.type})
+
+    def start(self, rows: int) -> tuple[Ints, Codes]:
+        return np.zeros(rows, np.int64), np.full(rows, -1, np.int32)
+
+    def add_spans(self, state: tuple[Ints, Codes], first: Codes, end: Codes) -> None:
+        first, end = self._values.spans(first, end)
+        if self._tree is not None:
+            kernels.add_greatest_of_spans(first, end, self._tree.values, self._tree.levels, *state)
+            return
+        place = first if self._aggregate.function == "first" else end - 1
+        state[1][:] = np.where(first < end, place, -1)
+
+    def add_pairs(self, state: tuple[Ints, Codes], rows: Codes, positions: Codes) -> None:
+        kernels.add_greatest_of_pairs(*self._values.pairs(rows, positions), self._codes, *state)
+
+    def finish(self, state: tuple[Ints, Codes], rows: Codes) -> pa.ChunkedArray:
+        return self._payload.take(["value"], state[1][rows])[0]
+
+
+def _order_codes(values: Values) -> Ints:
+    """Return integers in the order of the values, NaN greatest."""
+    array = values.array
+    if pat.is_duration(array.type):
+        durations: Ints = raw_values(array, np.int64)
+        return durations
+    if values.domain.kind == "float":
+        return float_codes(floats(array))
+    try:
+        codes, _ = StepCoder(values.domain, pat.is_unsigned_integer(array.type)).encode(array)
+        return codes
+    except TooWideError:
+        steps = steps_of(array, values.domain)
+        ranks = {step: rank for rank, step in enumerate(sorted({step for step in steps if step is not None}))}
+        return np.array([ranks[step] for step in steps if step is not None], np.int64)
+
+
+def fold_of(aggregate: Aggregate, values: Values | None, threads: Threads) -> Fold:
+    """Return what folds a column; without values, what counts matches."""
+    if values is None or aggregate.function == "count":
+        return _Count(values)
+    if aggregate.function in ("min", "max", "first", "last"):
+        return _Chosen(aggregate, values, threads)
+    if aggregate.function == "sum" and values.domain.kind != "float":
+        return _Sum(aggregate, values)
+    return _Totals(aggregate, values, threads)

@@ -1,0 +1,142 @@
+"""Where rows of both sides of a join by inequalities lie on a line, so that rows far from each other never meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, raw_values
+from juncture.local.inequality.index import Coded
+from juncture.local.inequality.limits import GREATEST, LEAST
+from juncture.local.inequality.probe import Sought
+
+__all__ = [
+    "LEFT_FIELDS",
+    "RIGHT_FIELDS",
+    "Extent",
+    "Places",
+    "Reach",
+    "last_fields",
+    "placed_left",
+    "placed_right",
+    "with_fields",
+]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Places:
+    """How the places of rows are told.
+
+    Attributes
+    ----------
+    code
+        Returns what the join sees in a batch of right rows, given the number of its first one. The rows are brought
+        into the order of the codes.
+    seek
+        Returns what the rows of a left batch seek.
+    rough
+        Returns codes of right rows that do not fit 64 bits: in their order, though different values may have the same.
+        None where the order of the right rows serves.
+    check
+        Refuses wrong left rows of a batch, given the number of its first one; None if there are none.
+    by_row
+        Whether the matches of a left row come in the order of the right rows, not of their codes.
+    """
+
+    code: Callable[[pa.RecordBatch, int], Coded]
+    seek: Callable[[pa.RecordBatch], Sought]
+    rough: Callable[[pa.RecordBatch], Ints] | None = None
+    check: Callable[[pa.RecordBatch, int], None] | None = None
+    by_row: bool = False
+
+
+LEFT_FIELDS = ("low", "high", "threshold", "place")
+"""What is added to left rows: limits of the right codes that may match, the least second code that may, and which of
+these brings rows of like reach together."""
+
+RIGHT_FIELDS = ("code", "leaf")
+"""What is added to right rows: their code, and their second one."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The least and the greatest code of some right rows, and their greatest second code."""
+
+    first: int
+    last: int
+    leaf: int
+
+    @classmethod
+    def of(cls, codes: Ints, leaves: Ints) -> Extent:
+        """Return the extent of ascending codes."""
+        return cls(int(codes[0]), int(codes[-1]), int(leaves.max()))
+
+    def joined(self, other: Extent) -> Extent:
+        """Return the extent of both."""
+        return Extent(min(self.first, other.first), max(self.last, other.last), max(self.leaf, other.leaf))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The least and the greatest right code that some left rows may match, and the least second code that they ask."""
+
+    low: int
+    high: int
+    threshold: int
+
+    @classmethod
+    def of(cls, low: Ints, high: Ints, threshold: Ints) -> Reach:
+        """Return the reach of left rows."""
+        return cls(int(low.min()), int(high.max()), int(threshold.min()))
+
+    def joined(self, other: Reach) -> Reach:
+        """Return the reach of both."""
+        return Reach(min(self.low, other.low), max(self.high, other.high), min(self.threshold, other.threshold))
+
+    def meets(self, extent: Extent) -> bool:
+        """Tell whether right rows of an extent may match."""
+        return self.low <= extent.last and self.high >= extent.first and self.threshold <= extent.leaf
+
+
+def placed_left(sought: Sought, rows: int) -> list[Ints]:
+    """Return the `LEFT_FIELDS` of left rows. Those that can match nothing reach nothing."""
+    limits = [
+        np.full(rows, default) if found is None else found
+        for found, default in ((sought.low, LEAST), (sought.high, GREATEST), (sought.thresholds, LEAST))
+    ]
+    if sought.possible is not None:
+        limits = [
+            np.where(sought.possible, found, nowhere)
+            for found, nowhere in zip(limits, (GREATEST, LEAST, GREATEST), strict=True)
+        ]
+    # Of two limits the lower one tells where an interval starts.
+    if sought.low is not None:
+        return [*limits, limits[0]]
+    return [*limits, limits[2 if sought.thresholds is not None else 1]]
+
+
+def placed_right(coded: Coded, rows: int) -> list[Ints]:
+    """Return the `RIGHT_FIELDS` of right rows. Those that can match nothing come last."""
+    codes = np.zeros(rows, np.int64) if coded.on is None else coded.on
+    leaves = np.full(rows, GREATEST) if coded.leaves is None else coded.leaves
+    if coded.valid is not None:
+        codes, leaves = np.where(coded.valid, codes, GREATEST), np.where(coded.valid, leaves, LEAST)
+    return [codes, leaves]
+
+
+def with_fields(batch: pa.RecordBatch, values: list[Ints], schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with more columns of integers."""
+    return pa.RecordBatch.from_arrays([*batch.columns, *(array_of(each, pa.int64()) for each in values)], schema=schema)
+
+
+def last_fields(batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, list[Ints]]:
+    """Return a batch without its last columns, and these."""
+    kept = batch.num_columns - count
+    values = [raw_values(batch.column(number), np.int64) for number in range(kept, batch.num_columns)]
+    return batch.select(range(kept)), values

@@ -1,0 +1,227 @@
+"""Joins by inequalities: what is sought in the right side for each left row, and the finder that looks for it.
+
+A left row seeks right rows of an equal key whose value lies between two limits and, where there is a second value,
+whose second value is at least a threshold. Range joins, overlaps, and the inequalities of a predicate all come to this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import TooWideError
+from juncture.local.inequality.index import Ordered
+from juncture.local.inequality.limits import GREATEST, LEAST
+from juncture.local.output.batches import reporter, stream
+from juncture.local.output.pairs import Asked, Check, Finder
+from juncture.local.output.payload import Holder, Payload, read_payload
+from juncture.planner.plan import Progress
+from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.runtime.sources import Source
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads, pool_of
+from juncture.spec.resolved import Resolved
+
+__all__ = ["InequalityFinder", "Prepare", "Sought", "key_codes", "run"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+PAYLOAD_BYTES = 4 << 30
+"""How much of the right columns is held in memory unless the caller says otherwise; more goes to a mapped file."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What the rows of a left batch seek.
+
+    Attributes
+    ----------
+    keys
+        The columns that have to be equal to right ones.
+    low, high
+        Codes between which the right value has to be, both included; None where there is no limit.
+    thresholds
+        Codes that the second right value has to reach; None if there is none.
+    possible
+        Which rows can match at all; None for all.
+    """
+
+    keys: Sequence[pa.Array]
+    low: Ints | None = None
+    high: Ints | None = None
+    thresholds: Ints | None = None
+    possible: Mask | None = None
+
+
+class InequalityFinder:
+    """Finds right rows between limits.
+
+    Parameters
+    ----------
+    right
+        The right side, sorted.
+    columns, coded
+        The left columns that ``seek`` looks at, and which may come dictionary-encoded.
+    seek
+        Returns what the rows of a batch seek.
+    by_row
+        Whether the matches of a left row come in the order of the right rows, not of their values.
+    nested
+        Whether to compare each row with all others instead of searching.
+    check
+        Makes of a left batch what tells which of the pairs found do match; None if all do.
+    """
+
+    def __init__(
+        self,
+        right: Ordered,
+        columns: Sequence[str],
+        coded: Sequence[str],
+        seek: Callable[[pa.RecordBatch], Sought],
+        *,
+        by_row: bool = False,
+        nested: bool = False,
+        check: Callable[[pa.RecordBatch], Check] | None = None,
+    ) -> None:
+        self.right = right
+        self.columns = tuple(dict.fromkeys(columns))
+        self.coded = tuple(coded)
+        self._seek = seek
+        self.by_row = by_row
+        self._nested = nested
+        self._check = check
+
+    def find(self, batch: pa.RecordBatch) -> Asked:
+        """Return what the rows of a batch ask for."""
+        sought, rows = self._seek(batch), batch.num_rows
+        keys = self.right.key_codes(sought.keys, rows)
+        if sought.possible is not None:
+            keys[~sought.possible] = EMPTY
+        low = np.full(rows, LEAST) if sought.low is None else sought.low
+        high = np.full(rows, GREATEST) if sought.high is None else sought.high
+        check = None if self._check is None else self._check(batch)
+        if self._nested:
+            whole = np.full(rows, len(self.right), np.int32)
+            return Asked(
+                np.zeros(rows, np.int32), whole, check=_compared(self.right, keys, low, high, sought.thresholds, check)
+            )
+        first, end = self.right.spans(keys, low, high)
+        return Asked(first, end, thresholds=sought.thresholds, check=check)
+
+
+def _compared(
+    right: Ordered, keys: Codes, low: Ints, high: Ints, thresholds: Ints | None, check: Check | None
+) -> Check:
+    """Return what compares pairs in full."""
+    on = right.slots.on[: len(right)]
+
+    def compared(lefts: Codes, positions: Codes) -> Mask:
+        values = on[positions]
+        good: Mask = (right.key_at[positions] == keys[lefts]) & (low[lefts] <= values) & (values <= high[lefts])
+        if thresholds is not None and right.tree is not None:
+            good &= right.tree.values[positions] >= thresholds[lefts]
+        if check is not None:
+            good[good] = check(lefts[good], positions[good])
+        return good
+
+    return compared
+
+
+def key_codes(join: Resolved) -> KeyCodes:
+    """Return an empty table of keys, which the right side fills and the left one looks up."""
+    return KeyCodes(
+        [join.right_schema.field(name).type for name in join.right_by],
+        [join.left_schema.field(name).type for name in join.left_by],
+    )
+
+
+Prepare = Callable[[bool, Holder | None, Threads, Callable[[int, int], None]], Callable[[Payload], Finder]]
+"""Reads the right side, and returns what makes a finder of it once its columns are held.
+
+Takes whether its values are coded by rank, what holds columns on the way, who works, and what to call with progress.
+"""
+
+
+Emit = Callable[[Source, Finder, Payload, Threads, Callable[[int, int], None]], Iterator[pa.RecordBatch]]
+
+
+def run(
+    join: Resolved,
+    left: Source,
+    right: Source,
+    prepare: Prepare,
+    *,
+    checked: Sequence[str] = (),
+    emit: Emit | None = None,
+    threads: int | Threads | None = None,
+    spill: SpillFolder | None = None,
+    payload_bytes: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the output of a join, batch by batch.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides.
+    prepare
+        Reads the right side.
+    checked
+        Right columns that are looked at beside those that the output shows.
+    emit
+        Yields the output in place of `juncture.local.output.batches.stream`.
+    threads
+        How many, by default one for each core; or a pool that is there.
+    spill
+        Where to put right columns that exceed ``payload_bytes``; by default in a folder of the join's own.
+    payload_bytes
+        How much of the right columns to hold in memory.
+    memory_bytes
+        How much the join may hold; what is under way may take a part of it.
+    progress
+        Called as the work goes on, from the calling thread.
+    """
+    with ExitStack() as stack:
+        pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // PARTS_UNDER_WAY))
+        spill = spill or stack.enter_context(SpillFolder())
+        names = tuple(dict.fromkeys((*join.right_payload, *checked)))
+        make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, reporter(progress, "right"))
+        finder, report = make(payload), reporter(progress, "left")
+        pool.release_unused()
+        if emit is not None:
+            yield from emit(left, finder, payload, pool, report)
+        else:
+            yield from stream(join, left, finder, payload, pool, report)
+
+
+def _prepared(
+    right: Source,
+    names: tuple[str, ...],
+    prepare: Prepare,
+    threads: Threads,
+    spill: SpillFolder,
+    payload_bytes: int | None,
+    progress: Callable[[int, int], None],
+) -> tuple[Callable[[Payload], Finder], Payload]:
+    """Read the right side, again by rank if its values do not fit 64 bits."""
+    most = PAYLOAD_BYTES if payload_bytes is None else payload_bytes
+    mapped = right.bytes_of(names) > most
+    for ranked in (False, True):
+        holder = None if mapped else Holder(right, names)
+        try:
+            make = prepare(ranked, holder, threads, progress)
+        except TooWideError:
+            if ranked:
+                raise
+            continue
+        return make, read_payload(right, names, spill, threads) if holder is None else holder.finish()
+    raise AssertionError("ranks are never too wide")

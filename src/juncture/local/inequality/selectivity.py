@@ -1,0 +1,277 @@
+"""How many pairs of rows should lie within reach of each other, by a look at some rows of both sides.
+
+Each part of a condition is taken by itself: how far rows reach is looked at, and how often they then meet is what it
+would be if the right rows lay evenly in their extent, whatever the other parts say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import array_of, days, plain, validity
+from juncture.local.inequality.conditions import offset_of
+from juncture.local.inequality.limits import floats
+from juncture.planner.expected import covered_share
+from juncture.planner.stats import Stats
+from juncture.predicate.decompose.shape import Band, Containment, End, Shape
+from juncture.predicate.decompose.shape import Overlap as Overlapping
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.evaluate.vectors import decoded
+from juncture.predicate.language.nodes import Node, sides
+from juncture.spec.overlap import Interval, ResolvedOverlap
+from juncture.spec.range import Bound, ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import TIME_UNITS, Side
+from juncture.spec.where import ResolvedWhere
+
+__all__ = ["likely_pairs", "reach_columns"]
+
+Floats = npt.NDArray[np.float64]
+
+_DAY_S = 86_400.0
+
+_MOST_PARTS = 64
+"""How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
+
+_SEEN_LEAST = 10
+"""How many pairs have to be seen, of some that are taken by chance, for their share to tell anything."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """From where to where rows reach, in numbers or seconds: NaN for those that match nothing.
+
+    Attributes
+    ----------
+    first, last
+        The ends.
+    step
+        How far values are apart at least: 1 for whole numbers, a day for dates, otherwise 0.
+    """
+
+    first: Floats
+    last: Floats
+    step: float = 0.0
+
+    def mirrored(self) -> Spans:
+        """Return the same in the other direction."""
+        return Spans(-self.last, -self.first, self.step)
+
+    def widened(self, steps: tuple[float, float]) -> Spans:
+        """Return spans whose ends lie so many steps further out."""
+        return Spans(self.first - steps[0] * self.step, self.last + steps[1] * self.step, self.step)
+
+
+def reach_columns(join: Resolved, side: Side) -> tuple[str, ...]:
+    """Return the columns that have to be looked at: none where a window of constant width says it all."""
+    if isinstance(join, ResolvedRange):
+        varies = any(bound is not None and bound.column is not None for bound in (join.lower, join.upper))
+        return join.compared(side) if varies else ()
+    return join.compared(side) if isinstance(join, ResolvedOverlap | ResolvedWhere) else ()
+
+
+def likely_pairs(
+    join: Resolved, stats: Stats, left: pa.Table | None, right: pa.Table | None
+) -> tuple[float | None, str]:
+    """Return about how many pairs match, and how this is known; None where nobody can say, and why.
+
+    Parameters
+    ----------
+    join, stats
+        The join, and what is known of its sides.
+    left, right
+        Some rows of each, with the columns of `reach_columns`.
+    """
+    ours, theirs = stats.left.rows, stats.right.rows
+    if left is None or right is None or ours is None or theirs is None or not left.num_rows or not right.num_rows:
+        return None, "nobody has looked at the rows of both sides"
+    keys = _keys(join, stats)
+    if keys is None:
+        return None, "nobody has looked at the keys"
+    share = 1.0
+    for spans in islice(_spans(join, left, right), _MOST_PARTS):
+        if spans is None:
+            return None, "a condition compares what is neither a number nor a time"
+        share *= _meeting_share(*spans)
+    shape = join.shape if isinstance(join, ResolvedWhere) else Shape()
+    share *= _passed_share(shape, left, right)
+    if shape.residual is not None:
+        kept, tried = _kept(shape.residual, left, right)
+        if kept < _SEEN_LEAST:
+            return None, f"{kept} of {tried:,} pairs, taken by chance, satisfy what is left of the condition: too few"
+        share *= kept / tried
+    among = "" if keys == 1 else f" / {keys:,} distinct keys"
+    looked = f"by a look at {left.num_rows:,} left and {right.num_rows:,} right rows, as if rows lay evenly"
+    return ours * theirs / keys * share, f"{ours:,} * {theirs:,} rows{among} * {share:.2g}, {looked}"
+
+
+def _keys(join: Resolved, stats: Stats) -> int | None:
+    """Return how many distinct keys there are; 1 if nothing has to be equal, None if nobody has looked."""
+    if not join.left_by and not (isinstance(join, ResolvedWhere) and join.shape.keys):
+        return 1
+    known = [side.keys for side in (stats.left, stats.right) if side.keys is not None]
+    return max(1, *known) if known else None
+
+
+def _meeting_share(left: Spans, right: Spans) -> float:
+    """Return what share of all pairs share a point."""
+    if np.isneginf(right.first).any():
+        # What starts nowhere has a place where it ends.
+        left, right = left.mirrored(), right.mirrored()
+    there = (right.first <= right.last) & np.isfinite(right.first)
+    if not there.any():
+        return 0.0
+    length = float(np.mean(right.last[there] - right.first[there]))
+    extent = float(right.first[there].min()), float(right.first[there].max())
+    # A right row is met from its start to its end, so by all windows that begin no further behind than it is long.
+    begins = np.where(left.first <= left.last, left.first - length, np.nan)
+    return covered_share(begins, left.last, extent, left.step) * float(np.mean(there))
+
+
+def _passed_share(shape: Shape, left: pa.Table, right: pa.Table) -> float:
+    """Return what share of all pairs consists of rows that pass the conditions on each side alone."""
+    share = 1.0
+    if shape.left_filter is not None:
+        share *= float(np.mean(matches(shape.left_filter, left=left).to_numpy(zero_copy_only=False)))
+    if shape.right_filter is not None:
+        share *= float(np.mean(matches(shape.right_filter, right=right).to_numpy(zero_copy_only=False)))
+    return share
+
+
+def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
+    """Return how many of some pairs, taken by chance, satisfy what no part of a condition says, and of how many."""
+    generator, rows = np.random.default_rng(0), max(left.num_rows, right.num_rows)
+    pairs = []
+    for table in (left, right):
+        # Arrow takes rows of some encodings only.
+        plain_table = pa.table({name: decoded(table[name]) for name in table.column_names})
+        pairs.append(plain_table.take(pa.array(generator.permutation(rows) % table.num_rows)))
+    return matches(residual, *pairs).true_count, rows
+
+
+def _spans(join: Resolved, left: pa.Table, right: pa.Table) -> Iterator[tuple[Spans, Spans] | None]:
+    """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
+    if isinstance(join, ResolvedRange):
+        yield _ranged(join, left, right)
+    elif isinstance(join, ResolvedOverlap):
+        ours, theirs = _interval(join.left_interval, left), _interval(join.right_interval, right)
+        out = _out(join.closed == "both")
+        yield _both(None if ours is None else ours.widened((out, out)), theirs)
+    elif isinstance(join, ResolvedWhere):
+        shape = join.shape
+        for band in (*shape.bands, *shape.inequalities):
+            yield _banded(band, left, right)
+        for containment in shape.containments:
+            yield _contained(containment, left, right)
+        for overlap in shape.overlaps:
+            yield _overlapping(overlap, left, right)
+
+
+def _interval(names: Interval, rows: pa.Table) -> Spans | None:
+    first, last = (None if name is None else rows[name] for name in names)
+    return _between(first, last, rows.num_rows)
+
+
+def _ranged(join: ResolvedRange, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+    ours, theirs = (_interval((on, on), rows) for on, rows in ((join.left_on, left), (join.right_on, right)))
+    if ours is None or theirs is None:
+        return None
+    # Constants count steps.
+    unit = join.domain.step_ns / 1e9 if join.domain.is_time else 10.0**-join.domain.scale
+
+    def added(bound: Bound | None, *, open_end: float) -> Floats | float:
+        if bound is None:
+            return open_end
+        if bound.column is None:
+            return float(bound.constant or 0) * unit
+        found = _numbers(left[bound.column])
+        assert found is not None
+        return found[0]
+
+    ends = ours.first + added(join.lower, open_end=-math.inf), ours.last + added(join.upper, open_end=math.inf)
+    out = (_out(join.lower is None or join.lower.closed), _out(join.upper is None or join.upper.closed))
+    return Spans(*ends, ours.step).widened(out), theirs
+
+
+def _banded(band: Band, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+    at = evaluate(band.right, right=right)
+    return _both(_from_to(band.lower, band.upper, "left", left), _between(at, at))
+
+
+def _contained(part: Containment, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+    if sides(part.point) == {"right"}:
+        at = evaluate(part.point, right=right)
+        return _both(_from_to(part.lower, part.upper, "left", left), _between(at, at))
+    at = evaluate(part.point, left=left)
+    ours, out = _between(at, at), (_out(not part.upper.strict), _out(not part.lower.strict))
+    theirs = _from_to(part.lower, part.upper, "right", right, exact=False)
+    return None if ours is None else _both(ours.widened(out), theirs)
+
+
+def _overlapping(part: Overlapping, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+    theirs = _between(evaluate(part.right_start, right=right), evaluate(part.right_end, right=right))
+    return _both(_from_to(part.left_start, part.left_end, "left", left), theirs)
+
+
+def _both(left: Spans | None, right: Spans | None) -> tuple[Spans, Spans] | None:
+    return None if left is None or right is None else (left, right)
+
+
+def _from_to(lower: End | None, upper: End | None, side: Side, rows: pa.Table, *, exact: bool = True) -> Spans | None:
+    """Return spans between two ends of a predicate; if exact, with the half steps that whole numbers stand for."""
+    first, last = (None if end is None else evaluate(end.expression, **{side: rows}) for end in (lower, upper))
+    spans = _between(first, last, rows.num_rows)
+    if spans is None:
+        return None
+    added = [0.0 if end is None else float(offset_of(end)) for end in (lower, upper)]
+    moved = Spans(spans.first + added[0], spans.last + added[1], spans.step)
+    out = (_out(lower is None or not lower.strict), _out(upper is None or not upper.strict))
+    return moved.widened(out) if exact else moved
+
+
+def _out(closed: bool) -> float:
+    """Return how many steps further out an end of whole numbers lies than its value."""
+    return 0.5 if closed else -0.5
+
+
+def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Spans | None:
+    """Return the spans between two columns of values, of which None has no end."""
+    ends: list[Floats] = []
+    step = 0.0
+    for values, open_end in ((first, -math.inf), (last, math.inf)):
+        if values is None:
+            ends.append(np.full(rows, open_end))
+            continue
+        known = _numbers(values)
+        if known is None:
+            return None
+        ends.append(known[0])
+        step = max(step, known[1])
+    return Spans(ends[0], ends[1], step)
+
+
+def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
+    """Return values as numbers, times in seconds, and how far apart they are at least; None for other types."""
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays([plain(chunk) for chunk in values.chunks])
+    array = plain(values)
+    data_type, unit, step = array.type, 1.0, 0.0
+    if pat.is_timestamp(data_type) or pat.is_duration(data_type):
+        array, unit = array.cast(pa.int64()), 1_000.0 ** -TIME_UNITS.index(data_type.unit)
+    elif pat.is_date(data_type):
+        array, unit, step = array_of(days(array), pa.int64(), validity(array)), _DAY_S, _DAY_S
+    elif pat.is_integer(data_type):
+        step = 1.0
+    elif not (pat.is_floating(data_type) or pat.is_decimal(data_type)):
+        return None
+    valid = validity(array)
+    found = floats(array) * unit
+    return (found if valid is None else np.where(valid, found, np.nan)), step

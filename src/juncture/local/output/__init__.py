@@ -1,0 +1,1 @@
+"""The output of joins: pairs of rows, the columns that stand for them, batch by batch."""

@@ -1,0 +1,294 @@
+"""The output of a join by inequalities, batch by batch, in the order of the left rows.
+
+Left rows come in chunks. For each chunk the matches are counted first, and then made in tasks of bounded size, so that
+a join with any number of matches needs the memory of a few tasks, beside the right side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import plain
+from juncture.local.output import pairs
+from juncture.local.output.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
+from juncture.local.output.payload import Payload
+from juncture.planner.plan import Progress
+from juncture.runtime.scan import read_through
+from juncture.runtime.sources import Source
+from juncture.runtime.take import encoded, is_awkward, nulls, ordered
+from juncture.runtime.threads import Threads
+from juncture.spec.resolved import Resolved
+
+__all__ = ["Advance", "reporter", "stream", "taken"]
+
+Advance = Callable[[int, int], None]
+Each = TypeVar("Each")
+Codes = npt.NDArray[np.int32]
+Made = tuple[Task, Codes, Codes]
+Done = list[pa.RecordBatch]
+
+_SLICE_ROWS = 1 << 18
+
+_PAIRS_LEAST = 1 << 10
+_CHECKED_LEAST = 1 << 16
+"""Pairs that have to be checked take little, and few of them may be good."""
+
+_TASK_BYTES = 64 << 20
+"""About how much output a task makes at most."""
+_FRUGAL_TASK_BYTES = 2 << 20
+"""And where memory is short."""
+
+
+def stream(
+    join: Resolved,
+    left: Source,
+    finder: Finder,
+    payload: Payload,
+    threads: Threads,
+    progress: Advance | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the output of a join: left rows in their order, then right rows without a match where they are kept.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved.
+    left
+        The left side.
+    finder
+        Finds matches in the right side.
+    payload
+        The right columns that the output shows.
+    threads
+        Who works.
+    progress
+        Called with the number of left rows that are done, and of all.
+    """
+    work = _Stream(join, left, finder, payload, threads, progress)
+    yield from work.semi() if join.how in ("semi", "anti") else work.pairs()
+
+
+class _Stream:
+    """One run of a join."""
+
+    def __init__(
+        self,
+        join: Resolved,
+        left: Source,
+        finder: Finder,
+        payload: Payload,
+        threads: Threads,
+        progress: Advance | None,
+    ) -> None:
+        self._join = join
+        self._left = left
+        self._finder = finder
+        self._payload = payload
+        self._threads = threads
+        self._progress = progress
+        self._keep = join.how in ("left", "full")
+        self._sorts = finder.by_row and not finder.right.is_in_order
+        self._schema = join.output_schema
+        shown = [column.source for column in join.output if column.side == "left"]
+        # Batches without columns would have no rows either.
+        self._columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
+        self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
+        task_bytes = _FRUGAL_TASK_BYTES if threads.is_frugal else _TASK_BYTES
+        self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
+        keeps_right = join.how in ("right", "full")
+        self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
+
+    def pairs(self) -> Iterator[pa.RecordBatch]:
+        """Yield pairs, and then the right rows without a match where they are kept."""
+        for batches in self._threads.map(self._finish, self._made(self._tasks(self._done_or_cut))):
+            yield from batches
+        yield from self._lonely_right()
+
+    def semi(self) -> Iterator[pa.RecordBatch]:
+        """Yield the left rows with (or without) a match."""
+        matched = np.zeros(0, np.bool_)
+        for task, lefts, _ in self._threads.map(self._good, self._tasks(self._cut)):
+            if task.first == 0:
+                matched = np.zeros(task.spans.batch.num_rows, np.bool_)
+            matched[lefts] = True
+            if task.last:
+                wanted = np.flatnonzero(matched == (self._join.how == "semi")).astype(np.int32)
+                yield from self._assembled(task.spans.batch, wanted, None)
+
+    def _tasks(self, work: Callable[[pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
+        """Read the left side, and yield what some work makes of its rows, in order."""
+
+        def made(_first: int, batch: pa.RecordBatch) -> list[Each]:
+            # So few rows that what is made of them is still in a cache when it is looked at again.
+            slices = (batch.slice(start, _SLICE_ROWS) for start in range(0, batch.num_rows, _SLICE_ROWS))
+            return [each for rows in slices for each in work(rows)]
+
+        tasks = read_through(
+            self._left, made, self._threads, self._progress,
+            columns=self._columns, coded=self._finder.coded, made_bytes=self._row_bytes,
+        )  # fmt: skip
+        yield from chain.from_iterable(tasks)
+
+    def _done_or_cut(self, batch: pa.RecordBatch) -> Sequence[Task | Done]:
+        """Return the output of some rows, if it has no more than they are; otherwise what there is to do for them."""
+        tasks = self._cut(batch)
+        # Where rows without a match are kept, only the next task tells if the last row has one that passes the check.
+        depends = self._keep and tasks[0].spans.asked.check is not None
+        depends = depends or (self._sorts and any(task.continued for task in tasks))
+        is_little = sum(task.size for task in tasks) <= batch.num_rows and not depends
+        return [self._finish(task) for task in tasks] if is_little else tasks
+
+    def _cut(self, batch: pa.RecordBatch) -> list[Task]:
+        asked = self._finder.find(batch)
+        if self._join.how in ("semi", "anti") and asked.check is None:
+            asked = only_whether(asked, self._finder.right, batch.num_rows)
+        most = self._pairs_most if asked.check is None else max(self._pairs_most, _CHECKED_LEAST)
+        spans = spans_of(batch, asked, self._finder.right, most)
+        return cut(spans, keep=self._keep and asked.check is None, most=most)
+
+    def _good(self, task: Task) -> Made:
+        """Return a task's pairs of left row and position; if they have to be checked, without rows that lack any."""
+        check = task.spans.asked.check
+        lefts, positions = pairs_of(task, self._finder.right, keep=self._keep and check is None)
+        if check is not None:
+            good = check(lefts, positions)
+            lefts, positions = lefts[good], positions[good]
+        return task, lefts, positions
+
+    def _pairs(self, task: Task) -> Made:
+        """Return a task's pairs of left and right row in their order."""
+        task, lefts, positions = self._good(task)
+        rights = self._finder.right.rows_at(positions)
+        if self._sorts:
+            both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
+            lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
+        return task, lefts, rights
+
+    def _made(self, tasks: Iterator[Task | Done]) -> Iterator[Made | Task | Done]:
+        """Make pairs of the tasks that have to be checked: how much output they make, and for which rows, is seen then.
+
+        Whether a row has a match, and in which order all of them are, may depend on more tasks than one.
+        """
+        had = False
+        held: list[Codes] = []
+        for each in self._threads.map(self._alone_or_pairs, tasks):
+            if not isinstance(each, tuple):
+                yield each
+                continue
+            made = _with_whole_rows(each, held) if self._sorts else each
+            pieces, had = self._pieces(made, had=had)
+            yield from pieces
+
+    def _alone_or_pairs(self, task: Task | Done) -> Made | Task | Done:
+        return self._pairs(task) if isinstance(task, Task) and self._depends(task) else task
+
+    def _depends(self, task: Task) -> bool:
+        """Tell whether a task's output may depend on others, or be less than the task can tell."""
+        return task.spans.asked.check is not None or (self._sorts and (task.continued or task.continues))
+
+    def _pieces(self, made: Made, *, had: bool) -> tuple[list[Made], bool]:
+        """Return a task's pairs as pieces of bounded output, and whether its last row has had a match so far."""
+        task, lefts, rights = made
+        if self._keep and task.spans.asked.check is not None:
+            lefts, rights, had = with_lonely(task, lefts, rights, had=had)
+        most = self._pairs_most
+        return [
+            (task, lefts[start : start + most], rights[start : start + most]) for start in range(0, len(lefts), most)
+        ], had
+
+    def _finish(self, made: Made | Task | Done) -> Done:
+        """Return the output rows of a task."""
+        if isinstance(made, list):
+            return made
+        task, lefts, rights = made if isinstance(made, tuple) else self._pairs(made)
+        if len(self._matched):
+            self._matched[rights[rights >= 0]] = True
+        return self._assembled(task.spans.batch, lefts, rights)
+
+    def _assembled(self, batch: pa.RecordBatch, lefts: Codes, rights: Codes | None) -> list[pa.RecordBatch]:
+        """Return left rows of a batch beside right rows."""
+        shown = [column.source for column in self._join.output if column.side == "right"]
+        theirs = iter(self._payload.take(shown, rights) if rights is not None else [])
+        every = len(lefts) == batch.num_rows and bool((lefts == np.arange(len(lefts))).all())
+        columns = []
+        for column, field in zip(self._join.output, self._schema, strict=False):
+            if column.side == "right":
+                columns.append(next(theirs))
+                continue
+            array = batch.column(column.source)
+            if every:
+                columns.append(pa.chunked_array([encoded(plain(array), field.type)], field.type))
+            else:
+                columns.append(_taken(array, lefts, field.type))
+        table: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
+        return table
+
+    def _lonely_right(self) -> Iterator[pa.RecordBatch]:
+        """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
+        rows = np.flatnonzero(~self._matched).astype(np.int32)
+        for start in range(0, len(rows), _SLICE_ROWS):
+            taken = rows[start : start + _SLICE_ROWS]
+            columns = []
+            for column, field in zip(self._join.output, self._schema, strict=True):
+                name = column.source if column.side == "right" else column.filled_from
+                if name is None:
+                    columns.append(pa.chunked_array([nulls(len(taken), field.type)]))
+                    continue
+                [values] = self._payload.take([name], taken)
+                chunks = [encoded(plain(chunk), field.type) for chunk in values.chunks]
+                columns.append(pa.chunked_array(chunks, field.type))
+            yield from pa.table(columns, schema=self._schema).to_batches()
+
+
+def _with_whole_rows(made: Made, held: list[Codes]) -> Made:
+    """Return a task's pairs less those of a row that goes on in the next, with all those of a row that ends here.
+
+    Parameters
+    ----------
+    made
+        The task and its pairs, those of each row in the order of the right rows.
+    held
+        The right rows of what the task before left out. Afterwards, of what this one leaves out.
+    """
+    task, lefts, rights = made
+    if task.continued:
+        count = int(np.searchsorted(lefts, task.first_row, "right"))
+        held.append(rights[:count])
+        lefts, rights = lefts[count:], rights[count:]
+        if task.continues and task.first_row == task.last_row:
+            return task, lefts, rights
+        whole = np.sort(np.concatenate(held), kind="stable")
+        lefts = np.concatenate([np.full(len(whole), task.first_row, np.int32), lefts])
+        rights = np.concatenate([whole, rights])
+        held.clear()
+    if task.continues:
+        count = int(np.searchsorted(lefts, task.last_row, "left"))
+        held.append(rights[count:])
+        lefts, rights = lefts[:count], rights[:count]
+    return task, lefts, rights
+
+
+def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.ChunkedArray]:
+    """Return columns of some rows of a batch."""
+    return [_taken(batch.column(name), rows, batch.schema.field(name).type) for name in names]
+
+
+def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
+    whole = plain(array) if is_awkward(array.type) else array
+    return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
+
+
+def reporter(progress: Progress | None, phase: str) -> Advance:
+    """Return what to call with how much of a phase is done, and how much there is."""
+
+    def report(done: int, total: int) -> None:
+        if progress is not None:
+            progress(phase, done, total)
+
+    return report

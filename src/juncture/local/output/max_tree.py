@@ -1,0 +1,55 @@
+"""Trees of greatest values over the rows of a sorted side, which find those of a span that reach a threshold."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels import overlap
+from juncture.kernels.intrinsics import WINDOW
+from juncture.runtime.threads import Threads, slices
+
+__all__ = ["Tree", "levels_of"]
+
+Ints = npt.NDArray[np.int64]
+
+_SLICE_LEAST = 1 << 16
+
+
+class Tree:
+    """The second values in the order of the first, with the greatest of each block of them, block of blocks and so on.
+
+    Parameters
+    ----------
+    leaves
+        The values.
+    threads
+        Who builds it.
+    """
+
+    def __init__(self, leaves: Ints, threads: Threads) -> None:
+        sizes, self.levels = levels_of(len(leaves))
+        self.values = np.full(int(self.levels[-1]), overlap.LEAST, np.int64)
+        self.values[: len(leaves)] = leaves
+        for level in range(1, len(sizes)):
+            below, above = int(self.levels[level - 1]), int(self.levels[level])
+            nodes = sizes[level - 1] // WINDOW
+            cuts = slices(nodes, 4 * threads.count, least=_SLICE_LEAST // WINDOW)
+            threads.run(partial(self._build, below, above), cuts)
+
+    def _build(self, below: int, above: int, nodes: tuple[int, int]) -> None:
+        overlap.build_level(self.values, below, above, *nodes)
+
+
+def levels_of(length: int) -> tuple[list[int], Ints]:
+    """Return the size of each level of a tree with so many leaves, padded, and where each starts; the end at last."""
+    sizes = [_padded(length)]
+    while sizes[-1] > WINDOW:
+        sizes.append(_padded(sizes[-1] // WINDOW))
+    return sizes, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _padded(length: int) -> int:
+    return max(1, -(-length // WINDOW)) * WINDOW

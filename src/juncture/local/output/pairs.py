@@ -1,0 +1,297 @@
+"""Spans of matches cut into tasks of bounded size, and the pairs of rows that a task stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.kernels import band, overlap
+from juncture.local.output.max_tree import Tree
+
+__all__ = [
+    "PAIRS_MOST",
+    "Asked",
+    "Check",
+    "Finder",
+    "Held",
+    "Spans",
+    "Task",
+    "cut",
+    "only_whether",
+    "pairs_of",
+    "spans_of",
+    "with_lonely",
+]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Check = Callable[[Codes, Codes], Mask]
+
+PAIRS_MOST = 1 << 18
+"""About how many pairs a task makes at most: some megabytes of output, and worth a thread's while."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the left rows of a batch ask for.
+
+    Attributes
+    ----------
+    first, end
+        Spans of right positions.
+    rows
+        The left row of each span, ascending, each row at least once; None if there is one span for each row.
+    thresholds
+        For each span, the least second value that matches; None if all of the span do.
+    check
+        Tells which pairs of a left row and a position match, where spans only say which may; None if all do.
+    """
+
+    first: Codes
+    end: Codes
+    rows: Codes | None = None
+    thresholds: Ints | None = None
+    check: Check | None = None
+
+
+class Held(Protocol):
+    """The right side in an order in which matches of a left row lie side by side."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def total(self) -> int:
+        """How many rows there are, those that cannot match included."""
+        ...
+
+    @property
+    def tree(self) -> Tree | None:
+        """Second values in this order; None if there are none."""
+        ...
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether positions are row numbers."""
+        ...
+
+    def rows_at(self, positions: Codes) -> Codes:
+        """Return the right rows at some positions; -1 where the position is negative."""
+        ...
+
+
+class Finder(Protocol):
+    """Finds what left rows match.
+
+    Attributes
+    ----------
+    columns, coded
+        The left columns that it looks at, and which of them may come dictionary-encoded.
+    by_row
+        Whether the matches of a left row come in the order of the right rows, not of their positions.
+    """
+
+    columns: tuple[str, ...]
+    coded: tuple[str, ...]
+    by_row: bool
+
+    @property
+    def right(self) -> Held:
+        """The right side."""
+        ...
+
+    def find(self, batch: pa.RecordBatch) -> Asked:
+        """Return what the rows of a batch ask for."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans whose matches are counted, none of them with more than a task may make.
+
+    Attributes
+    ----------
+    batch
+        The left rows.
+    asked
+        The spans, with ``rows``.
+    counts
+        How many positions of each match, as far as spans and thresholds tell.
+    """
+
+    batch: pa.RecordBatch
+    asked: Asked
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class Task:
+    """A range of spans, about as many pairs as are worth a thread's while.
+
+    Attributes
+    ----------
+    spans
+        The spans.
+    first, end
+        The range.
+    size
+        The most pairs that it makes.
+    continued
+        Whether the first span belongs to the same row as the last one of the task before.
+    continues
+        Whether the last span belongs to the same row as the first one of the next task.
+    last
+        Whether it is the last of its batch.
+    """
+
+    spans: Spans
+    first: int
+    end: int
+    size: int
+    continued: bool
+    continues: bool
+    last: bool
+
+    @property
+    def first_row(self) -> int:
+        """The left row, in its batch, of the first span."""
+        assert self.spans.asked.rows is not None
+        return int(self.spans.asked.rows[self.first])
+
+    @property
+    def last_row(self) -> int:
+        """The left row, in its batch, of the last span."""
+        assert self.spans.asked.rows is not None
+        return int(self.spans.asked.rows[self.end - 1])
+
+
+def _counts(asked: Asked, right: Held, *, only_whether: bool = False) -> Ints:
+    if asked.thresholds is None or right.tree is None:
+        lengths: Ints = np.maximum(asked.end.astype(np.int64) - asked.first, 0)
+        return lengths
+    counts = np.empty(len(asked.first), np.int64)
+    tree = right.tree
+    overlap.count_above(asked.first, asked.end, asked.thresholds, tree.values, tree.levels, only_whether, counts)
+    return counts
+
+
+def only_whether(asked: Asked, right: Held, rows: int) -> Asked:
+    """Return spans that have one position for rows with a match, and none for others: nothing is left to check."""
+    found = _counts(asked, right, only_whether=True) > 0
+    matched = np.zeros(rows, np.int32)
+    matched[found if asked.rows is None else asked.rows[found]] = 1
+    return Asked(np.zeros(rows, np.int32), matched)
+
+
+def spans_of(batch: pa.RecordBatch, asked: Asked, right: Held, most: int = PAIRS_MOST) -> Spans:
+    """Count the matches of the spans, and cut those with more than a task is to make."""
+    rows = np.arange(len(asked.first), dtype=np.int32) if asked.rows is None else asked.rows
+    counts = _counts(asked, right)
+    asked = replace(asked, rows=rows)
+    if len(counts) == 0 or counts.max() <= most:
+        return Spans(batch, asked, counts)
+    # A piece cannot have more matches than positions.
+    lengths = asked.end.astype(np.int64) - asked.first
+    pieces = np.where(counts > most, -(-lengths // most), 1)
+    which = np.repeat(np.arange(len(rows)), pieces)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    first = asked.first[which] + number * most
+    end = np.where(pieces[which] == 1, asked.end[which], np.minimum(first + most, asked.end[which]))
+    thresholds = None if asked.thresholds is None else asked.thresholds[which]
+    asked = Asked(first.astype(np.int32), end.astype(np.int32), rows[which], thresholds, asked.check)
+    counts = _counts(asked, right)
+    # A piece without matches must not pass for a row without any.
+    good = (pieces[which] == 1) | (counts > 0)
+    if not good.all():
+        asked = Asked(
+            asked.first[good],
+            asked.end[good],
+            rows[which][good],
+            None if thresholds is None else thresholds[good],
+            asked.check,
+        )
+    return Spans(batch, asked, counts[good])
+
+
+def cut(spans: Spans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
+    """Cut spans into tasks; an empty span makes a pair too if rows without a match are kept."""
+    rows, counts = spans.asked.rows, spans.counts
+    assert rows is not None
+    if len(counts) == 0:
+        return [Task(spans, 0, 0, 0, continued=False, continues=False, last=True)]
+    ends = np.cumsum(np.maximum(counts, 1) if keep else counts)
+    edges = [0]
+    while edges[-1] < len(counts):
+        done = int(ends[edges[-1] - 1]) if edges[-1] else 0
+        edges.append(max(edges[-1] + 1, int(np.searchsorted(ends, done + most, "right"))))
+    return [
+        Task(
+            spans,
+            first,
+            end,
+            int(ends[end - 1]) - (int(ends[first - 1]) if first else 0),
+            continued=first > 0 and rows[first] == rows[first - 1],
+            continues=end < len(counts) and rows[end] == rows[end - 1],
+            last=end == len(counts),
+        )
+        for first, end in pairwise(edges)
+    ]
+
+
+def pairs_of(task: Task, right: Held, *, keep: bool) -> tuple[Codes, Codes]:
+    """Return left row (in its batch) and right position of a task's pairs, in left order.
+
+    If rows without a match are kept, such a row has the position -1.
+    """
+    asked = task.spans.asked
+    assert asked.rows is not None
+    lefts, positions = np.empty(task.size, np.int32), np.empty(task.size, np.int32)
+    span = asked.rows, asked.first, asked.end
+    if asked.thresholds is None or right.tree is None:
+        written = band.fill_pairs(*span, task.first, task.end, keep, lefts, positions)
+    else:
+        written = overlap.fill_above(
+            *span, asked.thresholds, task.spans.counts, right.tree.values, right.tree.levels, task.first, task.end,
+            keep, lefts, positions,
+        )  # fmt: skip
+    return lefts[:written], positions[:written]
+
+
+def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool) -> tuple[Codes, Codes, bool]:
+    """Add the rows that are left without a match to the pairs of a task that passed a check.
+
+    Parameters
+    ----------
+    task, lefts, rights
+        The task, and its pairs.
+    had
+        Whether the task's first row had a match in the task before, where it comes from there.
+
+    Returns
+    -------
+    lefts, rights
+        The pairs with those of lonely rows, whose right one is -1.
+    bool
+        Whether the last row has had a match so far.
+    """
+    if task.end == task.first:
+        return lefts, rights, False
+    first, last = task.first_row, task.last_row
+    here = np.zeros(last + 1 - first, np.bool_)
+    here[lefts - first] = True
+    here[0] |= task.continued and had
+    has = bool(here[-1])
+    here[-1] |= task.continues
+    alone = (np.flatnonzero(~here) + first).astype(np.int32)
+    if len(alone) == 0:
+        return lefts, rights, has
+    merged = np.concatenate([lefts, alone])
+    order = np.argsort(merged, kind="stable")
+    nowhere = np.full(len(alone), band.NOWHERE, np.int32)
+    return merged[order], np.concatenate([rights, nowhere])[order], has

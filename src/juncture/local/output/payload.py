@@ -1,0 +1,172 @@
+"""The right columns that the output shows: read once, held in memory or in a mapped file, taken from in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.runtime.sources import Source, TableSource
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.take import gather, is_awkward, joined, nulls, ordered
+from juncture.runtime.threads import Threads
+from juncture.spec.schema import is_fixed
+
+__all__ = ["Holder", "Payload", "read_held", "read_payload"]
+
+Rows = npt.NDArray[np.int32]
+
+
+class Payload:
+    """Columns of a table, of which any rows can be taken.
+
+    Parameters
+    ----------
+    columns
+        Those in memory, each in one piece where its type allows.
+    types
+        Their types.
+    mapped
+        Or the table that holds them, if they are in a file.
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, pa.Array | pa.ChunkedArray],
+        types: dict[str, pa.DataType],
+        mapped: TableSource | None = None,
+    ) -> None:
+        self._columns = columns
+        self._types = types
+        self._mapped = mapped
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row takes."""
+        columns = self._columns.values() if self._mapped is None else self._mapped.table.columns
+        return sum(int(column.nbytes) // max(len(column), 1) for column in columns)
+
+    def release(self) -> None:
+        """Let go of the columns in memory. None of them can be taken after that."""
+        self._columns.clear()
+
+    def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
+        """Return columns of some rows, in their order; null where a row is negative."""
+        if self._mapped is not None:
+            with Threads(1) as alone:
+                return gather(self._mapped, names, rows.astype(np.int64), alone)
+        whole = (0, len(rows))
+        return [
+            pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole), self._types[name])
+            for name in names
+        ]
+
+
+class Holder:
+    """Collects columns of a source as its parts are read, by several threads at once.
+
+    Parameters
+    ----------
+    source
+        Whose columns.
+    columns
+        Which.
+    """
+
+    def __init__(self, source: Source, columns: Sequence[str]) -> None:
+        self._whole: dict[str, pa.Array] = {}
+        if isinstance(source, TableSource):
+            for name in columns:
+                column = source.table.column(name)
+                if column.num_chunks == 1 and not is_awkward(column.type):
+                    self._whole[name] = column.chunk(0)
+        self._types = {name: source.schema.field(name).type for name in columns}
+        self.columns = tuple(name for name in columns if name not in self._whole)
+        self._fixed = {
+            name: _Fixed(self._types[name], source.num_rows) for name in self.columns if is_fixed(self._types[name])
+        }
+        self._kept: dict[str, list[list[pa.Array]]] = {
+            name: [[] for _ in source.part_rows] for name in self.columns if name not in self._fixed
+        }
+
+    def put(self, part: int, start: int, batch: pa.RecordBatch) -> None:
+        """Keep a batch, the next of its part, whose first row has this number."""
+        for name, fixed in self._fixed.items():
+            fixed.put(start, plain(batch.column(name)))
+        for name, parts in self._kept.items():
+            array = batch.column(name)
+            parts[part].append(array if pat.is_dictionary(array.type) else plain(array))
+
+    def finish(self) -> Payload:
+        """Return the columns."""
+        columns: dict[str, pa.Array | pa.ChunkedArray] = dict(self._whole)
+        for name, fixed in self._fixed.items():
+            columns[name] = fixed.finish()
+        for name, parts in self._kept.items():
+            arrays = [array for part in parts for array in part]
+            columns[name] = joined(arrays) if arrays else plain(nulls(0, self._types[name]))
+            parts.clear()
+        return Payload(columns, self._types)
+
+
+class _Fixed:
+    """A column of fixed width."""
+
+    def __init__(self, data_type: pa.DataType, rows: int) -> None:
+        self._type = data_type
+        width = data_type.bit_width // 8
+        self._item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
+        words = width // self._item.itemsize
+        self._values = np.empty(rows if words == 1 else (rows, words), self._item)
+        self._missing = np.zeros(0, np.bool_)
+        self._rows = rows
+        self._lock = Lock()
+
+    def put(self, start: int, array: pa.Array) -> None:
+        self._values[start : start + len(array)] = raw_values(array, self._item)
+        valid = validity(array)
+        if valid is not None:
+            with self._lock:
+                if len(self._missing) == 0:
+                    self._missing = np.zeros(self._rows, np.bool_)
+            self._missing[start : start + len(array)] = ~valid
+
+    def finish(self) -> pa.Array:
+        return array_of(self._values, self._type, ~self._missing if len(self._missing) else None)
+
+
+def read_payload(source: Source, columns: Sequence[str], spill: SpillFolder, threads: Threads) -> Payload:
+    """Write columns to a file of the spill folder, and map it: the system keeps in memory what is used.
+
+    Raises
+    ------
+    StateError
+        If there is no room.
+    """
+    schema = pa.schema([source.schema.field(name) for name in columns])
+    file = spill.file(schema, compressed=False)
+    for batches in threads.map(lambda part: list(source.read(part, columns)), range(len(source.part_rows))):
+        for batch in batches:
+            file.write(batch)
+    file.finish()
+    return Payload({}, {}, TableSource(pa.Table.from_batches(file.mapped(), schema)))
+
+
+def read_held(source: Source, columns: Sequence[str], threads: Threads) -> Payload:
+    """Hold columns in memory."""
+    holder = Holder(source, columns)
+
+    def read(part: int) -> None:
+        start = int(source.bounds[part])
+        for batch in source.read(part, holder.columns):
+            holder.put(part, start, batch)
+            start += batch.num_rows
+
+    if holder.columns:
+        threads.run(read, range(len(source.part_rows)))
+    return holder.finish()

@@ -1,0 +1,55 @@
+"""What of a predicate is left to check on pairs of rows, once something else has found them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.local.output.batches import taken
+from juncture.local.output.pairs import Check
+from juncture.local.output.payload import Payload
+from juncture.predicate.evaluate.evaluate import matches
+from juncture.predicate.language.nodes import Node, columns, sides
+from juncture.spec.schema import Side
+
+__all__ = ["checking", "columns_read"]
+
+Codes = npt.NDArray[np.int32]
+
+
+def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:
+    """Return the columns of a side that a predicate reads."""
+    return () if predicate is None else tuple(each.name for each in columns(predicate) if each.side == side)
+
+
+def checking(predicate: Node, payload: Payload, rows_at: Callable[[Codes], Codes]) -> Callable[[pa.RecordBatch], Check]:
+    """Return what makes of a left batch a check of its pairs.
+
+    Parameters
+    ----------
+    predicate
+        What has to be true of them.
+    payload
+        Holds the right columns that it reads.
+    rows_at
+        Returns the rows there that some positions stand for.
+    """
+    ours, theirs = list(columns_read(predicate, "left")), list(columns_read(predicate, "right"))
+
+    def check(batch: pa.RecordBatch) -> Check:
+        def holds(lefts: Codes, positions: Codes) -> Mask:
+            lefts_taken = pa.table(taken(batch, ours, lefts), names=ours) if ours else None
+            rights_taken = pa.table(payload.take(theirs, rows_at(positions)), names=theirs) if theirs else None
+            if not sides(predicate):
+                # A constant has no rows of its own.
+                lefts_taken = pa.table({"row": pa.array(lefts)})
+            result: Mask = matches(predicate, lefts_taken, rights_taken).to_numpy(zero_copy_only=False)
+            return result
+
+        return holds
+
+    return check

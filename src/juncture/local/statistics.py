@@ -1,0 +1,256 @@
+"""What is known of the inputs of an in-process join before it runs: what they declare, and a look at some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from juncture.columnar.arrays import plain
+from juncture.local.inequality.conditions import equalities_of
+from juncture.local.inequality.selectivity import reach_columns
+from juncture.local.output.batches import taken
+from juncture.local.pruning import ends_of, extent_of
+from juncture.planner.sample import KeySample, sampled_from
+from juncture.planner.stats import SideStats, settled
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.working_types import working_join, working_source
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side, is_fixed
+from juncture.spec.where import ResolvedWhere
+
+__all__ = ["SAMPLE_ROWS", "Looked", "look"]
+
+SAMPLE_ROWS = 20_000
+"""How many rows of a side are looked at, at most."""
+
+_PARTS_MOST = 16
+"""In how many parts of a side."""
+
+_SAMPLE_BYTES = 4 << 20
+"""About how much is read of columns that are measured: wide rows tell in small numbers what they take."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a look at a side has told.
+
+    Attributes
+    ----------
+    stats
+        What is known of it.
+    rows
+        Some rows, with the columns that were needed; None if none were.
+    """
+
+    stats: SideStats
+    rows: pa.Table | None = None
+
+
+def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked:
+    """Return what is known of a side: what it declares, what a few rows tell, and what the caller says besides.
+
+    Parameters
+    ----------
+    join, side, source
+        The join, which side it is, and its rows.
+    given
+        What the caller says. It is not gathered again, but does not stand against what the side declares.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read.
+
+    Notes
+    -----
+    Reads footers, and of at most 16 parts 20,000 rows in all.
+    """
+    join = working_join(join)
+    source = working_source(source, join.left_schema if side == "left" else join.right_schema)
+    found = _Look(join, side, source)
+    found.declared()
+    found.sampled(given)
+    return Looked(settled(given, SideStats(**found.figures, sources=found.sources)), found.rows)
+
+
+class _Look:
+    """One look at a side.
+
+    Attributes
+    ----------
+    figures, sources
+        What has been found, and where.
+    rows
+        The rows that were looked at.
+    """
+
+    def __init__(self, join: Resolved, side: Side, source: Source) -> None:
+        self.figures: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+        self.rows: pa.Table | None = None
+        self._join, self._side, self._source = join, side, source
+        self._by = join.left_by if side == "left" else join.right_by
+        self._equalities = equalities_of(join.shape)[0] if isinstance(join, ResolvedWhere) else []
+        self._on = on_columns(join, side)
+
+    def declared(self) -> None:
+        """Learn what the side says without a row being read."""
+        source = self._source
+        name = "Parquet footers" if isinstance(source, ParquetSource) else "Arrow table"
+        needed = self._join.needed(self._side)
+        self._learn(name, rows=source.num_rows)
+        # In files, numbers that come often take less than they do in memory.
+        row_bytes = max(source.bytes_of(needed) // max(source.num_rows, 1), self._fixed_bytes())
+        self._learn(f"{name}, columns needed", row_bytes=row_bytes)
+        nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
+        known = [count for count in nulls if count is not None]
+        if known and len(known) == len(nulls):
+            self._learn(name, nulls=max(known))
+        if self._on:
+            self._learn_extent(name, [source.ends(column) for column in self._on])
+        if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
+            self._learn(f"{name}, not checked", is_sorted=True)
+
+    def sampled(self, given: SideStats) -> None:
+        """Learn what a few rows tell of what is not known yet."""
+        wants_keys = bool(self._by or self._equalities) and None in (given.keys, given.hottest_share)
+        unknown = [
+            name for name in ("extent", "is_sorted") if name not in self.figures and getattr(given, name) is None
+        ]
+        wants_on = bool(self._on and unknown)
+        coded = self._variable() if isinstance(self._source, ParquetSource) else []
+        if coded and self._source.num_rows:
+            self._measure(coded)
+        asked = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()))
+        columns = list(dict.fromkeys((*asked, *reach_columns(self._join, self._side))))
+        if not columns or not self._source.num_rows:
+            return
+        self.rows = rows = self._some(columns, SAMPLE_ROWS)
+        name = self._name(rows)
+        is_even = not isinstance(self._source, ParquetSource)
+        if wants_keys and (counts := _counts(self._keys(rows))) is not None:
+            sample = KeySample(counts, rows.num_rows, self._source.num_rows, name, is_even)
+            figures, sources = sample.figures()
+            for figure in figures:
+                # What the caller says, or the side declares, is not gathered again.
+                if getattr(given, figure) is None and figure not in self.figures:
+                    self._learn(sources[figure], **{figure: figures[figure]})
+        if wants_on:
+            # Types that Arrow cannot compare, such as half floats, are left alone.
+            with suppress(pa.ArrowNotImplementedError):
+                self._look_at_order(rows, name)
+
+    def _keys(self, rows: pa.Table) -> list[pa.Array]:
+        """Return what has to be equal: columns, and what a predicate makes of them."""
+        found = [plain_column(rows, name) for name in self._by]
+        for equality in self._equalities:
+            node = equality.left if self._side == "left" else equality.right
+            found += equality.columns(evaluate(node, **{self._side: rows}))
+        return found
+
+    def _look_at_order(self, rows: pa.Table, name: str) -> None:
+        if "extent" not in self.figures:
+            self._learn_extent(name, [ends_of(plain_column(rows, column)) for column in self._on])
+        if len(set(self._on)) == 1 and "is_sorted" not in self.figures:
+            values = plain_column(rows, self._on[0]).drop_null()
+            ascends = pc.all(pc.less_equal(values[:-1], values[1:]), min_count=0).as_py()
+            # That some rows ascend does not say that all do.
+            if not ascends or rows.num_rows == self._source.num_rows:
+                self._learn(name, is_sorted=bool(ascends))
+
+    def _measure(self, coded: Sequence[str]) -> None:
+        """Correct the size of a row, since strings that come often take less in files than they do in memory."""
+        rows = self._some(coded, min(SAMPLE_ROWS, _SAMPLE_BYTES // max(self.figures["row_bytes"], 1)))
+        name = self._name(rows)
+        variable = sum(plain_column(rows, column).nbytes for column in coded)
+        row_bytes = self._fixed_bytes() + variable // rows.num_rows
+        if row_bytes > self.figures["row_bytes"]:
+            self._learn(f"{name}, columns needed", row_bytes=row_bytes)
+
+    def _fixed_bytes(self) -> int:
+        """Return what a row takes at least: its values that are all of one size."""
+        types = (self._source.schema.field(column).type for column in self._join.needed(self._side))
+        return sum(data_type.bit_width // 8 for data_type in types if is_fixed(data_type))
+
+    def _variable(self) -> list[str]:
+        """Return the columns that are needed whose values are not all of one size."""
+        schema = self._source.schema
+        return [name for name in self._join.needed(self._side) if not is_fixed(schema.field(name).type)]
+
+    def _name(self, rows: pa.Table) -> str:
+        """Say what a sample is."""
+        name = sampled_from(rows.num_rows, self._source.num_rows)
+        if isinstance(self._source, ParquetSource) and rows.num_rows < self._source.num_rows:
+            name += f" at the start of {min(len(self._source.part_rows), _PARTS_MOST)} row groups"
+        return name
+
+    def _some(self, columns: Sequence[str], most: int) -> pa.Table:
+        """Return about so many rows, in order."""
+        source = self._source
+        parts = len(source.part_rows)
+        picked = range(parts) if parts <= _PARTS_MOST else np.linspace(0, parts - 1, _PARTS_MOST).astype(int).tolist()
+        each = max(1, -(-most // len(picked)))
+        if isinstance(source, ParquetSource):
+            return pa.Table.from_batches([source.first_rows(part, columns, each) for part in picked])
+        return pa.concat_tables([rows for part in picked for rows in _by_chance(source, part, columns, each)])
+
+    def _learn_extent(self, name: str, ends: Sequence[pa.Array | None]) -> None:
+        """Note the least start and the greatest end, if both are known."""
+        join = self._join
+        assert isinstance(join, ResolvedAsof | ResolvedRange | ResolvedOverlap)
+        extents = [None if each is None else extent_of(each, join.domain) for each in ends]
+        first, last = extents[0], extents[-1]
+        if first is not None and last is not None and first[0] <= last[1]:
+            self._learn(name, extent=(first[0], last[1]))
+
+    def _learn(self, source: str, **figures: Any) -> None:
+        self.figures |= figures
+        self.sources |= dict.fromkeys(figures, source)
+
+
+def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:
+    """Return the columns by which rows have a place: none, one, or the two ends of intervals."""
+    if isinstance(join, ResolvedAsof | ResolvedRange):
+        return (join.left_on if side == "left" else join.right_on,)
+    if isinstance(join, ResolvedOverlap):
+        first, last = join.left_interval if side == "left" else join.right_interval
+        return () if first is None or last is None else (first, last)
+    return ()
+
+
+def plain_column(rows: pa.Table, name: str) -> pa.Array:
+    """Return a column in one piece, whatever its encoding."""
+    return pa.concat_arrays([plain(chunk) for chunk in rows.column(name).chunks])
+
+
+def _by_chance(source: Source, part: int, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """Yield some rows of a part, picked by chance, in order."""
+    total = source.part_rows[part]
+    wanted = np.sort(np.random.default_rng(part).choice(total, min(rows, total), replace=False))
+    start = 0
+    for batch in source.read(part, columns):
+        first, end = np.searchsorted(wanted, (start, start + batch.num_rows))
+        numbers = (wanted[first:end] - start).astype(np.int32)
+        yield pa.table(taken(batch, columns, numbers), names=list(columns))
+        start += batch.num_rows
+
+
+def _counts(columns: Sequence[pa.Array]) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """Return how many rows each key has that is not null; None for types that Arrow does not group by."""
+    keys = pa.table(list(columns), names=[str(i) for i in range(len(columns))]).drop_null()
+    try:
+        counted = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowKeyError):
+        return None
+    counts: np.ndarray[tuple[int], np.dtype[np.int64]] = counted.column("count_all").to_numpy()
+    return counts

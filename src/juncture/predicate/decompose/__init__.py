@@ -1,0 +1,1 @@
+"""What of a predicate brings rows together: keys, ranges, filters, and what is left."""

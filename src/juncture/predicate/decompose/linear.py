@@ -1,0 +1,269 @@
+"""Comparisons of two tables taken apart: an expression of the right against one of the left plus a constant.
+
+Terms are moved from side to side only where that changes no truth: with whole numbers, decimals that are not rounded,
+dates, timestamps and durations. The one thing that can differ is overflow, which makes a result null: that is ruled out
+by the bounds of the columns, or guarded by a filter on one table, or else the comparison is marked for a recheck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from juncture.errors import SchemaError
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Interval, everything, span_of
+from juncture.predicate.intervals.narrow import rounds
+from juncture.predicate.intervals.truth import flipped
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
+from juncture.predicate.language.types import TIME_STEPS, Type
+from juncture.spec.schema import Side
+
+__all__ = ["Relation", "may_overflow", "separate"]
+
+Number = int | Fraction
+ColumnBounds = Mapping[Column, Interval]
+
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A comparison of the form ``right OPERATOR left + offset``.
+
+    Attributes
+    ----------
+    left, right
+        Expressions of one table each.
+    operator
+        How the right compares to the left.
+    offset
+        A number; in seconds for dates, timestamps and durations. Zero for types without exact arithmetic.
+    guards
+        Expressions of one table that have to be not null besides, since they could overflow.
+    exact
+        Whether the relation and its guards say the same as the comparison. If not, they hold wherever it does.
+    """
+
+    left: Node
+    right: Node
+    operator: CompareOperator
+    offset: Number = 0
+    guards: tuple[Node, ...] = ()
+    exact: bool = True
+
+
+def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
+    """Tell whether an expression can be null where all its columns are not."""
+    known = {}
+    for column in columns(node):
+        one = bounds.get(column) or everything(column.type)
+        known[column] = Interval(
+            one.type, one.lower, one.upper, one.lower_open, one.upper_open, one.empty, one.may_be_nan
+        )
+    return Graph(node).evaluate(known).may_be_null
+
+
+def separate(node: Compare, bounds: ColumnBounds) -> Relation | None:
+    """Return a comparison of two tables with each table on its own side, or None where that cannot be done.
+
+    Parameters
+    ----------
+    node
+        A comparison that reads both tables.
+    bounds
+        What is known of the columns.
+    """
+    places = [sides(node.left), sides(node.right)]
+    if places == [{"left"}, {"right"}]:
+        return _peeled(node.left, node.right, flipped(node.operator), bounds)
+    if places == [{"right"}, {"left"}]:
+        return _peeled(node.right, node.left, node.operator, bounds)
+    if node.operator in ("<=>", "<>"):
+        return None
+    if "float" in (node.left.type.kind, node.right.type.kind):
+        return _float_difference(node)
+    return _rearranged(node, bounds)
+
+
+def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBounds) -> Relation:
+    """Return a comparison whose tables are apart already; of an inequality, with all constants in the offset."""
+    if operator in ("=", "<=>", "<>"):
+        return Relation(left, right, operator)
+    (bare_left, add_left), (bare_right, add_right) = _peel(left), _peel(right)
+    pairs = ((left, bare_left), (right, bare_right))
+    guards = tuple(whole for whole, bare in pairs if whole != bare and may_overflow(whole, bounds))
+    return Relation(bare_left, bare_right, operator, add_left - add_right, guards)
+
+
+def _peel(node: Node) -> tuple[Node, Number]:
+    """Return an expression without the constants that are added to it, and their sum."""
+    added: Number = 0
+    while isinstance(node, nodes.Arithmetic) and node.operator in ("+", "-") and _is_exact(node):
+        left, right = _constant(node.left, node.type), _constant(node.right, node.type)
+        if right is not None:
+            added, node = added + (right if node.operator == "+" else -right), node.left
+        elif left is not None and node.operator == "+":
+            added, node = added + left, node.right
+        else:
+            break
+    return node, added
+
+
+def _is_exact(node: nodes.Arithmetic) -> bool:
+    """Tell whether an operation never rounds."""
+    return node.type.is_discrete and not rounds(node)
+
+
+def _constant(node: Node, result: Type) -> Number | None:
+    """Return the value of a constant expression: in seconds beside dates and times."""
+    if sides(node):
+        return None
+    value = Graph(node).evaluate({})
+    if not (value.is_point and value.type.is_discrete):
+        return None
+    number = span_of(value).low
+    assert not isinstance(number, float)
+    return number * _seconds_per_step(value.type, result)
+
+
+def _seconds_per_step(data_type: Type, result: Type) -> Number:
+    """Return the natural size of a step: one for numbers, but whole days where a number moves a date."""
+    if data_type.unit:
+        return Fraction(1, TIME_STEPS[data_type.unit])
+    return _DAY_S if data_type.kind == "date" or result.kind == "date" else 1
+
+
+@dataclass
+class _Terms:
+    """A sum of expressions of one table each, with whole factors, and a constant."""
+
+    terms: list[tuple[Number, Side, Node]]
+    constant: Number = 0
+
+    def less(self, other: _Terms) -> _Terms:
+        """Return the difference from another sum."""
+        negated = [(-times, side, node) for times, side, node in other.terms]
+        return _Terms(self.terms + negated, self.constant - other.constant)
+
+
+def _linear(node: Node) -> _Terms | None:
+    """Return an expression as a sum, or None where it is none."""
+    result = _Terms([])
+    parts: list[tuple[Number, Node]] = [(1, node)]
+    while parts:
+        factor, part = parts.pop()
+        places = sides(part)
+        if len(places) == 1:
+            bare, added = _peel(part)
+            result.terms.append((factor, next(iter(places)), bare))
+            result.constant += factor * added
+        elif not places:
+            value = _constant(part, part.type)
+            if value is None:
+                return None
+            result.constant += factor * value
+        else:
+            summands = _summands(part)
+            if summands is None:
+                return None
+            result.constant += factor * summands.constant
+            parts.extend((factor * times, summand) for times, summand in reversed(summands.operands))
+    return result
+
+
+class _Summands(NamedTuple):
+    """What an expression of both tables is the sum of: operands with their factors, and a constant."""
+
+    operands: list[tuple[Number, Node]]
+    constant: Number = 0
+
+
+def _summands(node: Node) -> _Summands | None:
+    """Return what an operation adds up, or None where it does something else."""
+    if isinstance(node, nodes.Sign) and node.operator == "-":
+        return _Summands([(-1, node.operand)])
+    if isinstance(node, nodes.Cast) and node.type.kind == "decimal" and node.operand.type.kind == "integer":
+        return _Summands([(1, node.operand)]) if node.implicit else None
+    if not (isinstance(node, nodes.Arithmetic) and _is_exact(node)):
+        return None
+    if node.operator == "*":
+        left, right = _constant(node.left, node.left.type), _constant(node.right, node.right.type)
+        factor = left if left is not None else right
+        return None if factor is None else _Summands([(factor, node.right if left is not None else node.left)])
+    sign = 1 if node.operator == "+" else -1
+    if "date" in (node.left.type.kind, node.right.type.kind) and node.type.kind == "date":
+        days = _constant(node.right, node.type)
+        return None if days is None else _Summands([(1, node.left)], sign * days)
+    return _Summands([(1, node.left), (sign, node.right)])
+
+
+def _rearranged(node: Compare, bounds: ColumnBounds) -> Relation | None:
+    """Return a comparison with its terms moved so that each table is on its own side."""
+    one, other = _linear(node.left), _linear(node.right)
+    if one is None or other is None:
+        return None
+    total = one.less(other)
+    lefts = [(-factor, part) for factor, side, part in total.terms if side == "left"]
+    rights = [(factor, part) for factor, side, part in total.terms if side == "right"]
+    constant, operator = -total.constant, node.operator
+    if sum(factor > 0 for factor, _ in rights) * 2 < len(rights):
+        lefts = [(-factor, part) for factor, part in lefts]
+        rights = [(-factor, part) for factor, part in rights]
+        constant, operator = -constant, flipped(operator)
+    left, right = _sum(lefts), _sum(rights)
+    if left is None or right is None or sides(left) != {"left"} or sides(right) != {"right"}:
+        return None
+    built = [part for part in (left, right) if part not in {term for _, _, term in total.terms}]
+    if any(may_overflow(part, bounds) for part in built):
+        # Its null would lose rows that match.
+        return None
+    exact = not (may_overflow(node.left, bounds) or may_overflow(node.right, bounds))
+    return Relation(left, right, operator, constant, (), exact)
+
+
+def _sum(terms: list[tuple[Number, Node]]) -> Node | None:
+    """Return the expression of a sum, a positive term first."""
+    result: Node | None = None
+    try:
+        for factor, part in sorted(terms, key=lambda term: term[0] <= 0):
+            if Fraction(factor).denominator != 1:
+                return None
+            times = abs(int(factor))
+            scaled = part if times == 1 else build.arithmetic("*", part, build.integer_literal(times))
+            if result is None:
+                result = scaled if factor > 0 else build.negate(scaled)
+            else:
+                result = build.arithmetic("+" if factor > 0 else "-", result, scaled)
+    except SchemaError:
+        return None
+    if isinstance(result, nodes.Arithmetic) and not _is_exact(result):
+        return None
+    return result
+
+
+def _float_difference(node: Compare) -> Relation | None:
+    """Return what a float difference below a constant implies, widened by the rounding of the difference.
+
+    Only where the difference has to be less: NaN, which is greater than any number, then never matches.
+    """
+    difference, limit, operator = node.left, node.right, node.operator
+    if not isinstance(limit, nodes.Literal):
+        difference, limit, operator = node.right, node.left, flipped(operator)
+    if not (isinstance(difference, nodes.Arithmetic) and difference.operator == "-"):
+        return None
+    if difference.type.bits != 64 or operator not in ("<", "<=") or not isinstance(limit, nodes.Literal):
+        return None
+    places, value = (sides(difference.left), sides(difference.right)), limit.value
+    if not isinstance(value, float) or not math.isfinite(value) or len(places[0]) != 1 or len(places[1]) != 1:
+        return None
+    widest = Fraction(math.nextafter(value, math.inf)) if value < 1e308 else None
+    if widest is None or places[0] == places[1]:
+        return None
+    if places[0] == {"left"}:
+        return Relation(difference.left, difference.right, ">=", -widest, (), exact=False)
+    return Relation(difference.right, difference.left, "<=", widest, (), exact=False)

@@ -1,0 +1,493 @@
+"""What a planner can use of a predicate: its equality keys, its ranges and overlaps, its filters, and what is left."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from juncture.predicate.decompose.linear import Number, Relation, may_overflow, separate
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Interval
+from juncture.predicate.intervals.truth import OPPOSITE, flipped
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Column, Compare, Node, sides
+from juncture.predicate.language.sql import describe
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.spec.schema import TIME_UNITS
+
+__all__ = ["Band", "Containment", "End", "Key", "Overlap", "Shape", "conjuncts", "shape"]
+
+
+_MOST_SHOWN = 20
+"""How many keys, bands and so on an explanation shows of each."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """An equality that every match satisfies.
+
+    Attributes
+    ----------
+    left, right
+        Expressions of one table each. NaN equals NaN, and -0.0 equals 0.0.
+    null_safe
+        Whether two nulls are equal too (``<=>``).
+    """
+
+    left: Node
+    right: Node
+    null_safe: bool = False
+
+    def __str__(self) -> str:
+        return f"{describe(self.left)} {'<=>' if self.null_safe else '='} {describe(self.right)}"
+
+
+@dataclass(frozen=True)
+class End:
+    """An end of a range: ``expression + offset``.
+
+    Attributes
+    ----------
+    expression
+        An expression of one table.
+    offset
+        A number; whole steps of ``unit`` for dates, timestamps and durations. It is added in exact arithmetic, beyond
+        the limits of the expression's type if need be.
+    strict
+        Whether the end itself is left out.
+    unit
+        The unit of the offset: ``d``, ``s``, ``ms``, ``us``, ``ns``, or empty for numbers.
+    """
+
+    expression: Node
+    offset: Number = 0
+    strict: bool = False
+    unit: str = ""
+
+    def __str__(self) -> str:
+        text = describe(self.expression)
+        if not self.offset:
+            return text
+        sign, size = ("-" if self.offset < 0 else "+"), abs(Fraction(self.offset))
+        number = str(size) if size.denominator == 1 else str(float(size))
+        return f"{text} {sign} {number}{self.unit}"
+
+
+@dataclass(frozen=True)
+class Band:
+    """A range of an expression of the right around one of the left: ``lower <= right <= upper``.
+
+    Nulls never match. Of floats, NaN counts as equal to itself and greater than all others, as in Spark.
+
+    Attributes
+    ----------
+    left, right
+        Expressions of one table each.
+    lower, upper
+        Ends made of ``left`` and a constant; None where there is none. At least one is there.
+    """
+
+    left: Node
+    right: Node
+    lower: End | None
+    upper: End | None
+
+    def __str__(self) -> str:
+        return _range_text(self.right, self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class Containment:
+    """A point of one table between two expressions of the other, which vary by row.
+
+    Attributes
+    ----------
+    point
+        An expression of one table.
+    lower, upper
+        Ends made of expressions of the other table.
+    """
+
+    point: Node
+    lower: End
+    upper: End
+
+    def __str__(self) -> str:
+        return _range_text(self.point, self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Two intervals that share a point: ``left_start <= right_end`` and ``right_start <= left_end``.
+
+    It is not known whether each interval starts before it ends.
+
+    Attributes
+    ----------
+    left_start, left_end
+        Ends made of expressions of the left. Either is ``strict`` where touching is not enough.
+    right_start, right_end
+        Expressions of the right.
+    """
+
+    left_start: End
+    left_end: End
+    right_start: Node
+    right_end: Node
+
+    def __str__(self) -> str:
+        first = f"{self.left_start} {'<' if self.left_start.strict else '<='} {describe(self.right_end)}"
+        return f"{first} AND {describe(self.right_start)} {'<' if self.left_end.strict else '<='} {self.left_end}"
+
+
+def _range_text(middle: Node, lower: End | None, upper: End | None) -> str:
+    below = f"{lower} {'<' if lower.strict else '<='} " if lower else ""
+    above = f" {'<' if upper.strict else '<='} {upper}" if upper else ""
+    return f"{below}{describe(middle)}{above}"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A predicate taken apart. All parts together are true exactly where the predicate is.
+
+    Attributes
+    ----------
+    keys
+        Equalities.
+    bands
+        Ranges with a lower and an upper end at constant distances.
+    containments
+        Points of one table between two expressions of the other.
+    overlaps
+        Pairs of inequalities that make two intervals overlap.
+    inequalities
+        Single inequalities: bands with one end.
+    left_filter, right_filter
+        What each table's rows have to satisfy on their own; None for nothing.
+    residual
+        What has to be evaluated on pairs of rows besides; None for nothing.
+    notes
+        Why parts of the residual are not among the rest, or are there as well.
+    """
+
+    keys: tuple[Key, ...] = ()
+    bands: tuple[Band, ...] = ()
+    containments: tuple[Containment, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    inequalities: tuple[Band, ...] = ()
+    left_filter: Node | None = None
+    right_filter: Node | None = None
+    residual: Node | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def links(self) -> bool:
+        """Whether any part ties the two tables together."""
+        tied = self.keys or self.bands or self.containments or self.overlaps or self.inequalities
+        return bool(tied) or (self.residual is not None and len(sides(self.residual)) == 2)
+
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Return what is there for somebody to read, each part with what it is: a key, a band, the residual."""
+        parts = [
+            ("key", f"{describe(key.left)} {'<=>' if key.null_safe else '='} {describe(key.right)}")
+            for key in self.keys
+        ]
+        for name in ("bands", "containments", "overlaps", "inequalities"):
+            label = {"inequalities": "inequality"}.get(name, name.removesuffix("s"))
+            parts += _first(label, getattr(self, name))
+        for name in ("left_filter", "right_filter", "residual"):
+            node = getattr(self, name)
+            parts += [(name.replace("_", " "), describe(node))] if node is not None else []
+        return (*parts, *_first("note", self.notes))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label}: {text}" for label, text in self.parts())
+
+
+def _first(label: str, parts: Sequence[object]) -> list[tuple[str, str]]:
+    """Return the first of many parts, each with its label, and how many more there are."""
+    shown = [(label, str(part)) for part in parts[:_MOST_SHOWN]]
+    return [*shown, (label, f"… {len(parts) - _MOST_SHOWN:,} more")] if len(parts) > _MOST_SHOWN else shown
+
+
+def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
+    """Take a predicate apart into what a planner can use.
+
+    Terms are moved across a comparison where that changes no truth: with integers, unrounded decimals, dates,
+    timestamps and durations. Where a sum that is taken apart could overflow for rows of one table, the filter of that
+    table says that it must not; where it could for pairs of rows, the comparison stays in the residual as well.
+    Differences of floats give a band that holds every match, widened by their rounding, and stay in the residual too.
+
+    Parameters
+    ----------
+    node
+        The predicate.
+    bounds
+        What is known of the columns, such as their least and greatest values: it rules out overflows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from juncture.predicate.language.parse import parse
+    >>> left = pa.schema({"k": pa.string(), "x": pa.int32(), "y": pa.int32()})
+    >>> right = pa.schema({"k": pa.string(), "z": pa.int32()})
+    >>> print(shape(parse("l.k = r.k AND l.x + l.y > r.z - 3 AND l.x + l.y < r.z + 10 AND x > 0", left, right)))
+    key: l.k = r.k
+    band: l.x + l.y - 10 < r.z < l.x + l.y + 3
+    left filter: l.x > 0
+    """
+    return _Parts(dict(bounds or {})).take(node)
+
+
+def conjuncts(node: Node) -> tuple[Node, ...]:
+    """Return conditions that are all true exactly where the predicate is, as small as they get.
+
+    Negations move inwards, conditions that all alternatives of an OR share move out of it, and a bounded absolute value
+    becomes two bounds.
+    """
+    match node:
+        case nodes.And(operands=operands):
+            parts = [part for operand in operands for part in conjuncts(operand)]
+            return tuple(dict.fromkeys(parts))
+        case nodes.Or(operands=operands):
+            return _factored([conjuncts(operand) for operand in operands])
+        case nodes.Not(operand=operand):
+            inner = _negated(operand)
+            return conjuncts(inner) if inner is not None else (node,)
+        case Compare(operator="<" | "<=" as sign, left=nodes.Sign(operator="abs", operand=operand), right=limit):
+            return _within(sign, operand, limit)
+        case Compare(operator=">" | ">=" as sign, left=limit, right=nodes.Sign(operator="abs", operand=operand)):
+            return _within(flipped(sign), operand, limit)
+    return (node,)
+
+
+def _within(sign: nodes.CompareOperator, operand: Node, limit: Node) -> tuple[Node, ...]:
+    """Return ``abs(operand) < limit`` as two comparisons: NaN fails the first of them, as it fails the whole."""
+    return (build.compare(sign, operand, limit), build.compare(flipped(sign), operand, build.negate(limit)))
+
+
+def _negated(node: Node) -> Node | None:
+    match node:
+        case nodes.Not(operand=operand):
+            return operand
+        case nodes.And(operands=operands):
+            return build.disjunction([build.negation(operand) for operand in operands])
+        case nodes.Or(operands=operands):
+            return build.conjunction([build.negation(operand) for operand in operands])
+        case Compare(operator=sign) if sign in OPPOSITE:
+            return replace(node, operator=OPPOSITE[sign])
+    return None
+
+
+def _factored(alternatives: Sequence[tuple[Node, ...]]) -> tuple[Node, ...]:
+    common = set(alternatives[0]).intersection(*alternatives[1:])
+    shared = tuple(part for part in alternatives[0] if part in common)
+    rests = [[part for part in alternative if part not in common] for alternative in alternatives]
+    if not all(rests):
+        return shared
+    return (*shared, build.disjunction([build.conjunction(rest) for rest in rests]))
+
+
+class _Parts:
+    """Sorts the conditions of a predicate into the parts of a shape."""
+
+    def __init__(self, bounds: dict[Column, Interval]) -> None:
+        self._bounds = bounds
+        self._keys: list[Key] = []
+        self._relations: list[Relation] = []
+        self._filters: dict[str, list[Node]] = {"left": [], "right": []}
+        self._residual: list[Node] = []
+        self._notes: list[str] = []
+
+    def take(self, node: Node) -> Shape:
+        """Return the shape of a predicate."""
+        conditions = conjuncts(node)
+        for condition in conditions:
+            self._sort(condition)
+        both, single = _merged(self._relations)
+        containments, single = _containments(single)
+        overlaps, single = _overlaps(single)
+        return Shape(
+            tuple(dict.fromkeys(self._keys)),
+            tuple(both),
+            tuple(containments),
+            tuple(overlaps),
+            tuple(single),
+            _all(self._filters["left"]),
+            _all(self._filters["right"]),
+            _all(self._residual),
+            tuple(dict.fromkeys(self._notes)),
+        )
+
+    def _sort(self, condition: Node) -> None:
+        places = sides(condition)
+        if len(places) == 1:
+            self._filters[next(iter(places))].append(condition)
+        elif not places:
+            value = Graph(condition).evaluate({})
+            if not (value.is_point and value.may_be_true):
+                self._residual.append(condition)
+        else:
+            relation = separate(condition, self._bounds) if isinstance(condition, Compare) else None
+            self._take(condition, relation)
+
+    def _take(self, condition: Node, relation: Relation | None) -> None:
+        if relation is None or relation.operator == "<>":
+            self._residual.append(condition)
+            if relation is None and isinstance(condition, Compare) and condition.operator not in ("<>", "<=>"):
+                self._notes.append(
+                    f"{describe(condition)} stays as it is: its terms cannot be moved without changing its truth"
+                )
+            return
+        if not relation.exact:
+            self._residual.append(condition)
+            self._notes.append(f"{describe(condition)} is rechecked: it could be rounded or overflow")
+        for guard in relation.guards:
+            side = next(iter(sides(guard)))
+            self._filters[side].append(build.negation(build.is_null(guard)))
+        if relation.operator in ("=", "<=>") and (key := self._key(relation)):
+            self._keys.append(key)
+        else:
+            self._relations.append(relation)
+
+    def _key(self, relation: Relation) -> Key | None:
+        """Return an equality as a key, with a constant on the left if that cannot overflow."""
+        if not relation.offset:
+            return Key(relation.left, relation.right, relation.operator == "<=>")
+        kind = relation.left.type.kind
+        if kind != "integer" or Fraction(relation.offset).denominator != 1:
+            return None
+        sign: ArithmeticOperator = "+" if relation.offset > 0 else "-"
+        left = build.arithmetic(sign, relation.left, build.integer_literal(abs(int(relation.offset))))
+        return None if may_overflow(left, self._bounds) else Key(left, relation.right)
+
+
+def _all(conditions: list[Node]) -> Node | None:
+    return build.conjunction(list(dict.fromkeys(conditions))) if conditions else None
+
+
+def _merged(relations: Sequence[Relation]) -> tuple[list[Band], list[Band]]:
+    """Return the bands of all pairs of expressions: those with two ends, and those with one."""
+    bands: dict[tuple[Node, Node], Band] = {}
+    for relation in relations:
+        pair = (relation.left, relation.right)
+        band = bands.get(pair, Band(*pair, None, None))
+        end = _end(relation)
+        if relation.operator in (">", ">=", "="):
+            band = replace(band, lower=_tighter(band.lower, end, 1))
+        if relation.operator in ("<", "<=", "="):
+            band = replace(band, upper=_tighter(band.upper, end, -1))
+        bands[pair] = band
+    both = [band for band in bands.values() if band.lower and band.upper]
+    return both, [band for band in bands.values() if not (band.lower and band.upper)]
+
+
+def _end(relation: Relation) -> End:
+    offset, unit = _in_steps(relation.offset, relation.left.type, relation.right.type)
+    return End(relation.left, offset, relation.operator in ("<", ">"), unit)
+
+
+def _in_steps(offset: Number, left: Type, right: Type) -> tuple[Number, str]:
+    """Return an offset in seconds as whole steps of the coarsest unit that serves both sides and the offset."""
+    if left.kind not in ("date", "timestamp", "duration"):
+        return _plain(offset), ""
+    units = {"d": Fraction(1, 86_400)} | TIME_STEPS
+    sizes = [data_type.unit or "d" for data_type in (left, right)]
+    names = ["d", *TIME_UNITS]
+    start = max(names.index(size) for size in sizes)
+    for name in names[start:]:
+        steps = Fraction(offset) * units[name]
+        if steps.denominator == 1:
+            return int(steps), name
+    raise AssertionError("no timestamp or interval is finer than a nanosecond")
+
+
+def _plain(number: Number) -> Number:
+    return int(number) if Fraction(number).denominator == 1 else number
+
+
+def _seconds(end: End) -> Fraction:
+    if not end.unit:
+        return Fraction(end.offset)
+    return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, TIME_STEPS[end.unit]))
+
+
+def _tighter(one: End | None, other: End, sign: int) -> End:
+    """Return the end that leaves less: of lower ends (sign 1) the greater, of upper ends the lesser."""
+    if one is None:
+        return other
+    return max((one, other), key=lambda end: (sign * _seconds(end), end.strict))
+
+
+def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
+    """Pair a lower and an upper bound of the same expression."""
+    found: list[Containment] = []
+    uppers = _Waiting((place, (("right", band.right), ("left", band.left))) for place, band in _uppers(bands))
+    paired: set[int] = set()
+    for place, lower in enumerate(bands):
+        other = uppers.take((("right", lower.right), ("left", lower.left))) if lower.lower else None
+        if other is None:
+            continue
+        upper = bands[other]
+        assert lower.lower is not None
+        assert upper.upper is not None
+        if lower.right == upper.right:
+            found.append(Containment(lower.right, lower.lower, upper.upper))
+        else:
+            ends = _turned(upper.upper, upper.right), _turned(lower.lower, lower.right)
+            found.append(Containment(lower.left, *ends))
+        paired |= {place, other}
+    return found, [band for place, band in enumerate(bands) if place not in paired]
+
+
+def _uppers(bands: list[Band]) -> Iterator[tuple[int, Band]]:
+    """Yield the bands with an upper end, each with its place."""
+    return ((place, band) for place, band in enumerate(bands) if band.upper)
+
+
+class _Waiting:
+    """Bands that wait for another one to be paired with, by what they can have in common with it."""
+
+    def __init__(self, bands: Iterable[tuple[int, Iterable[Hashable]]]) -> None:
+        self._places: dict[Hashable, deque[int]] = {}
+        self._taken: set[int] = set()
+        for place, traits in bands:
+            for trait in traits:
+                self._places.setdefault(trait, deque()).append(place)
+
+    def take(self, traits: Iterable[Hashable]) -> int | None:
+        """Return the place of the first band with one of some traits, which waits no longer; None if there is none."""
+        heads = []
+        for trait in traits:
+            places = self._places.get(trait, deque())
+            while places and places[0] in self._taken:
+                places.popleft()
+            heads.extend([places[0]] if places else [])
+        if not heads:
+            return None
+        self._taken.add(min(heads))
+        return min(heads)
+
+
+def _turned(end: End, expression: Node) -> End:
+    """Return an end as one of the other side: ``right >= left + c`` is ``left <= right - c``."""
+    return End(expression, -end.offset, end.strict, end.unit)
+
+
+def _overlaps(bands: list[Band]) -> tuple[list[Overlap], list[Band]]:
+    """Pair two inequalities of opposite directions into the overlap of two intervals."""
+    found: list[Overlap] = []
+    uppers = _Waiting((place, (band.left.type.kind,)) for place, band in _uppers(bands))
+    paired: set[int] = set()
+    for place, lower in enumerate(bands):
+        other = uppers.take((lower.left.type.kind,)) if lower.lower else None
+        if other is None:
+            continue
+        upper = bands[other]
+        assert lower.lower is not None
+        assert upper.upper is not None
+        found.append(Overlap(lower.lower, upper.upper, upper.right, lower.right))
+        paired |= {place, other}
+    return found, [band for place, band in enumerate(bands) if place not in paired]

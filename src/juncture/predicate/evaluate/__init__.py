@@ -1,0 +1,1 @@
+"""Predicates evaluated on rows."""

@@ -1,0 +1,250 @@
+"""Arithmetic, casts and comparisons on vectors, with Spark's meaning.
+
+Where a whole number or decimal leaves its type, and where a divisor is zero, the result is null. Each operation is
+vectorised; the few cases that Arrow cannot compute exactly are redone row by row.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from juncture.predicate.evaluate.vectors import Vector, row_by_row, vector_type
+from juncture.predicate.intervals.arithmetic import scale_between
+from juncture.predicate.intervals.rounding import half_up
+from juncture.predicate.language.nodes import CompareOperator
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type, Value
+
+__all__ = ["arithmetic", "compare", "convert", "extreme", "unary"]
+
+_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_EXACT: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_RELATIONS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]] = {
+    "=": (pc.equal, operator.eq),
+    "<>": (pc.not_equal, operator.ne),
+    "<": (pc.less, operator.lt),
+    "<=": (pc.less_equal, operator.le),
+    ">": (pc.greater, operator.gt),
+    ">=": (pc.greater_equal, operator.ge),
+}
+_EXACT_DIGITS = 15
+"""Integers and powers of ten of so many digits are exact floats, so that their quotient is rounded once."""
+
+
+def arithmetic(sign: ArithmeticOperator, left: Vector, right: Vector, types: tuple[Type, Type], target: Type) -> Vector:
+    """Return a sum, difference, product or quotient.
+
+    Parameters
+    ----------
+    sign
+        The operator.
+    left, right
+        The operands.
+    types
+        Their types.
+    target
+        The type of the result.
+    """
+    if target.kind == "float":
+        if sign == "/":
+            zero = pa.scalar(None, right.type)
+            return pc.divide(left, pc.if_else(pc.equal(right, pa.scalar(0, right.type)), zero, right))
+        return _PLAIN[sign](left, right)
+    if target.kind == "decimal":
+        return _decimal(sign, left, right, target)
+    factors = [int(scale_between(data_type, target)) for data_type in types]
+    try:
+        scaled = [
+            vector if factor == 1 else pc.multiply_checked(vector, pa.scalar(factor, pa.int64()))
+            for vector, factor in zip((left, right), factors, strict=True)
+        ]
+        result = _CHECKED[sign](*scaled)
+    except pa.ArrowInvalid:
+        exact = _EXACT[sign]
+        return row_by_row(lambda a, b: exact(a * factors[0], b * factors[1]), target, left, right)
+    # Dates have 32 bits, and are computed in 64.
+    return _in_range(result, target) if target.kind == "date" else result
+
+
+def _decimal(sign: ArithmeticOperator, left: Vector, right: Vector, target: Type) -> Vector:
+    if sign != "/":
+        try:
+            result = _PLAIN[sign](left, right)
+        except pa.ArrowInvalid:
+            result = None
+        if result is not None and result.type == vector_type(target):
+            return result
+        exact = _EXACT[sign]
+        return row_by_row(lambda a, b: half_up(exact(a, b), target.step), target, left, right)
+    return row_by_row(lambda a, b: half_up(a / b, target.step) if b else None, target, left, right)
+
+
+def _in_range(vector: Vector, target: Type) -> Vector:
+    """Return whole numbers, with null for those that a narrower type cannot hold."""
+    least, greatest = pa.scalar(int(target.least), pa.int64()), pa.scalar(int(target.greatest), pa.int64())
+    fits = pc.and_(pc.less_equal(least, vector), pc.less_equal(vector, greatest))
+    return pc.if_else(fits, vector, pa.scalar(None, pa.int64()))
+
+
+def unary(sign: str, operand: Vector, target: Type) -> Vector:
+    """Return a negation or an absolute value."""
+    try:
+        return pc.negate_checked(operand) if sign == "-" else pc.abs_checked(operand)
+    except pa.ArrowInvalid:
+        return row_by_row(operator.neg if sign == "-" else abs, target, operand)
+
+
+def extreme(function: str, left: Vector, right: Vector, data_type: Type) -> Vector:
+    """Return the lesser or greater of two operands, nulls left out."""
+    first = compare("<=" if function == "least" else ">=", left, right, (data_type, data_type))
+    return pc.if_else(pc.or_(pc.is_null(right), pc.fill_null(first, False)), left, right)
+
+
+def convert(operand: Vector, source: Type, target: Type) -> Vector:
+    """Return a cast: null where the value does not fit."""
+    if source.kind == "null":
+        return pc.cast(operand, vector_type(target))
+    if target.kind == "boolean":
+        return operand if source.kind == "boolean" else pc.not_equal(operand, pa.scalar(0, operand.type))
+    if source.kind == "boolean":
+        operand, source = pc.cast(operand, pa.int64()), Type("integer", bits=64)
+    if target.kind == "float":
+        return _to_float(operand, source, target)
+    if target.kind == "integer":
+        return _to_integer(operand, source, target)
+    if target.kind == "decimal":
+        return _to_decimal(operand, source, target)
+    if target.kind in ("date", "timestamp", "duration"):
+        return _to_time(operand, source, target)
+    return operand
+
+
+def _to_float(operand: Vector, source: Type, target: Type) -> Vector:
+    if source.kind != "decimal":
+        return pc.cast(operand, vector_type(target), safe=False)
+    if source.precision > _EXACT_DIGITS or isinstance(operand, pa.Scalar):
+        wide = row_by_row(float, Type("float", bits=64), operand)
+    else:
+        whole = np.frombuffer(operand.buffers()[1], np.int64)[::2][operand.offset : operand.offset + len(operand)]
+        wide = pa.array(whole / 10.0**source.scale, mask=np.asarray(pc.is_null(operand)))
+    return pc.cast(wide, vector_type(target), safe=False)
+
+
+def _to_integer(operand: Vector, source: Type, target: Type) -> Vector:
+    if source.kind == "integer":
+        return operand if source.bits <= target.bits else _in_range(operand, target)
+    if source.kind == "decimal" or isinstance(operand, pa.Scalar):
+        return row_by_row(lambda value: math.trunc(value) if math.isfinite(value) else None, target, operand)
+    floats = np.trunc(np.asarray(operand.cast(pa.float64()).fill_null(math.nan)))
+    limit = 2.0 ** (target.bits - 1)
+    fits = (floats >= -limit) & (floats < limit)
+    return pa.array(np.where(fits, floats, 0).astype(np.int64), mask=~fits)
+
+
+def _to_decimal(operand: Vector, source: Type, target: Type) -> Vector:
+    if source.kind == "float":
+        return row_by_row(lambda value: _printed(value, source, target), target, operand)
+    try:
+        wide = operand if source.kind == "decimal" else pc.cast(operand, pa.decimal128(19, 0))
+        return pc.cast(wide, vector_type(target))
+    except pa.ArrowInvalid:
+        return row_by_row(lambda value: half_up(value, target.step), target, operand)
+
+
+def _printed(value: float, source: Type, target: Type) -> Value:
+    """Return the decimal that a float prints as, rounded."""
+    if not math.isfinite(value):
+        return None
+    text = str(np.float32(value)) if source.bits == 32 else repr(value)
+    with localcontext(prec=2_000):
+        return Fraction(half_up(Fraction(Decimal(text)), target.step))
+
+
+def _to_time(operand: Vector, source: Type, target: Type) -> Vector:
+    factor = scale_between(source, target)
+    if factor == 1:
+        return operand
+    exact = row_by_row if factor > 1 else None
+    try:
+        if factor > 1:
+            return pc.multiply_checked(operand, pa.scalar(int(factor), pa.int64()))
+    except pa.ArrowInvalid:
+        assert exact is not None
+        return exact(lambda value: int(value * factor), target, operand)
+    steps = int(1 / Fraction(factor))
+    if isinstance(operand, pa.Scalar):
+        return row_by_row(lambda value: value // steps, target, operand)
+    whole = np.asarray(operand.fill_null(0)) // steps
+    return _in_range(pa.array(whole, mask=np.asarray(pc.is_null(operand))), target)
+
+
+def compare(sign: CompareOperator, left: Vector, right: Vector, types: tuple[Type, Type]) -> Vector:
+    """Return a comparison, null where an operand is, but for ``<=>``.
+
+    Parameters
+    ----------
+    sign
+        The operator.
+    left, right
+        The operands: numbers of any kinds, or two of one kind, times in any units.
+    types
+        Their types.
+    """
+    if sign == "<=>":
+        equal = compare("=", left, right, types)
+        both = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.or_(pc.fill_null(equal, False), both)
+    vectorised, exact = _RELATIONS[sign]
+    if types[0].kind == "float":
+        return _compare_floats(sign, left, right)
+    if types[0].unit != types[1].unit:
+        steps = [TIME_STEPS[data_type.unit] for data_type in types]
+        factors = [max(steps) // step for step in steps]
+        try:
+            scaled = [
+                pc.multiply_checked(vector, pa.scalar(factor, pa.int64()))
+                for vector, factor in zip((left, right), factors, strict=True)
+            ]
+            return vectorised(*scaled)
+        except pa.ArrowInvalid:
+            return row_by_row(lambda a, b: exact(a * factors[0], b * factors[1]), Type("boolean"), left, right)
+    if types[0].kind != types[1].kind:
+        left, right = (
+            pc.cast(vector, pa.decimal128(19, 0)) if data_type.kind == "integer" else vector
+            for vector, data_type in zip((left, right), types, strict=True)
+        )
+    if types[0].is_number and left.type != right.type:
+        scale = max(left.type.scale, right.type.scale)
+        left, right = (pc.cast(vector, pa.decimal256(76, scale)) for vector in (left, right))
+    return vectorised(left, right)
+
+
+def _compare_floats(sign: CompareOperator, left: Vector, right: Vector) -> Vector:
+    """Compare floats by Spark's order, in which NaN equals NaN and is above all others."""
+    plain = _RELATIONS[sign][0](left, right)
+    one, other = pc.is_nan(left), pc.is_nan(right)
+    if not (_any(one) or _any(other)):
+        return plain
+    by_rank = {
+        "=": pc.and_(one, other),
+        "<>": pc.xor(one, other),
+        "<": pc.and_not(other, one),
+        "<=": other,
+        ">": pc.and_not(one, other),
+        ">=": one,
+    }
+    # A comparison with null stays null: the masks are null there too, and so is what they choose.
+    return pc.if_else(pc.or_(one, other), by_rank[sign], plain)
+
+
+def _any(mask: Vector) -> bool:
+    return bool(mask.as_py() if isinstance(mask, pa.Scalar) else pc.any(mask).as_py())

@@ -1,0 +1,125 @@
+"""Columns of Arrow data as plain vectors, and back.
+
+A vector holds the values of one type in the form that is computed with: whole numbers, dates, timestamps and durations
+as 64-bit steps, decimals as 128-bit decimals, floats, booleans, strings and binary as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.predicate.language.types import Type, Value, arrow_type
+
+__all__ = ["Vector", "as_vector", "constant", "decoded", "from_column", "row_by_row", "to_column", "vector_type"]
+
+Vector: TypeAlias = "pa.Array | pa.Scalar"
+"""The values of an expression: one for each row, or one for all."""
+
+_COUNTED = ("integer", "date", "timestamp", "duration")
+
+
+def vector_type(data_type: Type) -> pa.DataType:
+    """Return the Arrow type of the vectors that hold values of a type."""
+    return pa.int64() if data_type.kind in _COUNTED else arrow_type(data_type)
+
+
+def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array:
+    """Return a column, in whatever encoding, as a vector; one without a type may be given in any, since it is null."""
+    if data_type.kind == "null":
+        return pa.nulls(len(column))
+    array = decoded(column)
+    if pat.is_date(array.type):
+        array = array.cast(pa.date32()).cast(pa.int32())
+    target = vector_type(data_type)
+    if pat.is_null(target):
+        # Engines hold it in some other type.
+        return pa.nulls(len(array))
+    return array if array.type == target else array.cast(target)
+
+
+def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column in one piece, without dictionaries, runs and views, whatever is inside of what.
+
+    Arrow decodes some types only, so that the places of the values are found first, and then the values.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [decoded(chunk) for chunk in column.chunks]
+        return pa.concat_arrays(chunks) if chunks else decoded(pa.array([], column.type))
+    if pat.is_dictionary(column.type):
+        return decoded(column.dictionary).take(column.indices)
+    if pat.is_run_end_encoded(column.type):
+        places = pa.array(np.arange(len(column.values), dtype=np.int32))
+        runs = pa.RunEndEncodedArray.from_arrays(column.run_ends, places)
+        return decoded(column.values).take(pc.run_end_decode(runs.slice(column.offset, len(column))))
+    if pat.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pat.is_binary_view(column.type) else column
+
+
+def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
+    """Return a vector as a column of the type's own Arrow type."""
+    array = pa.repeat(vector, rows) if isinstance(vector, pa.Scalar) else vector
+    target = arrow_type(data_type)
+    if pat.is_date(target):
+        return array.cast(pa.int32()).cast(target)
+    return array if array.type == target else array.cast(target)
+
+
+def constant(value: Value, data_type: Type) -> pa.Scalar:
+    """Return a literal's value as a vector of one for all rows."""
+    return pa.scalar(_stored(value, data_type), vector_type(data_type))
+
+
+def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
+    """Return values, given in whole steps of their type, as a vector."""
+    if data_type.kind != "decimal":
+        return pa.array(steps, vector_type(data_type))
+    whole = pa.array(steps, pa.decimal128(38, 0))
+    return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
+
+
+def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:
+    """Apply an exact function to each row whose operands are not null, where no vectorised one is exact.
+
+    A result that is None, or that the type cannot hold, becomes null. Costs about a microsecond per row.
+    """
+    lists = [_values(operand) for operand in operands]
+    rows = next((len(operand) for operand in operands if not isinstance(operand, pa.Scalar)), 1)
+    spread = [
+        values * rows if isinstance(operand, pa.Scalar) else values
+        for values, operand in zip(lists, operands, strict=True)
+    ]
+    results = [
+        None if any(value is None for value in row) else _held(function(*row), data_type)
+        for row in zip(*spread, strict=True)
+    ]
+    if all(isinstance(operand, pa.Scalar) for operand in operands):
+        return pa.scalar(results[0], vector_type(data_type))
+    return pa.array(results, vector_type(data_type))
+
+
+def _values(vector: Vector) -> list[Any]:
+    values = [vector.as_py()] if isinstance(vector, pa.Scalar) else vector.to_pylist()
+    return [Fraction(value) if isinstance(value, Decimal) else value for value in values]
+
+
+def _held(value: Value, data_type: Type) -> Any:
+    """Return a result as Arrow takes it, or None where the type cannot hold it."""
+    if value is None or isinstance(value, bool | float | str | bytes):
+        return value
+    return _stored(value, data_type) if data_type.least <= value <= data_type.greatest else None
+
+
+def _stored(value: Value, data_type: Type) -> Any:
+    if data_type.kind == "decimal" and isinstance(value, int | Fraction):
+        with localcontext(prec=80):
+            return Decimal(int(value * 10**data_type.scale)).scaleb(-data_type.scale)
+    return value

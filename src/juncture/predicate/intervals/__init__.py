@@ -1,0 +1,1 @@
+"""Which values a predicate allows: interval arithmetic, forwards and backwards."""

@@ -1,0 +1,266 @@
+"""Arithmetic on intervals: all results that an operation can have, for any operands inside its intervals.
+
+Results follow the types: whole numbers that leave their type are null, never wrapped; decimals are rounded as Spark
+rounds them; floats are rounded outwards, so that both the exact result and the computed one are inside. Infinities and
+NaN are values of floats like any other, and division by zero is null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from typing import Literal as OneOf
+
+from juncture.predicate.intervals import spans
+from juncture.predicate.intervals.interval import (
+    Interval,
+    contains,
+    interval,
+    nothing,
+    settled,
+    span_of,
+    tighter_lower,
+    tighter_upper,
+    truth,
+    union,
+    within,
+)
+from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
+from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
+
+__all__ = [
+    "arithmetic",
+    "can_be_infinite",
+    "convert",
+    "extreme",
+    "in_steps_of",
+    "makes_nan",
+    "rounding_of",
+    "scale_between",
+    "square",
+    "unary",
+    "widened",
+]
+
+_DAY_S = 86_400
+
+
+def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:
+    """Return all sums, differences, products or quotients, in the type of the result.
+
+    Examples
+    --------
+    >>> whole = Type("integer", bits=64)
+    >>> print(arithmetic("-", interval(whole, 6), interval(whole, 1, 3), whole))
+    [3, ∞)
+    >>> print(arithmetic("+", interval(whole, 6), interval(whole, 1, 3), whole))
+    [7, ∞) or null
+    """
+    null = left.may_be_null or right.may_be_null
+    nan = target.kind == "float" and (
+        (left.may_be_nan and right.may_be_value)
+        or (right.may_be_nan and left.may_be_value)
+        or makes_nan(operator, left, right)
+    )
+    if operator == "/":
+        return _quotient(left, right, target, nan=nan, null=null)
+    if left.empty or right.empty:
+        return nothing(target, nan=nan, null=null)
+    one, other = in_steps_of(left, target), in_steps_of(right, target)
+    if operator == "*":
+        span = spans.multiply(one, other)
+    else:
+        span = spans.add(one, spans.negate(other) if operator == "-" else other)
+    return fitted(span, target, nan=nan, null=null)
+
+
+def square(operand: Interval, target: Type) -> Interval:
+    """Return all products of a value with itself, which are never negative."""
+    product = arithmetic("*", operand, operand, target)
+    if operand.empty:
+        return product
+    magnitude = spans.absolute(in_steps_of(operand, target))
+    squared = fitted(spans.multiply(magnitude, magnitude), target, nan=product.may_be_nan, null=product.may_be_null)
+    # Infinity times itself is infinite, and zero times itself is zero: only NaN makes NaN.
+    return replace(squared, may_be_nan=operand.may_be_nan)
+
+
+def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null: bool) -> Interval:
+    divisor = span_of(right)
+    null = null or (divisor.holds_zero and not right.empty)
+    result = nothing(target, nan=nan, null=null)
+    if left.empty or right.empty:
+        return result
+    below = within(spans.meet(divisor, Span(-math.inf, False, 0, True)), nothing(right.type))
+    above = within(spans.meet(divisor, Span(0, True, math.inf, False)), nothing(right.type))
+    for part in (below, above):
+        for span in () if part.empty else spans.divide(span_of(left), span_of(part)):
+            result = union(result, fitted(span, target, nan=nan, null=null))
+    return result
+
+
+def unary(operator: OneOf["-", "abs"], operand: Interval, target: Type) -> Interval:
+    """Return all negations or absolute values."""
+    if operand.empty:
+        return nothing(target, nan=operand.may_be_nan, null=operand.may_be_null)
+    span = span_of(operand)
+    span = spans.negate(span) if operator == "-" else spans.absolute(span)
+    if target.kind == "float":
+        return within(span, replace(operand, type=target))
+    return fitted(span, target, nan=False, null=operand.may_be_null)
+
+
+def extreme(function: OneOf["least", "greatest"], operands: Sequence[Interval], target: Type) -> Interval:
+    """Return the least or greatest of several operands, nulls left out; NaN is greater than any number."""
+    result = reduce(lambda one, other: _extreme_of_two(function, one, other), operands)
+    return replace(result, type=target, may_be_null=all(operand.may_be_null for operand in operands))
+
+
+def _extreme_of_two(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
+    """Return the union of what each pair of cases can give: a number, NaN or null on either side."""
+    parts = [nothing(one.type)]
+    if not (one.empty or other.empty):
+        parts.append(_extreme_of_ranges(function, one, other))
+    for this, that in ((one, other), (other, one)):
+        alone = that.may_be_null or (that.may_be_nan and function == "least")
+        if alone and not this.empty:
+            parts.append(replace(this, may_be_nan=False, may_be_null=False))
+    if function == "greatest":
+        nan = one.may_be_nan or other.may_be_nan
+    else:
+        nan = (one.may_be_nan and (other.may_be_nan or other.may_be_null)) or (other.may_be_nan and one.may_be_null)
+    hull = reduce(union, parts)
+    return replace(hull, may_be_nan=nan, may_be_null=one.may_be_null and other.may_be_null)
+
+
+def _extreme_of_ranges(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
+    """Return what the least or greatest of two ordinary values can be."""
+    both = union(replace(one, may_be_nan=False), replace(other, may_be_nan=False))
+    if function == "least":
+        upper, upper_open = tighter_upper(one, other)
+        return interval(one.type, both.lower, upper, lower_open=both.lower_open, upper_open=upper_open)
+    lower, lower_open = tighter_lower(one, other)
+    return interval(one.type, lower, both.upper, lower_open=lower_open, upper_open=both.upper_open)
+
+
+def convert(operand: Interval, target: Type) -> Interval:
+    """Return all values of a cast: null where a value does not fit its new type.
+
+    Examples
+    --------
+    >>> print(convert(interval(Type("float", bits=64), 0.5, 300.0), Type("integer", bits=8)))
+    [0, ∞) or null
+    """
+    source, null = operand.type, operand.may_be_null
+    if not (source.has_arithmetic and target.has_arithmetic):
+        return replace(operand, type=target)
+    if target.kind == "boolean":
+        return _truth_of(operand)
+    if target.kind == "float":
+        span = span_of(operand)
+        if source.kind == "float" and source.bits <= target.bits:
+            return within(span, replace(operand, type=target))
+        return fitted(span, target, nan=operand.may_be_nan, null=null)
+    null = null or operand.may_be_nan or can_be_infinite(operand)
+    if operand.empty:
+        return nothing(target, null=null)
+    span = span_of(operand)
+    if source.kind == "float" and target.kind == "decimal":
+        # Spark reads the digits that a float prints with: a number that lies between the float's neighbours.
+        span = widened(span, source)
+    factor = scale_between(source, target)
+    scaled = Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
+    return fitted(scaled, target, nan=False, null=null, rounding=rounding_of(target))
+
+
+def _truth_of(operand: Interval) -> Interval:
+    """Return the truth of a number: whether it is not zero."""
+    span = span_of(operand)
+    return truth(
+        true=operand.may_be_nan or not (span.is_empty or span.low == 0 == span.high),
+        false=span.holds_zero,
+        null=operand.may_be_null,
+    )
+
+
+def rounding_of(target: Type) -> Callable[[Real], Real]:
+    """Return how a cast brings a number onto the steps of a type: it never turns the order of two numbers round."""
+    if target.kind == "decimal":
+        return lambda value: half_up(value, target.step)
+    return math.trunc if target.kind == "integer" else math.floor
+
+
+def scale_between(source: Type, target: Type) -> Fraction | int:
+    """Return the number of steps of one type in a step of another, for dates, timestamps and durations."""
+    times = ("date", "timestamp", "duration")
+    if source.kind not in times or target.kind not in times:
+        return 1
+    return Fraction(_steps_per_day(target), _steps_per_day(source))
+
+
+def _steps_per_day(data_type: Type) -> int:
+    return 1 if data_type.kind == "date" else _DAY_S * TIME_STEPS[data_type.unit]
+
+
+def in_steps_of(operand: Interval, target: Type) -> Span:
+    """Return the values of an operand in the steps of a result."""
+    span = span_of(operand)
+    factor = scale_between(operand.type, target)
+    return span if factor == 1 else Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
+
+
+def fitted(
+    span: Span, target: Type, *, nan: bool, null: bool, rounding: Callable[[Real], Real] | None = None
+) -> Interval:
+    """Return exact results as values of a type: rounded, and null where they leave it."""
+    if span.is_empty:
+        return nothing(target, nan=nan, null=null)
+    low, high = span.low, span.high
+    if target.kind == "float":
+        # A value inside an open end can be rounded onto it.
+        return interval(target, low, high, nan=nan, null=null)
+    if rounding is None and target.kind == "decimal":
+        rounding = rounding_of(target)
+    if rounding:
+        low, high = (end if isinstance(end, float) else rounding(end) for end in (low, high))
+        span = Span(low, False, high, False)
+    null = null or low < target.least or high > target.greatest
+    low, low_open, high, high_open = settled(Span(low, span.low_open, high, span.high_open), target)
+    return interval(target, low, high, lower_open=low_open, upper_open=high_open, null=null)
+
+
+def widened(span: Span, data_type: Type) -> Span:
+    """Return every number that is rounded to a value in a span of a type's values."""
+    if span.is_empty:
+        return span
+    if data_type.kind == "float":
+        low = next_float(float_below(span.low, data_type.bits), -1, data_type.bits)
+        high = next_float(float_above(span.high, data_type.bits), 1, data_type.bits)
+        return Span(exact(low), False, exact(high), False)
+    half = Fraction(data_type.step) / 2
+    return Span(span.low - half, False, span.high + half, False)
+
+
+def can_be_infinite(one: Interval) -> bool:
+    """Tell whether an expression can be an infinite float."""
+    return _can_be(one, math.inf) or _can_be(one, -math.inf)
+
+
+def _can_be(one: Interval, value: float) -> bool:
+    return one.type.kind == "float" and contains(one, value)
+
+
+def makes_nan(operator: ArithmeticOperator, left: Interval, right: Interval) -> bool:
+    """Tell whether an operation on two numbers can give NaN."""
+    if operator in ("+", "-"):
+        opposite = -math.inf if operator == "+" else math.inf
+        return (_can_be(left, math.inf) and _can_be(right, opposite)) or (
+            _can_be(left, -math.inf) and _can_be(right, -opposite)
+        )
+    if operator == "*":
+        return (can_be_infinite(left) and _can_be(right, 0.0)) or (can_be_infinite(right) and _can_be(left, 0.0))
+    return can_be_infinite(left) and can_be_infinite(right)

@@ -1,0 +1,276 @@
+"""Which rows can still match: the bounds of columns, shrunk by a predicate that has to be true."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Bound, Interval, everything, interval
+from juncture.predicate.language.build import common_type
+from juncture.predicate.language.infer import infer_schemas
+from juncture.predicate.language.nodes import Column, Literal
+from juncture.predicate.language.parse import parse
+from juncture.predicate.language.python_values import literal_of, python_value
+from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
+from juncture.spec.schema import Side
+
+__all__ = ["Bounds", "Range", "bounds"]
+
+
+@dataclass(frozen=True, repr=False)
+class Range:
+    """The values that a column can have, as Python values.
+
+    Attributes
+    ----------
+    lower, upper
+        The ends: a number, Decimal, date, datetime, timedelta, str, bytes or bool; None where there is no limit.
+    lower_open, upper_open
+        Whether an end is itself left out.
+    empty
+        Whether there is no value but NaN or null, if those.
+    may_be_nan, may_be_null
+        Whether the column can be NaN, and whether it can be null.
+    """
+
+    lower: Any
+    upper: Any
+    lower_open: bool
+    upper_open: bool
+    empty: bool
+    may_be_nan: bool
+    may_be_null: bool
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds:
+    """What is left of the columns of two tables where a predicate is true.
+
+    Attributes
+    ----------
+    feasible
+        Whether any pair of rows can match. If not, all ranges are empty.
+    certain
+        Whether every pair of rows inside the given bounds matches.
+    l, r
+        What each column of the left and the right table can be in a pair that matches.
+    """
+
+    feasible: bool
+    certain: bool
+    l: Mapping[str, Range]  # noqa: E741  # what predicates call the left table
+    r: Mapping[str, Range]
+
+    def __repr__(self) -> str:
+        if not self.feasible:
+            return "Bounds(infeasible: no rows match)"
+        parts = [f"{side}.{name} in {part}" for side in "lr" for name, part in getattr(self, side).items()]
+        return f"Bounds({', '.join([*parts, *(['certain: all rows match'] if self.certain else [])])})"
+
+
+def bounds(
+    predicate: str,
+    l: Mapping[str, Any] | None = None,  # noqa: E741  # what predicates call the left table
+    r: Mapping[str, Any] | None = None,
+    *,
+    left_schema: pa.Schema | None = None,
+    right_schema: pa.Schema | None = None,
+    time_zone: str | None = None,
+) -> Bounds:
+    """Tell which rows of two tables can still match, given bounds of their columns.
+
+    The bounds are evaluated up the expression by interval arithmetic, and the demand that the predicate is true is
+    propagated back down to the columns, until nothing changes. So of two sorted streams the rows that no coming row can
+    match fall out, whatever expression ties the streams together.
+
+    Parameters
+    ----------
+    predicate
+        A condition over the tables ``l`` and ``r``, in Spark's SQL dialect (see ``juncture.predicate.language.parse``).
+    l, r
+        For columns of the left and the right table, what their values are known to be: a pair of a lower and an upper
+        end, both included, None where there is none; or a single value. Columns that are not named can be anything.
+    left_schema, right_schema
+        The types of the columns. Without a schema they follow from the bounds: ints mean an integer column, floats a
+        double, and so on; columns without bounds take the type of what they are compared to, and are taken as doubles
+        where that is a number.
+    time_zone
+        The zone of timestamps in the predicate that are written without one and meet instants.
+
+    Returns
+    -------
+    Bounds
+        Whether a match is possible, and the bounds that are left. They hold every row that can match, and as few others
+        as the arithmetic can tell: bounds of integers, decimals, dates and timestamps are exact, those of floats are
+        rounded outwards. A float column without an upper bound may hold NaN, which Spark orders above all numbers; any
+        column may hold nulls unless its schema says otherwise.
+
+    Raises
+    ------
+    SpecError
+        If the predicate cannot be read, or a bound is no bound.
+    SchemaError
+        If a column is unknown, or types do not fit.
+
+    Notes
+    -----
+    Costs some tens of microseconds per operation in the predicate and round; a handful of rounds is usual. Source:
+    "General-purpose Stream Joins via Pruning Symmetric Hash Joins", Synnada, 2023.
+
+    Examples
+    --------
+    With the left sorted from 1 on and the right from 6 on, left rows up to 3 will never match again:
+
+    >>> import juncture as jn
+    >>> jn.bounds("l.a > r.b - 3 AND l.a < r.b + 10", l={"a": (1, None)}, r={"b": (6, None)})
+    Bounds(l.a in [4, ∞), r.b in [6, ∞))
+
+    >>> left = jn.bounds("l.x * l.x + l.y = 4", l={"x": (1.0, 2.0), "y": (-3.0, 1.0)}).l
+    >>> left["x"].lower, left["x"].upper
+    (1.732050807568877, 2.0)
+    >>> jn.bounds("l.a > r.b AND r.b > 10", l={"a": (1, 5)})
+    Bounds(infeasible: no rows match)
+
+    >>> from datetime import datetime
+    >>> noon = datetime(2024, 2, 29, 12)
+    >>> jn.bounds("l.at <= r.start + INTERVAL 90 MINUTES", l={"at": (noon, None)}).r["start"]
+    [2024-02-29 10:30:00, ∞)
+    """
+    given: dict[Side, Mapping[str, Any]] = {"left": _checked("l", l), "right": _checked("r", r)}
+    known: dict[Side, pa.Schema] = {}
+    if left_schema is not None:
+        known["left"] = left_schema
+    if right_schema is not None:
+        known["right"] = right_schema
+    inferred = infer_schemas(predicate, known, {side: _types(side, given[side]) for side in given if side not in known})
+    node = parse(predicate, inferred.schemas["left"], inferred.schemas["right"], time_zone=time_zone)
+    graph = Graph(node)
+    boxes = _intervals(graph.columns, given, inferred.schemas)
+    shrunk = graph.shrink(boxes)
+    ranges: dict[Side, dict[str, Range]] = {"left": {}, "right": {}}
+    for column, one in shrunk.columns.items():
+        guessed = (column.side, column.name) in inferred.guessed
+        if not (guessed and one.lower is None and one.upper is None and shrunk.feasible):
+            ranges[column.side][column.name] = _range(one)
+    return Bounds(shrunk.feasible, shrunk.certain, MappingProxyType(ranges["left"]), MappingProxyType(ranges["right"]))
+
+
+def _checked(argument: str, value: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise SpecError(
+            f"{argument}={value!r} is not a mapping of columns to bounds. Expected one such as "
+            f'{argument}={{"a": (1, None)}}.'
+        )
+    return value
+
+
+def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Literal | None]:
+    """Return the lower and the upper end of a bound."""
+    if isinstance(value, list | tuple) and len(value) != 2:
+        raise SpecError(f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and upper end.")
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    ends = [None if end is None else literal_of(end, argument=f"{argument}[{name!r}]") for end in pair]
+    for end, given in zip(ends, pair, strict=True):
+        if end is None and given is not None:
+            raise SpecError(
+                f"{argument}[{name!r}] is bounded by {given!r} ({type(given).__name__}). Expected a number, Decimal, "
+                "date, datetime, timedelta, string or None."
+            )
+    return ends[0], ends[1]
+
+
+def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None]:
+    """Return the types of columns as their bounds tell them; None where there is no end."""
+    argument = side[0]
+    found: dict[str, pa.DataType | None] = {}
+    for name, value in given.items():
+        types = [end.type for end in _ends(argument, name, value) if end is not None]
+        try:
+            found[name] = arrow_type(reduce(_joint, types)) if types else None
+        except SchemaError:
+            one, other = sorted(str(each) for each in types)
+            raise SpecError(f"{argument}[{name!r}]={value!r} has ends of two types, {one} and {other}.") from None
+    return found
+
+
+def _joint(one: Type, other: Type) -> Type:
+    """Return the type of a column that has values of two types."""
+    if {one.kind, other.kind} <= {"integer", "decimal"} and one != other:
+        return Type("decimal", precision=38, scale=max(one.scale, other.scale))
+    return common_type(one, other, "A column")
+
+
+def _intervals(
+    columns: tuple[Column, ...], given: Mapping[Side, Mapping[str, Any]], schemas: Mapping[Side, pa.Schema]
+) -> dict[Column, Interval]:
+    """Return the intervals of the columns that a predicate reads."""
+    for side, named in given.items():
+        for name in named:
+            if name not in schemas[side].names:
+                raise SchemaError(
+                    f"{side[0]}={{{name!r}: …}} bounds a column that the {side} table does not have. "
+                    f"{did_you_mean(name, schemas[side].names)}"
+                )
+    boxes = {}
+    for column in columns:
+        value = given[column.side].get(column.name)
+        if value is None:
+            boxes[column] = everything(column.type, null=column.nullable)
+        else:
+            boxes[column] = _interval(column, value)
+    return boxes
+
+
+def _interval(column: Column, value: object) -> Interval:
+    argument = column.side[0]
+    ends = [None if end is None else _steps(column, end, value) for end in _ends(argument, column.name, value)]
+    nan = column.type.kind == "float" and ends[1] is None
+    one = interval(column.type, ends[0], ends[1], nan=nan, null=column.nullable)
+    if one.empty:
+        raise SpecError(
+            f"{argument}[{column.name!r}]={value!r} holds no value of type {column.type}: its lower end is above its "
+            "upper end."
+        )
+    return one
+
+
+def _steps(column: Column, end: Literal, given: object) -> Bound:
+    """Return an end in steps of a column's type."""
+    if column.type.is_number and end.type.is_number:
+        return end.value
+    if end.type.kind == column.type.kind and end.type.zoned == column.type.zoned:
+        if not end.type.unit:
+            return end.value
+        assert isinstance(end.value, int)
+        return Fraction(end.value * TIME_STEPS[column.type.unit], TIME_STEPS[end.type.unit])
+    raise SchemaError(
+        f"{column.side[0]}[{column.name!r}] is bounded by {given!r}, of type {end.type}, and the column is of type "
+        f"{column.type}. Pass ends of the column's type."
+    )
+
+
+def _range(one: Interval) -> Range:
+    return Range(
+        python_value(one.lower, one.type, up=False),
+        python_value(one.upper, one.type, up=True),
+        one.lower_open,
+        one.upper_open,
+        one.empty,
+        one.may_be_nan,
+        one.may_be_null,
+        str(one),
+    )

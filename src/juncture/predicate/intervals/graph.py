@@ -1,0 +1,237 @@
+"""A predicate as a graph in which equal parts are one node, and intervals travel both ways.
+
+Upwards, each node's interval follows from its operands'. Downwards, what is known of a node says something of its
+operands. Both are repeated until nothing changes, or for a limited number of rounds: every step only leaves out what
+cannot be, so stopping early is sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from juncture.predicate.intervals import arithmetic as calculate
+from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
+from juncture.predicate.intervals.narrow import narrow
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Column, Node, children, walk
+
+__all__ = ["Graph", "Shrunk"]
+
+MAX_ROUNDS = 24
+MAX_BRANCHES = 32
+"""The most alternatives of ORs that are followed apart from each other."""
+
+State = list[Interval]
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """What is left of the columns where a predicate is true.
+
+    Attributes
+    ----------
+    feasible
+        Whether the predicate can be true at all.
+    certain
+        Whether it is true for all rows inside the intervals that were given.
+    columns
+        What each column can be where the predicate is true. Empty intervals where it never is.
+    """
+
+    feasible: bool
+    certain: bool
+    columns: dict[Column, Interval]
+
+
+class Graph:
+    """A predicate, ready to be evaluated on intervals many times.
+
+    Parameters
+    ----------
+    root
+        The predicate.
+
+    Notes
+    -----
+    One call costs some microseconds per node and round. It allocates nothing that outlives it.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from juncture.predicate.intervals.interval import interval
+    >>> from juncture.predicate.language.parse import parse
+    >>> schema = pa.schema({"a": pa.int64()})
+    >>> graph = Graph(parse("l.a > r.a - 3", schema, schema))
+    >>> left, right = graph.columns
+    >>> block = {left: interval(left.type, 1, 9), right: interval(right.type, 6, 20)}
+    >>> print(graph.evaluate(block))
+    {false, true}
+    >>> print(graph.shrink(block).columns[right])
+    [6, 11]
+    """
+
+    def __init__(self, root: Node) -> None:
+        self._nodes = tuple(walk(root))
+        place = {node: index for index, node in enumerate(self._nodes)}
+        self._operands = tuple(tuple(place[child] for child in children(node)) for node in self._nodes)
+        self._leaves = {column: index for column, index in place.items() if isinstance(column, Column)}
+        self._ors = [index for index, node in enumerate(self._nodes) if isinstance(node, nodes.Or)]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the predicate reads."""
+        return tuple(self._leaves)
+
+    def evaluate(self, bounds: Mapping[Column, Interval]) -> Interval:
+        """Return all values that the predicate can have for rows inside bounds.
+
+        Parameters
+        ----------
+        bounds
+            The intervals of columns; a column without one can be anything of its type.
+        """
+        return self._forward(bounds)[-1]
+
+    def shrink(self, bounds: Mapping[Column, Interval]) -> Shrunk:
+        """Return what the columns can be where the predicate is true.
+
+        Parameters
+        ----------
+        bounds
+            The intervals of columns; a column without one can be anything of its type.
+        """
+        state = self._forward(bounds)
+        certain = state[-1].is_point and state[-1].may_be_true
+        everything_there = set(range(len(state)))
+        feasible = self._assert(state, len(state) - 1, everything_there) and self._follow_branches(state)
+        if not feasible:
+            empty = {column: Interval(column.type, empty=True) for column in self._leaves}
+            return Shrunk(feasible=False, certain=False, columns=empty)
+        return Shrunk(True, certain, {column: state[index] for column, index in self._leaves.items()})
+
+    def _forward(self, bounds: Mapping[Column, Interval]) -> State:
+        state: State = []
+        for node, operands in zip(self._nodes, self._operands, strict=True):
+            if isinstance(node, Column):
+                state.append(bounds.get(node) or everything(node.type, null=node.nullable))
+            else:
+                state.append(value_of(node, tuple(state[index] for index in operands)))
+        return state
+
+    def _assert(self, state: State, index: int, changed: set[int]) -> bool:
+        """Let a node be true, and propagate. Return whether that is feasible."""
+        state[index] = intersect(state[index], TRUE)
+        return state[index].feasible and self._settle(state, changed | {index})
+
+    def _settle(self, state: State, changed: set[int]) -> bool:
+        """Shrink all nodes until nothing changes. Return whether they are still feasible.
+
+        Parameters
+        ----------
+        state
+            The interval of each node.
+        changed
+            Nodes that are to be looked at, with what they are made of and what is made of them.
+        """
+        for _ in range(MAX_ROUNDS):
+            recent: set[int] = set()
+            if not (self._pass_down(state, changed, recent) and self._pass_up(state, changed, recent)):
+                return False
+            if not recent:
+                break
+            changed = recent
+        return True
+
+    def _pass_down(self, state: State, changed: set[int], recent: set[int]) -> bool:
+        """Shrink operands by what is made of them, and add those that do to the recent changes."""
+        for index in range(len(state) - 1, -1, -1):
+            operands = self._operands[index]
+            if not operands or not self._is_due(index, changed, recent):
+                continue
+            narrowed = narrow(self._nodes[index], state[index], tuple(state[place] for place in operands))
+            for place, one in zip(operands, narrowed, strict=True):
+                if not _shrink(state, place, one, recent):
+                    return False
+        return True
+
+    def _pass_up(self, state: State, changed: set[int], recent: set[int]) -> bool:
+        """Shrink what is made of operands, and add what does to the recent changes."""
+        for index, operands in enumerate(self._operands):
+            if operands and self._is_due(index, changed, recent):
+                value = value_of(self._nodes[index], tuple(state[place] for place in operands))
+                if not _shrink(state, index, value, recent):
+                    return False
+        return True
+
+    def _is_due(self, index: int, *changes: set[int]) -> bool:
+        """Tell whether a node or one of its operands has changed."""
+        return any(index in one or not one.isdisjoint(self._operands[index]) for one in changes)
+
+    def _follow_branches(self, state: State) -> bool:
+        """Shrink by each alternative of the ORs that are known to be true, and keep what any of them allows."""
+        branches = 0
+        for index in self._ors:
+            if not (state[index].is_point and state[index].may_be_true):
+                continue
+            operands = [place for place in self._operands[index] if state[place].may_be_true]
+            branches += len(operands)
+            if branches > MAX_BRANCHES:
+                break
+            alternatives = []
+            for place in operands:
+                alternative = list(state)
+                if self._assert(alternative, place, set()):
+                    alternatives.append(alternative)
+            if not alternatives:
+                return False
+            for leaf in self._leaves.values():
+                state[leaf] = reduce(union, [alternative[leaf] for alternative in alternatives])
+            if not self._settle(state, set(self._leaves.values())):
+                return False
+        return True
+
+
+def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool:
+    """Keep of a node's interval what another one holds too. Return whether that is feasible."""
+    known = state[index]
+    if other is known:
+        return True
+    kept = intersect(known, other)
+    if kept != known:
+        state[index] = kept
+        recent.add(index)
+    return kept.feasible
+
+
+def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:
+    """Return all values that a node can have, given its operands'."""
+    match node:
+        case nodes.Literal(type=data_type, value=value):
+            assert value is None or not isinstance(value, complex)
+            return null(data_type) if value is None else point(data_type, value)
+        case nodes.Arithmetic(operator="*", left=left, right=right) if left == right:
+            return calculate.square(operands[0], node.type)
+        case nodes.Arithmetic(operator=operator):
+            return calculate.arithmetic(operator, operands[0], operands[1], node.type)
+        case nodes.Sign(operator=sign):
+            return calculate.unary(sign, operands[0], node.type)
+        case nodes.Extreme(function=function):
+            return calculate.extreme(function, operands, node.type)
+        case nodes.Cast(type=target):
+            return calculate.convert(operands[0], target)
+        case nodes.Compare(operator=comparison):
+            return logic.compare(comparison, operands[0], operands[1])
+        case nodes.In(options=options):
+            return options.hold(operands[0])
+        case nodes.IsNull():
+            return logic.is_null(operands[0])
+        case nodes.Not():
+            return logic.negation(operands[0])
+        case nodes.And():
+            return logic.conjunction(operands)
+        case nodes.Or():
+            return logic.disjunction(operands)
+    raise AssertionError(f"{type(node).__name__} is not a node of a predicate")

@@ -1,0 +1,437 @@
+"""The values that an expression can have: a range with open or closed ends, NaN, and null, each tracked apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from juncture.predicate.intervals.rounding import exact, float_above, float_below, floor_to
+from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
+from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, finer
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "UNKNOWN",
+    "Bound",
+    "Interval",
+    "common_unit",
+    "contains",
+    "everything",
+    "intersect",
+    "interval",
+    "nothing",
+    "null",
+    "point",
+    "settled",
+    "span_of",
+    "tighter_lower",
+    "tighter_upper",
+    "truth",
+    "union",
+    "width",
+    "within",
+]
+
+Bound = int | Fraction | float | str | bytes | None
+"""An end of a range. None has no limit but the type's own."""
+
+_VAST = 2**62
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A set of values that holds every value an expression can have. It may hold more, never less.
+
+    Attributes
+    ----------
+    type
+        The type of the values.
+    lower, upper
+        The ends of the range of ordinary values, in steps of the type (decimals as fractions); None where only the
+        type limits them. The infinities of floats are ordinary values.
+    lower_open, upper_open
+        Whether an end is itself left out. Ends of types that count steps are always closed.
+    empty
+        Whether there is no ordinary value at all.
+    may_be_nan, may_be_null
+        Whether the expression can be NaN (floats only), and whether it can be null.
+    """
+
+    type: Type
+    lower: Bound = None
+    upper: Bound = None
+    lower_open: bool = False
+    upper_open: bool = False
+    empty: bool = False
+    may_be_nan: bool = False
+    may_be_null: bool = False
+
+    @property
+    def may_be_value(self) -> bool:
+        """Whether the expression can be anything but null."""
+        return not self.empty or self.may_be_nan
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the expression can have any value at all, null included."""
+        return self.may_be_value or self.may_be_null
+
+    @property
+    def may_be_true(self) -> bool:
+        """Of truth values: whether it can be true."""
+        return not self.empty and self.upper != 0
+
+    @property
+    def may_be_false(self) -> bool:
+        """Of truth values: whether it can be false."""
+        return not self.empty and self.lower != 1
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it holds exactly one value, and neither NaN nor null."""
+        return not (self.may_be_nan or self.may_be_null or self.empty) and (
+            self.lower is not None and self.lower == self.upper
+        )
+
+    def __str__(self) -> str:
+        parts = []
+        if not self.empty:
+            if self.type == BOOLEAN:
+                words = (["false"] if self.may_be_false else []) + (["true"] if self.may_be_true else [])
+                parts.append(f"{{{', '.join(words)}}}")
+            else:
+                low = (
+                    "(-∞" if self.lower is None else f"{'(' if self.lower_open else '['}{_text(self.lower, self.type)}"
+                )
+                high = (
+                    "∞)" if self.upper is None else f"{_text(self.upper, self.type)}{')' if self.upper_open else ']'}"
+                )
+                parts.append(f"{low}, {high}")
+        parts.extend(["NaN"] if self.may_be_nan else [])
+        parts.extend(["null"] if self.may_be_null else [])
+        return " or ".join(parts) or "nothing"
+
+
+def _text(value: Bound, data_type: Type) -> str:
+    if isinstance(value, int):
+        if data_type.kind == "date":
+            return date_text(value)
+        if data_type.kind == "timestamp":
+            return timestamp_text(value, data_type)
+        if data_type.kind == "duration":
+            return duration_text(value, data_type.unit)
+    if data_type.kind == "decimal" and isinstance(value, int | Fraction):
+        sign, digits = ("-" if value < 0 else ""), f"{abs(int(value * 10**data_type.scale)):0{data_type.scale + 1}d}"
+        return f"{sign}{digits[: len(digits) - data_type.scale]}.{digits[len(digits) - data_type.scale :]}".rstrip(".")
+    return repr(value)
+
+
+def interval(
+    data_type: Type,
+    lower: Bound = None,
+    upper: Bound = None,
+    *,
+    lower_open: bool = False,
+    upper_open: bool = False,
+    nan: bool = False,
+    null: bool = False,
+) -> Interval:
+    """Return an interval in its one canonical form.
+
+    Ends of types that count steps are closed and moved onto a step; an end that excludes nothing becomes None.
+
+    Examples
+    --------
+    >>> print(interval(Type("integer", bits=32), 3, lower_open=True))
+    [4, ∞)
+    >>> print(interval(Type("float", bits=64), 0.5, math.inf, upper_open=True, nan=True))
+    [0.5, inf) or NaN
+    """
+    if isinstance(lower, str | bytes) or isinstance(upper, str | bytes) or not data_type.has_arithmetic:
+        return _ordered(data_type, lower, upper, lower_open, upper_open, null)
+    low = -math.inf if lower is None else exact(lower)
+    high = math.inf if upper is None else exact(upper)
+    if data_type.is_discrete:
+        return _discrete(data_type, Span(low, lower_open, high, upper_open), null)
+    span = Span(low, lower_open, high, upper_open)
+    if span.is_empty:
+        return Interval(data_type, empty=True, may_be_nan=nan, may_be_null=null)
+    shown_low, shown_high = float_below(low, data_type.bits), float_above(high, data_type.bits)
+    low_open = lower_open and exact(shown_low) == low
+    high_open = upper_open and exact(shown_high) == high
+    return Interval(
+        data_type,
+        None if shown_low == -math.inf and not low_open else shown_low,
+        None if shown_high == math.inf and not high_open else shown_high,
+        low_open,
+        high_open,
+        may_be_nan=nan,
+        may_be_null=null,
+    )
+
+
+def _ordered(data_type: Type, lower: Bound, upper: Bound, lower_open: bool, upper_open: bool, null: bool) -> Interval:
+    """Return a range of strings or binary values, which have an order and no arithmetic."""
+    empty = False
+    if lower is not None and upper is not None:
+        empty = _is_less(upper, lower) or (lower == upper and (lower_open or upper_open))
+    if empty:
+        return Interval(data_type, empty=True, may_be_null=null)
+    return Interval(data_type, lower, upper, lower_open, upper_open, may_be_null=null)
+
+
+def _discrete(data_type: Type, span: Span, null: bool) -> Interval:
+    step, least, greatest = data_type.step, data_type.least, data_type.greatest
+    low: Real = least
+    if span.low > least or (span.low == least and span.low_open):
+        if span.low == math.inf:
+            return Interval(data_type, empty=True, may_be_null=null)
+        low = -floor_to(-span.low, step)
+        low = low + step if span.low_open and low == span.low else low
+    high: Real = greatest
+    if span.high < greatest or (span.high == greatest and span.high_open):
+        if span.high == -math.inf:
+            return Interval(data_type, empty=True, may_be_null=null)
+        high = floor_to(span.high, step)
+        high = high - step if span.high_open and high == span.high else high
+    if low > high:
+        return Interval(data_type, empty=True, may_be_null=null)
+    boolean = data_type.kind == "boolean"
+    return Interval(
+        data_type,
+        low if low > least or boolean else None,
+        high if high < greatest or boolean else None,
+        may_be_null=null,
+    )
+
+
+def everything(data_type: Type, *, null: bool = True) -> Interval:
+    """Return all values of a type; the one without any has nothing but null."""
+    if data_type.kind == "null":
+        return nothing(data_type, null=True)
+    return interval(data_type, nan=data_type.kind == "float", null=null)
+
+
+def nothing(data_type: Type, *, nan: bool = False, null: bool = False) -> Interval:
+    """Return an interval without ordinary values."""
+    return Interval(data_type, empty=True, may_be_nan=nan, may_be_null=null)
+
+
+def null(data_type: Type) -> Interval:
+    """Return the interval of what is always null."""
+    return nothing(data_type, null=True)
+
+
+def point(data_type: Type, value: Bound) -> Interval:
+    """Return the interval of one value: None is null, and a float may be NaN."""
+    if value is None:
+        return null(data_type)
+    if isinstance(value, float) and math.isnan(value):
+        return nothing(data_type, nan=True)
+    return interval(data_type, value, value)
+
+
+def truth(*, true: bool, false: bool, null: bool = False) -> Interval:
+    """Return a set of truth values."""
+    return _TRUTHS[true, false, null]
+
+
+def _truth(true: bool, false: bool, null: bool) -> Interval:
+    if not (true or false):
+        return Interval(BOOLEAN, empty=True, may_be_null=null)
+    return Interval(BOOLEAN, 0 if false else 1, 1 if true else 0, may_be_null=null)
+
+
+_TRUTHS = {values: _truth(*values) for values in product((False, True), repeat=3)}
+TRUE = truth(true=True, false=False)
+FALSE = truth(true=False, false=True)
+UNKNOWN = truth(true=True, false=True, null=True)
+
+
+def span_of(one: Interval) -> Span:
+    """Return the range of the ordinary values of a type with arithmetic, with exact ends; an empty span if none."""
+    if one.empty:
+        return Span(1, False, 0, False)
+    assert not isinstance(one.lower, str | bytes)
+    assert not isinstance(one.upper, str | bytes)
+    if one.type.is_discrete:
+        low = one.type.least if one.lower is None else one.lower
+        high = one.type.greatest if one.upper is None else one.upper
+        return Span(low, False, high, False)
+    low = -math.inf if one.lower is None else exact(one.lower)
+    high = math.inf if one.upper is None else exact(one.upper)
+    return Span(low, one.lower_open, high, one.upper_open)
+
+
+def settled(span: Span, data_type: Type) -> Span:
+    """Return a span without ends that come from the limits of 64 bits alone, which say nothing worth keeping."""
+    if data_type.kind not in ("integer", "timestamp", "duration"):
+        return span
+    low = -math.inf if span.low < -_VAST else span.low
+    high = math.inf if span.high > _VAST else span.high
+    return Span(low, span.low_open, high, span.high_open)
+
+
+def within(span: Span, like: Interval) -> Interval:
+    """Return the values of a type that lie in a span, with the NaN and null of another interval."""
+    if span.is_empty:
+        return nothing(like.type, nan=like.may_be_nan, null=like.may_be_null)
+    span = settled(span, like.type)
+    return interval(
+        like.type,
+        span.low,
+        span.high,
+        lower_open=span.low_open,
+        upper_open=span.high_open,
+        nan=like.may_be_nan,
+        null=like.may_be_null,
+    )
+
+
+def steps_in(one: Interval, unit: str) -> Interval:
+    """Return a range of timestamps or durations in steps of a unit that is no coarser."""
+    factor = TIME_STEPS[unit] // TIME_STEPS[one.type.unit]
+    if factor == 1:
+        return one
+    # The ends keep meaning the coarser type's limits, which the finer type may not reach: plain numbers have none.
+    span = span_of(one)
+    if one.empty:
+        return replace(one, type=replace(one.type, unit=unit))
+    return Interval(
+        replace(one.type, unit=unit),
+        int(span.low * factor),
+        int(span.high * factor),
+        may_be_null=one.may_be_null,
+    )
+
+
+def intersect(one: Interval, other: Interval) -> Interval:
+    """Return what both hold. Both are of one type.
+
+    Examples
+    --------
+    >>> whole = Type("integer", bits=64)
+    >>> print(intersect(interval(whole, 1, 5), interval(whole, 3)))
+    [3, 5]
+    """
+    if one is other:
+        return one
+    nan, null = one.may_be_nan and other.may_be_nan, one.may_be_null and other.may_be_null
+    if one.empty or other.empty:
+        return nothing(one.type, nan=nan, null=null)
+    lower, lower_open = tighter_lower(one, other)
+    upper, upper_open = tighter_upper(one, other)
+    if lower is not None and upper is not None:
+        is_point = lower == upper and not (lower_open or upper_open)
+        if not (is_point or _is_less(lower, upper)):
+            return nothing(one.type, nan=nan, null=null)
+    # The ends of both are in their canonical form already.
+    return Interval(one.type, lower, upper, lower_open, upper_open, may_be_nan=nan, may_be_null=null)
+
+
+def union(one: Interval, other: Interval) -> Interval:
+    """Return the least interval that holds both, and what lies between them. Both are of one type."""
+    nan, null = one.may_be_nan or other.may_be_nan, one.may_be_null or other.may_be_null
+    if one.empty or other.empty:
+        ordinary = other if one.empty else one
+        return replace(ordinary, may_be_nan=nan, may_be_null=null)
+    lower, lower_open = _looser_lower(one, other)
+    upper, upper_open = _looser_upper(one, other)
+    return interval(one.type, lower, upper, lower_open=lower_open, upper_open=upper_open, nan=nan, null=null)
+
+
+def tighter_lower(one: Interval, other: Interval) -> tuple[Bound, bool]:
+    """Return the greater of two lower ends, and whether it is open."""
+    if one.lower is None or other.lower is None:
+        return (other.lower, other.lower_open) if one.lower is None else (one.lower, one.lower_open)
+    if one.lower == other.lower:
+        return one.lower, one.lower_open or other.lower_open
+    part = one if _is_less(other.lower, one.lower) else other
+    return part.lower, part.lower_open
+
+
+def tighter_upper(one: Interval, other: Interval) -> tuple[Bound, bool]:
+    """Return the lesser of two upper ends, and whether it is open."""
+    if one.upper is None or other.upper is None:
+        return (other.upper, other.upper_open) if one.upper is None else (one.upper, one.upper_open)
+    if one.upper == other.upper:
+        return one.upper, one.upper_open or other.upper_open
+    part = one if _is_less(one.upper, other.upper) else other
+    return part.upper, part.upper_open
+
+
+def _looser_lower(one: Interval, other: Interval) -> tuple[Bound, bool]:
+    if one.lower is None or other.lower is None:
+        return None, False
+    if one.lower == other.lower:
+        return one.lower, one.lower_open and other.lower_open
+    part = one if _is_less(one.lower, other.lower) else other
+    return part.lower, part.lower_open
+
+
+def _looser_upper(one: Interval, other: Interval) -> tuple[Bound, bool]:
+    if one.upper is None or other.upper is None:
+        return None, False
+    if one.upper == other.upper:
+        return one.upper, one.upper_open and other.upper_open
+    part = one if _is_less(other.upper, one.upper) else other
+    return part.upper, part.upper_open
+
+
+def _is_less(one: Bound, other: Bound) -> bool:
+    """Compare two ends of one type."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one < other
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        return one < other
+    assert isinstance(one, int | float | Fraction)
+    assert isinstance(other, int | float | Fraction)
+    return one < other
+
+
+def contains(one: Interval, value: Bound) -> bool:
+    """Tell whether an interval holds a value: None stands for null.
+
+    Examples
+    --------
+    >>> contains(interval(Type("integer", bits=64), 1, 5), 3)
+    True
+    """
+    if value is None:
+        return one.may_be_null
+    if isinstance(value, float) and math.isnan(value):
+        return one.may_be_nan
+    if one.empty:
+        return False
+    if one.lower is not None and (_is_less(value, one.lower) or (value == one.lower and one.lower_open)):
+        return False
+    return one.upper is None or _is_less(value, one.upper) or (value == one.upper and not one.upper_open)
+
+
+def width(one: Interval) -> Real | None:
+    """Return the distance between the ends, in steps of the type; None where there is no limit or no arithmetic.
+
+    Examples
+    --------
+    >>> width(interval(Type("integer", bits=64), 1, 5))
+    4
+    """
+    if one.empty:
+        return 0
+    if one.lower is None or one.upper is None or not one.type.has_arithmetic:
+        return None
+    span = span_of(one)
+    distance = span.high - span.low
+    return distance if isinstance(distance, int) else float(distance) if one.type.kind == "float" else distance
+
+
+def common_unit(one: Interval, other: Interval) -> tuple[Interval, Interval]:
+    """Return two ranges of timestamps or durations in steps of the finer unit; other types as they are."""
+    if one.type.unit and other.type.unit and one.type.unit != other.type.unit:
+        unit = finer(one.type, other.type)
+        return steps_in(one, unit), steps_in(other, unit)
+    return one, other

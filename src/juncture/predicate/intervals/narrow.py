@@ -1,0 +1,248 @@
+"""What a node's result says of its operands: the inverse of each operation, on intervals.
+
+For ``z = x + y`` an operand ``x`` lies in ``Z - Y``, and so on for the other operations; each rule returns the
+operands, smaller or as they were, and never leaves out a value that could have led to the result. Where an operation
+rounds, the result is first widened to all that is rounded to it. Source of the rules: M. O. Kabak, Analog Circuit
+Start-Up Behavior Analysis: An Interval Arithmetic Based Approach, chapter 4, 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from juncture.predicate.intervals import spans
+from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, scale_between, widened
+from juncture.predicate.intervals.interval import (
+    FALSE,
+    TRUE,
+    Interval,
+    intersect,
+    nothing,
+    span_of,
+    truth,
+    union,
+    within,
+)
+from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_or_null
+from juncture.predicate.intervals.spans import EVERYTHING, Span
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Node
+from juncture.predicate.language.types import Type
+
+__all__ = ["narrow", "rounds"]
+
+Operands = tuple[Interval, ...]
+
+
+def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
+    """Return the operands of a node, less values that cannot lead to its result.
+
+    Parameters
+    ----------
+    node
+        The node.
+    result
+        What is known of its value.
+    operands
+        What is known of its operands.
+    """
+    match node:
+        case nodes.Arithmetic():
+            return _arithmetic(node, result, operands)
+        case nodes.Sign():
+            return _sign(node, result, operands)
+        case nodes.Extreme():
+            return _extreme(node, result, operands)
+        case nodes.Cast():
+            return _cast(node, result, operands)
+        case nodes.Compare():
+            return _compare(node, result, operands)
+        case nodes.In(options=options):
+            is_sure = not (result.may_be_null or result.may_be_false)
+            return (options.narrow(operands[0]),) if is_sure else operands
+        case nodes.IsNull():
+            return (_is_null(result, operands[0]),)
+        case nodes.Not():
+            return (intersect(operands[0], logic.negation(result)),)
+        case nodes.And():
+            return _joined(result, operands, neutral=TRUE)
+        case nodes.Or():
+            return _joined(result, operands, neutral=FALSE)
+    return operands
+
+
+def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) -> Operands:
+    if result.may_be_null:
+        return operands
+    x, y = (replace(operand, may_be_null=False) for operand in operands)
+    if not result.may_be_nan:
+        x, y = replace(x, may_be_nan=False), replace(y, may_be_nan=False)
+    elif makes_nan(node.operator, x, y):
+        return x, y
+    z = widened(span_of(result), node.type) if rounds(node) else span_of(result)
+    if node.operator == "*" and node.left == node.right:
+        return (_meet(x, _square_roots(z), 1),) * 2
+    if node.operator in ("*", "/") and can_be_infinite(result) and (can_be_infinite(x) or can_be_infinite(y)):
+        return x, y
+    a, b = in_steps_of(x, node.type), in_steps_of(y, node.type)
+    from_x, from_y = _inverse(node.operator, z, a, b)
+    # Where the result is NaN because of the other operand, nothing is known of this one.
+    new_x = x if result.may_be_nan and y.may_be_nan else _meet(x, from_x, scale_between(x.type, node.type))
+    new_y = y if result.may_be_nan and x.may_be_nan else _meet(y, from_y, scale_between(y.type, node.type))
+    return new_x, new_y
+
+
+def rounds(node: nodes.Arithmetic) -> bool:
+    """Tell whether the result of an operation can differ from the exact one: floats, and decimals short of digits."""
+    if node.type.kind != "decimal":
+        return node.type.kind == "float"
+    left, right = node.left.type, node.right.type
+    if node.operator == "/":
+        return True
+    exact = left.scale + right.scale if node.operator == "*" else max(left.scale, right.scale)
+    return node.type.scale < exact
+
+
+def _inverse(operator: str, z: Span, x: Span, y: Span) -> tuple[Sequence[Span], Sequence[Span]]:
+    """Return the spans in which the operands lie, given the result and each other."""
+    if z.is_empty or x.is_empty or y.is_empty:
+        return (EVERYTHING,), (EVERYTHING,)
+    if operator == "+":
+        return (spans.add(z, spans.negate(y)),), (spans.add(z, spans.negate(x)),)
+    if operator == "-":
+        return (spans.add(z, y),), (spans.add(x, spans.negate(z)),)
+    if operator == "*":
+        return spans.divide(z, y), spans.divide(z, x)
+    return (spans.multiply(z, y),), spans.divide(x, z)
+
+
+def _square_roots(z: Span) -> Sequence[Span]:
+    positive = spans.root(z)
+    return () if positive.is_empty else (spans.negate(positive), positive)
+
+
+def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> Interval:
+    """Return the values of an operand that lie in one of several spans, given in steps a factor finer than its own."""
+    own = span_of(operand)
+    result = nothing(operand.type, nan=operand.may_be_nan, null=operand.may_be_null)
+    for part in parts:
+        span = part if factor == 1 else Span(part.low / factor, part.low_open, part.high / factor, part.high_open)
+        common = spans.meet(own, span)
+        if not common.is_empty:
+            result = union(result, within(common, operand))
+    return result
+
+
+def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
+    if result.may_be_null:
+        return operands
+    x = replace(operands[0], may_be_null=False, may_be_nan=operands[0].may_be_nan and result.may_be_nan)
+    z = span_of(result)
+    if node.operator == "abs":
+        z = spans.meet(z, Span(0, False, math.inf, False))
+        return (_meet(x, (spans.negate(z), z), 1),)
+    return (_meet(x, (spans.negate(z),), 1),)
+
+
+def _extreme(node: nodes.Extreme, result: Interval, operands: Operands) -> Operands:
+    """Cut from each operand what lies beyond the least or greatest of all; nulls take no part."""
+    z = span_of(result)
+    if node.function == "least":
+        beyond = Span(z.low, z.low_open, math.inf, False)
+        narrowed = [_meet(x, () if z.is_empty else (beyond,), 1) for x in operands]
+    elif result.may_be_nan:
+        return operands
+    else:
+        beyond = Span(-math.inf, False, z.high, z.high_open)
+        narrowed = [replace(_meet(x, () if z.is_empty else (beyond,), 1), may_be_nan=False) for x in operands]
+    return tuple(narrowed) if node.type.has_arithmetic else operands
+
+
+def _cast(node: nodes.Cast, result: Interval, operands: Operands) -> Operands:
+    if result.may_be_null:
+        return operands
+    source, target = node.operand.type, node.type
+    x = replace(operands[0], may_be_null=False)
+    if not (source.has_arithmetic and target.has_arithmetic):
+        return (x,)
+    if target.kind == "boolean":
+        return (x if result.may_be_true else _meet(replace(x, may_be_nan=False), (Span(0, False, 0, False),), 1),)
+    x = replace(x, may_be_nan=x.may_be_nan and result.may_be_nan)
+    if result.empty:
+        return (_meet(x, (), 1),)
+    return (_meet(x, (_before_cast(span_of(result), source, target),), scale_between(source, target)),)
+
+
+def _before_cast(z: Span, source: Type, target: Type) -> Span:
+    """Return the numbers that a cast can turn into results, in the steps of its type."""
+    if target.kind == "float":
+        exact = source.kind == "float" and source.bits <= target.bits
+        return z if exact else widened(z, target)
+    if target.kind == "integer":
+        low = Span(z.low, False, 0, False) if z.low > 0 else Span(z.low - 1, True, 0, False)
+        high = Span(0, False, z.high, False) if z.high < 0 else Span(0, False, z.high + 1, True)
+        return Span(low.low, low.low_open, high.high, high.high_open)
+    if target.kind == "decimal":
+        z = widened(z, target)
+        return widened(z, source) if source.kind == "float" else z
+    # Times are rounded down to a step of their new type.
+    return Span(z.low, z.low_open, z.high + 1, True)
+
+
+def _compare(node: nodes.Compare, result: Interval, operands: Operands) -> Operands:
+    left, right = operands
+    if node.operator == "<=>":
+        return narrow_equal_or_null(left, right) if not result.may_be_false else operands
+    if result.may_be_null:
+        return operands
+    left, right = replace(left, may_be_null=False), replace(right, may_be_null=False)
+    if result.may_be_true and result.may_be_false:
+        return left, right
+    operator = node.operator if result.may_be_true else logic.OPPOSITE[node.operator]
+    return narrow_comparison(operator, left, right)
+
+
+def _is_null(result: Interval, operand: Interval) -> Interval:
+    if not result.may_be_false:
+        return nothing(operand.type, null=operand.may_be_null)
+    return operand if result.may_be_true else replace(operand, may_be_null=False)
+
+
+def _joined(result: Interval, operands: Operands, *, neutral: Interval) -> Operands:
+    """Narrow the operands of AND, whose neutral value is true, or of OR, whose neutral value is false.
+
+    If the whole is neutral, so is every operand. If it cannot be, and all operands but one surely are, the one is not.
+    """
+
+    def is_neutral(one: Interval) -> bool:
+        return one.is_point and one.lower == neutral.lower
+
+    if is_neutral(result):
+        return tuple(intersect(operand, neutral) for operand in operands)
+    can_be_neutral = result.may_be_true if neutral is TRUE else result.may_be_false
+    if can_be_neutral:
+        return operands
+    others = [place for place, operand in enumerate(operands) if not is_neutral(operand)]
+    allowed = truth(true=result.may_be_true, false=result.may_be_false, null=result.may_be_null)
+    if len(others) != 1:
+        return _only_dominant(result, operands, neutral)
+    narrowed = list(operands)
+    narrowed[others[0]] = intersect(operands[others[0]], allowed)
+    return tuple(narrowed)
+
+
+def _only_dominant(result: Interval, operands: Operands, neutral: Interval) -> Operands:
+    """Narrow the one operand that can decide the whole, where the whole is decided."""
+    if result.may_be_null:
+        return operands
+    decisive = FALSE if neutral is TRUE else TRUE
+    able = [place for place, one in enumerate(operands) if (one.may_be_false if neutral is TRUE else one.may_be_true)]
+    if len(able) != 1:
+        return operands
+    narrowed = list(operands)
+    narrowed[able[0]] = intersect(operands[able[0]], decisive)
+    return tuple(narrowed)

@@ -1,0 +1,130 @@
+"""What a true comparison says of its two operands, on intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from juncture.predicate.intervals.interval import (
+    Interval,
+    intersect,
+    interval,
+    nothing,
+    span_of,
+    tighter_lower,
+    tighter_upper,
+    within,
+)
+from juncture.predicate.intervals.spans import Span, meet
+from juncture.predicate.intervals.truth import flipped
+from juncture.predicate.language.nodes import CompareOperator
+from juncture.predicate.language.types import TIME_STEPS
+
+__all__ = ["narrow_comparison", "narrow_equal_or_null"]
+
+Pair = tuple[Interval, Interval]
+
+
+def narrow_comparison(operator: CompareOperator, left: Interval, right: Interval) -> Pair:
+    """Return two operands that are not null, less values for which a comparison cannot be true.
+
+    NaN equals NaN and is greater than any other float: where the greater side may be NaN, it limits nothing.
+
+    Examples
+    --------
+    >>> from juncture.predicate.language.types import BIGINT
+    >>> for side in narrow_comparison("<", interval(BIGINT, 1), interval(BIGINT, 0, 9)):
+    ...     print(side)
+    [1, 8]
+    [2, 9]
+    """
+    if operator in (">", ">="):
+        right, left = narrow_comparison(flipped(operator), right, left)
+        return left, right
+    if operator == "=":
+        return _equal(left, right)
+    if operator == "<>":
+        return _without(left, right), _without(right, left)
+    return _ordered(left, right, strict=operator == "<")
+
+
+def narrow_equal_or_null(left: Interval, right: Interval) -> Pair:
+    """Return two operands that are equal or both null, less values for which they are neither."""
+    null = left.may_be_null and right.may_be_null
+    one, other = _equal(replace(left, may_be_null=False), replace(right, may_be_null=False))
+    return replace(one, may_be_null=null), replace(other, may_be_null=null)
+
+
+def _equal(left: Interval, right: Interval) -> Pair:
+    nan = left.may_be_nan and right.may_be_nan
+    left, right = replace(left, may_be_nan=nan), replace(right, may_be_nan=nan)
+    if not left.type.has_arithmetic:
+        return intersect(left, right), intersect(right, left)
+    common = meet(_common_span(left, right), _common_span(right, left))
+    return _own(common, left, right), _own(common, right, left)
+
+
+def _ordered(left: Interval, right: Interval, *, strict: bool) -> Pair:
+    """Narrow by ``left < right`` (strict) or ``left <= right``."""
+    left = replace(left, may_be_nan=left.may_be_nan and right.may_be_nan and not strict)
+    if not left.type.has_arithmetic:
+        return _ordered_texts(left, right, strict=strict)
+    one, other = _common_span(left, right), _common_span(right, left)
+    new_left, new_right = left, right
+    if not right.may_be_nan:
+        below = Span(-math.inf, False, other.high, strict and not isinstance(other.high, float))
+        new_left = _own(meet(one, below), left, right) if not right.empty else nothing(left.type)
+    if left.empty:
+        new_right = replace(nothing(right.type), may_be_nan=right.may_be_nan and left.may_be_nan)
+    else:
+        above = Span(one.low, strict and not isinstance(one.low, float), math.inf, False)
+        new_right = _own(meet(other, above), right, left)
+    return new_left, new_right
+
+
+def _ordered_texts(left: Interval, right: Interval, *, strict: bool) -> Pair:
+    if left.empty or right.empty:
+        return nothing(left.type), nothing(right.type)
+    cap = replace(right, lower=None, lower_open=False, upper_open=right.upper_open or strict)
+    upper, upper_open = tighter_upper(left, cap)
+    floor = replace(left, upper=None, upper_open=False, lower_open=left.lower_open or strict)
+    lower, lower_open = tighter_lower(right, floor)
+    return (
+        interval(left.type, left.lower, upper, lower_open=left.lower_open, upper_open=upper_open),
+        interval(right.type, lower, right.upper, lower_open=lower_open, upper_open=right.upper_open),
+    )
+
+
+def _without(one: Interval, other: Interval) -> Interval:
+    """Return the values of one side, less the other side's where it has only one."""
+    if other.empty:
+        # Nothing but NaN is left on the other side, if anything.
+        return replace(one, may_be_nan=False)
+    if not other.is_point or one.empty or not one.type.has_arithmetic:
+        return one
+    span, value = _common_span(one, other), _common_span(other, one).low
+    low_open, high_open = span.low_open or span.low == value, span.high_open or span.high == value
+    return _own(Span(span.low, low_open, span.high, high_open), one, other)
+
+
+def _factor(one: Interval, other: Interval) -> int:
+    """Return the steps of the finer unit of two sides in a step of the first one's."""
+    if not (one.type.unit and other.type.unit):
+        return 1
+    return max(1, TIME_STEPS[other.type.unit] // TIME_STEPS[one.type.unit])
+
+
+def _common_span(one: Interval, other: Interval) -> Span:
+    """Return the values of one side in steps of the finer unit of both."""
+    span, factor = span_of(one), _factor(one, other)
+    return span if factor == 1 else Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
+
+
+def _own(span: Span, one: Interval, other: Interval) -> Interval:
+    """Return a span in steps of the finer unit as values of one side."""
+    factor = _factor(one, other)
+    if factor == 1 or span.is_empty:
+        return within(span, one)
+    low, high = Fraction(span.low) / factor, Fraction(span.high) / factor
+    return within(meet(span_of(one), Span(low, span.low_open, high, span.high_open)), one)

@@ -1,0 +1,125 @@
+"""Comparisons of intervals, and SQL's three-valued logic on what they can give.
+
+Floats compare as in Spark: NaN equals NaN and is greater than any other number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from juncture.predicate.intervals.interval import (
+    Bound,
+    Interval,
+    common_unit,
+    intersect,
+    nothing,
+    span_of,
+    truth,
+)
+from juncture.predicate.intervals.spans import meet
+from juncture.predicate.language.nodes import CompareOperator
+
+__all__ = ["OPPOSITE", "compare", "conjunction", "disjunction", "flipped", "is_null", "negation", "orders"]
+
+OPPOSITE: dict[CompareOperator, CompareOperator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+"""The comparison that is true where another is false: exact, since even NaN has its place in the order."""
+
+_FLIPPED: dict[CompareOperator, CompareOperator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_TRUE_FOR: dict[CompareOperator, str] = {
+    "=": "=",
+    "<>": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "<=>": "=",
+}
+
+
+def flipped(operator: CompareOperator) -> CompareOperator:
+    """Return the comparison that says the same of the operands swapped."""
+    return _FLIPPED.get(operator, operator)
+
+
+def compare(operator: CompareOperator, left: Interval, right: Interval) -> Interval:
+    """Return what a comparison can be.
+
+    Examples
+    --------
+    >>> from juncture.predicate.intervals.interval import interval
+    >>> from juncture.predicate.language.types import BIGINT
+    >>> print(compare(">", interval(BIGINT, 1), interval(BIGINT, 3, 6)))
+    {false, true}
+    >>> print(compare(">", interval(BIGINT, 7), interval(BIGINT, 3, 6)))
+    {true}
+    """
+    possible = orders(left, right)
+    wanted = _TRUE_FOR[operator]
+    true = any(order in wanted for order in possible)
+    false = any(order not in wanted for order in possible)
+    if operator != "<=>":
+        return truth(true=true, false=false, null=left.may_be_null or right.may_be_null)
+    one_null = (left.may_be_null and right.may_be_value) or (right.may_be_null and left.may_be_value)
+    return truth(true=true or (left.may_be_null and right.may_be_null), false=false or one_null)
+
+
+def orders(left: Interval, right: Interval) -> set[str]:
+    """Return which of ``<``, ``=`` and ``>`` two values can stand in, nulls aside."""
+    found = set()
+    if not (left.empty or right.empty):
+        found |= _orders_of_ranges(left, right)
+    if right.may_be_nan and not left.empty:
+        found.add("<")
+    if left.may_be_nan and not right.empty:
+        found.add(">")
+    if left.may_be_nan and right.may_be_nan:
+        found.add("=")
+    return found
+
+
+def _orders_of_ranges(left: Interval, right: Interval) -> set[str]:
+    if left.type.has_arithmetic and right.type.has_arithmetic:
+        left, right = common_unit(left, right)
+        one, other = span_of(left), span_of(right)
+        found = {"<"} if one.low < other.high else set()
+        found |= {">"} if other.low < one.high else set()
+        return found | (set() if meet(one, other).is_empty else {"="})
+    found = {"<"} if _may_be_below(left.lower, right.upper) else set()
+    found |= {">"} if _may_be_below(right.lower, left.upper) else set()
+    return found | (set() if intersect(replace(left, may_be_null=False), right).empty else {"="})
+
+
+def _may_be_below(low: Bound, high: Bound) -> bool:
+    return low is None or high is None or low < high  # type: ignore[operator]  # both are of one type
+
+
+def is_null(operand: Interval) -> Interval:
+    """Return whether an operand can be null, and can be something else."""
+    return truth(true=operand.may_be_null, false=operand.may_be_value)
+
+
+def negation(operand: Interval) -> Interval:
+    """Return the opposite of a truth value; null stays null."""
+    return truth(true=operand.may_be_false, false=operand.may_be_true, null=operand.may_be_null)
+
+
+def conjunction(operands: Sequence[Interval]) -> Interval:
+    """Return whether several truth values can be true together."""
+    return reduce(_both, operands)
+
+
+def disjunction(operands: Sequence[Interval]) -> Interval:
+    """Return whether any of several truth values can be true."""
+    return negation(reduce(_both, [negation(operand) for operand in operands]))
+
+
+def _both(one: Interval, other: Interval) -> Interval:
+    if not (one.feasible and other.feasible):
+        return nothing(one.type)
+    return truth(
+        true=one.may_be_true and other.may_be_true,
+        false=one.may_be_false or other.may_be_false,
+        null=(one.may_be_null and (other.may_be_null or other.may_be_true)) or (other.may_be_null and one.may_be_true),
+    )

@@ -1,0 +1,1 @@
+"""What a predicate says: nodes, types, and SQL text in both directions."""

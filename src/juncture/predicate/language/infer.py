@@ -1,0 +1,120 @@
+"""The types of columns that no schema tells, from what they are compared to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError, did_you_mean
+from juncture.predicate.language.syntax import Tree, read_sql, walk_tree
+from juncture.spec.schema import Side
+
+__all__ = ["Inferred", "infer_schemas"]
+
+_RELATIONS = ("compare", "between", "in")
+_SIDES: dict[str, Side] = {"l": "left", "r": "right"}
+
+Place = tuple[Side, str]
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """The schemas of two tables.
+
+    Attributes
+    ----------
+    schemas
+        A schema for each side.
+    guessed
+        The columns whose types were not given but inferred.
+    """
+
+    schemas: Mapping[Side, pa.Schema]
+    guessed: frozenset[Place]
+
+
+def infer_schemas(
+    text: str, known: Mapping[Side, pa.Schema], given: Mapping[Side, Mapping[str, pa.DataType | None]]
+) -> Inferred:
+    """Return schemas for a predicate over ``l`` and ``r``.
+
+    A column of unknown type takes the type of a date, timestamp, duration, string or boolean column in the same
+    comparison, and is a double otherwise: the bounds of a double hold for any number.
+
+    Parameters
+    ----------
+    text
+        The predicate.
+    known
+        Schemas that were given.
+    given
+        For the other sides, the types of columns that are bounded, or None where their bounds do not tell.
+
+    Raises
+    ------
+    SpecError
+        If the text is not SQL.
+    SchemaError
+        If a bounded column does not occur in it.
+    """
+    tree = read_sql(text)
+    types: dict[Place, pa.DataType | None] = {}
+    for side, schema in known.items():
+        types |= {(side, field.name): field.type for field in schema}
+    found = list(_places(tree, given))
+    for side, named in given.items():
+        read = {name for other, name in found if other == side}
+        for name in named:
+            if name not in read:
+                raise SchemaError(
+                    f"{side[0]}={{{name!r}: …}} bounds a column that the predicate does not read. "
+                    f"{did_you_mean(name, read)}"
+                )
+        types |= {(side, name): data_type for name, data_type in named.items()}
+    places = [place for place in found if place[0] in given]
+    guessed = frozenset(place for place in places if types.get(place) is None)
+    relations = [list(_places(part, given)) for part in walk_tree(tree) if part.kind in _RELATIONS]
+    before = -1
+    while before != len([place for place in guessed if types.get(place) is not None]):
+        before = len([place for place in guessed if types.get(place) is not None])
+        for relation in relations:
+            partner = _partner([types[place] for place in relation if types.get(place) is not None])
+            for place in relation:
+                if partner is not None and types.get(place) is None:
+                    types[place] = partner
+    for place in places:
+        types[place] = types.get(place) or pa.float64()
+    schemas = dict(known)
+    for side in given:
+        schemas[side] = pa.schema([(name, data_type) for (other, name), data_type in types.items() if other == side])
+    return Inferred(schemas, guessed)
+
+
+def _places(tree: Tree, given: Mapping[Side, Mapping[str, pa.DataType | None]]) -> Iterator[Place]:
+    """Yield the columns in a tree; one without a table belongs to the side whose bounds name it."""
+    for part in walk_tree(tree):
+        if part.kind != "column":
+            continue
+        *tables, name = part.value
+        side = _SIDES.get(tables[-1].lower()) if tables else None
+        if not tables:
+            side = next((side for side, named in given.items() if name in named), None)
+        if side is not None:
+            yield side, name
+
+
+def _partner(types: list[pa.DataType | None]) -> pa.DataType | None:
+    """Return the type that an unknown column has beside others in a comparison."""
+    tests = (pat.is_timestamp, pat.is_date, pat.is_duration, pat.is_boolean)
+    for test in tests:
+        for data_type in types:
+            if data_type is not None and test(data_type):
+                return data_type
+    numbers = (pat.is_integer, pat.is_floating, pat.is_decimal)
+    others = [one for one in types if one is not None and not any(test(one) for test in numbers)]
+    if others:
+        return others[0]
+    return pa.float64() if types else None

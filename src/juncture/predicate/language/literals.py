@@ -1,0 +1,272 @@
+"""Dates, timestamps and intervals as they are written in SQL, read into whole steps and back, without rounding."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from fractions import Fraction
+
+from juncture.errors import SpecError
+from juncture.predicate.language.types import TIME_STEPS, Type
+
+__all__ = [
+    "date_text",
+    "duration_text",
+    "interval_steps",
+    "read_date",
+    "read_timestamp",
+    "timestamp_text",
+]
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAY = 86_400
+_MOST_STEPS = 2**63
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_TIMESTAMP = re.compile(
+    r"(\d{4}-\d{1,2}-\d{1,2})"
+    r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?"
+)
+_UNITS: dict[str, Fraction | int] = {
+    "WEEK": 7 * _DAY,
+    "DAY": _DAY,
+    "HOUR": 3_600,
+    "MINUTE": 60,
+    "SECOND": 1,
+    "MILLISECOND": Fraction(1, 10**3),
+    "MICROSECOND": Fraction(1, 10**6),
+    "NANOSECOND": Fraction(1, 10**9),
+}
+_PART = re.compile(r"\s*([+-]?)\s*(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})\s*([A-Za-z]+)")
+_CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def read_date(text: str) -> int:
+    """Return a date as days since 1970-01-01.
+
+    Raises
+    ------
+    SpecError
+        If the text is not a date.
+
+    Examples
+    --------
+    >>> read_date("1970-01-11")
+    10
+    """
+    match = _DATE.fullmatch(text.strip())
+    if match:
+        year, month, day = (int(part) for part in match.groups())
+        try:
+            return date(year, month, day).toordinal() - _EPOCH
+        except ValueError:
+            pass
+    raise SpecError(f"{text!r} is not a date. Expected one such as '2024-02-29'.")
+
+
+def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int, str]:
+    """Return a timestamp as steps since 1970-01-01 and their unit: microseconds, or nanoseconds where it has them.
+
+    Parameters
+    ----------
+    text
+        Year, month, day; then optionally hours, minutes, seconds with up to nine digits, and an offset from UTC.
+    zoned
+        Whether an instant is wanted, for which the zone has to be known, or the reading of a clock.
+    zone
+        The zone of an instant that names none.
+
+    Raises
+    ------
+    SpecError
+        If the text is not a timestamp, or a zone is missing or has no meaning.
+
+    Examples
+    --------
+    >>> read_timestamp("1970-01-01 00:00:01.5", zoned=False, zone=None)
+    (1500000, 'us')
+    >>> read_timestamp("1970-01-01T02:00+02:00", zoned=True, zone=None)
+    (0, 'us')
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if not match:
+        raise SpecError(f"{text!r} is not a timestamp. Expected one such as '2024-02-29 12:30:00.5'.")
+    day, hours, minutes, seconds, digits, offset = match.groups()
+    clock = [int(part or 0) for part in (hours, minutes, seconds)]
+    if clock[0] > 23 or clock[1] > 59 or clock[2] > 59:
+        raise SpecError(f"{text!r} is not a timestamp: its time of day does not exist.")
+    whole = read_date(day) * _DAY + clock[0] * 3_600 + clock[1] * 60 + clock[2]
+    if zoned:
+        whole -= _offset_s(text, offset, zone, whole)
+    elif offset:
+        raise SpecError(f"{text!r} has a time zone, but is compared to timestamps that have none. Leave its zone out.")
+    digits = digits or ""
+    unit = "ns" if len(digits) > 6 else "us"
+    fraction = int(digits.ljust(9, "0")) // (10**9 // TIME_STEPS[unit])
+    return _held(whole * TIME_STEPS[unit] + fraction, unit, repr(text)), unit
+
+
+def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -> int:
+    """Return how far a wall clock is ahead of UTC, in seconds."""
+    if offset in ("Z", "UTC"):
+        return 0
+    if offset:
+        hours, minutes = int(offset[1:3].rstrip(":")), offset[3:].lstrip(":")
+        return (-1 if offset[0] == "-" else 1) * (hours * 3_600 + int(minutes or 0) * 60)
+    if zone is None:
+        raise SpecError(
+            f"{text!r} has no time zone, but is compared to timestamps that have one: which instant it means cannot be "
+            f"guessed. Write it with its offset, such as '{text}Z' or '{text}+02:00'."
+        )
+    wall = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=wall_s)
+    try:
+        ahead = wall.replace(tzinfo=zone).utcoffset()
+    except OverflowError:
+        raise SpecError(
+            f"{text!r} is at an end of the calendar, where no time zone is known. Write it with its offset."
+        ) from None
+    assert ahead is not None
+    return int(ahead.total_seconds())
+
+
+def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
+    """Return an interval as whole steps and their unit: microseconds, or nanoseconds where it has them.
+
+    Parameters
+    ----------
+    text
+        A number, or numbers with units; with a unit of the form ``A TO B`` a reading such as ``1 02:03:04.5``.
+    unit
+        The unit that stands after the text, if any.
+
+    Raises
+    ------
+    SpecError
+        If the interval cannot be read, or has no fixed length.
+
+    Examples
+    --------
+    >>> interval_steps("12", "MINUTES")
+    (720000000, 'us')
+    >>> interval_steps("1 day 2 hours", None)
+    (93600000000, 'us')
+    >>> interval_steps("1 02:00:00", "DAY TO SECOND")
+    (93600000000, 'us')
+    """
+    if unit and " TO " in unit.upper():
+        seconds = _clock_seconds(text, unit.upper())
+    else:
+        seconds = Fraction(0)
+        rest = f"{text} {unit}" if unit else text
+        rest = re.sub(r"^\s*interval\s+", "", rest, flags=re.IGNORECASE)
+        while rest.strip():
+            match = _PART.match(rest)
+            if not match:
+                raise SpecError(
+                    f"INTERVAL {text!r} cannot be read. Expected numbers with units, such as '1 day 2 hours'."
+                )
+            sign, number, name = match.groups()
+            seconds += (-1 if sign == "-" else 1) * Fraction(number) * _unit_seconds(name)
+            rest = rest[match.end() :]
+    for name in ("us", "ns"):
+        steps = seconds * TIME_STEPS[name]
+        if steps.denominator == 1:
+            return _held(int(steps), name, f"INTERVAL {text!r}"), name
+    raise SpecError(f"INTERVAL {text!r} is finer than a nanosecond.")
+
+
+def _held(steps: int, unit: str, what: str) -> int:
+    """Return steps of a unit, if they are as few as 64 bits can count.
+
+    Raises
+    ------
+    SpecError
+        If there are more.
+    """
+    if not -_MOST_STEPS <= steps < _MOST_STEPS:
+        years = _MOST_STEPS // TIME_STEPS[unit] // (365 * _DAY)
+        name = {"us": "microseconds", "ns": "nanoseconds"}[unit]
+        raise SpecError(
+            f"{what} is too far: in {name}, times and lengths of time reach no further than {years:,} years."
+        )
+    return steps
+
+
+def _unit_seconds(name: str) -> Fraction | int:
+    unit = name.upper().removesuffix("S")
+    if unit in ("MONTH", "YEAR", "QUARTER"):
+        raise SpecError(
+            f"An interval in {name} has no fixed length, so that the values it allows cannot be bounded. Write it in "
+            "days: INTERVAL 30 DAYS."
+        )
+    if unit not in _UNITS:
+        known = ", ".join(unit.lower() + "s" for unit in _UNITS)
+        raise SpecError(f"{name!r} is not a unit of an interval. Expected one of {known}.")
+    return _UNITS[unit]
+
+
+def _clock_seconds(text: str, unit: str) -> Fraction:
+    """Return the seconds of a reading such as ``1 02:03`` whose fields the unit names, as in ``DAY TO MINUTE``."""
+    first, _, last = unit.partition(" TO ")
+    for name in (first, last):
+        _unit_seconds(name)
+    match = re.fullmatch(r"\s*([+-]?)\s*(.*?)\s*", text)
+    assert match is not None
+    fields = re.split(r"[ :]+", match[2])
+    names = _CLOCK[_CLOCK.index(first) : _CLOCK.index(last) + 1] if {first, last} <= set(_CLOCK) else ()
+    if len(fields) != len(names) or not all(re.fullmatch(r"\d{1,40}(\.\d{1,40})?", part) for part in fields):
+        raise SpecError(f"INTERVAL {text!r} {unit} cannot be read. Expected for example '1 02:03:04.5' DAY TO SECOND.")
+    total = sum((Fraction(part) * _UNITS[name] for part, name in zip(fields, names, strict=True)), Fraction(0))
+    return -total if match[1] == "-" else total
+
+
+def date_text(days: int) -> str:
+    """Write days since 1970-01-01 as a date, or as ``epoch+N days`` beyond the calendar.
+
+    Examples
+    --------
+    >>> date_text(10)
+    '1970-01-11'
+    """
+    ordinal = days + _EPOCH
+    if 1 <= ordinal <= date.max.toordinal():
+        return date.fromordinal(ordinal).isoformat()
+    return f"epoch{days:+d} days"
+
+
+def timestamp_text(steps: int, data_type: Type) -> str:
+    """Write a timestamp so that `read_timestamp` reads it back.
+
+    Examples
+    --------
+    >>> timestamp_text(1_500, Type("timestamp", unit="ms", zoned=True))
+    '1970-01-01 00:00:01.5Z'
+    """
+    seconds, fraction = divmod(steps, TIME_STEPS[data_type.unit])
+    days, second = divmod(seconds, _DAY)
+    digits = len(str(TIME_STEPS[data_type.unit])) - 1
+    tail = f".{fraction:0{digits}d}".rstrip("0") if fraction else ""
+    clock = f"{second // 3_600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{tail}"
+    return f"{date_text(days)} {clock}{'Z' if data_type.zoned else ''}"
+
+
+def duration_text(steps: int, unit: str) -> str:
+    """Write a duration as the text of an interval that `interval_steps` reads back.
+
+    Examples
+    --------
+    >>> duration_text(93_600_500_000, "us")
+    '1 day 2 hours 0.5 seconds'
+    """
+    sign = "-" if steps < 0 else ""
+    seconds, fraction = divmod(abs(steps), TIME_STEPS[unit])
+    parts = []
+    for name in ("DAY", "HOUR", "MINUTE"):
+        count, seconds = divmod(seconds, int(_UNITS[name]))
+        if count:
+            parts.append(f"{sign}{count} {name.lower()}{'' if count == 1 else 's'}")
+    digits = len(str(TIME_STEPS[unit])) - 1
+    tail = f".{fraction:0{digits}d}".rstrip("0") if fraction else ""
+    if seconds or fraction or not parts:
+        parts.append(f"{sign}{seconds}{tail} second{'' if seconds == 1 and not fraction else 's'}")
+    return " ".join(parts)

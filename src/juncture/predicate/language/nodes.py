@@ -1,0 +1,318 @@
+"""The nodes of a predicate: small frozen values, equal if they say the same.
+
+A tree of them is fully typed: columns are resolved, literals are in the type that they are compared in, and where
+Spark would convert an operand without being asked there is a `Cast` marked ``implicit``. Build them with
+`juncture.predicate.language.build`, which checks types; nothing else does.
+
+A sum of many terms is as deep as it has terms. So a node's hash and the tables that it reads are found when it is
+made, and what goes from operand to operand does so in a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+from typing import Literal as OneOf
+
+from juncture.predicate.evaluate.options import Options
+from juncture.predicate.language.types import BOOLEAN, ArithmeticOperator, Type, Value
+from juncture.spec.schema import Side
+
+__all__ = [
+    "And",
+    "Arithmetic",
+    "Cast",
+    "Column",
+    "Compare",
+    "CompareOperator",
+    "Extreme",
+    "In",
+    "IsNull",
+    "Literal",
+    "Node",
+    "Not",
+    "Or",
+    "Sign",
+    "children",
+    "columns",
+    "depth",
+    "sides",
+    "walk",
+]
+
+CompareOperator = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
+
+_NO_SIDE: frozenset[Side] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """An expression. ``type`` is the type of its value."""
+
+    type: Type
+    _hash: int = field(init=False, repr=False)
+    _sides: frozenset[Side] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        operands = self._operands
+        hashed = hash((type(self), self._own, *[operand._hash for operand in operands]))
+        self._remember(hashed, _NO_SIDE.union(*[operand._sides for operand in operands]))
+
+    def _remember(self, hashed: int, sides: frozenset[Side]) -> None:
+        object.__setattr__(self, "_hash", hashed)
+        object.__setattr__(self, "_sides", sides)
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        """What tells the node from others of its class and type with the same operands."""
+        return ()
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        """The operands, in order."""
+        return ()
+
+    @cached_property
+    def _columns(self) -> tuple[Column, ...]:
+        return tuple(part for part in walk(self) if isinstance(part, Column))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        pairs: list[tuple[Node, Node]] = [(self, other)]
+        while pairs:
+            one, two = pairs.pop()
+            if one is two:
+                continue
+            if one._hash != two._hash or type(one) is not type(two) or one.type != two.type or one._own != two._own:
+                return False
+            ours, theirs = one._operands, two._operands
+            if len(ours) != len(theirs):
+                return False
+            pairs.extend(zip(ours, theirs, strict=True))
+        return True
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process hashes text in its own way.
+        return type(self), tuple(getattr(self, each.name) for each in fields(self) if each.init)
+
+
+@dataclass(frozen=True, eq=False)
+class Column(Node):
+    """A column of one of the two tables."""
+
+    side: Side
+    name: str
+    nullable: bool = True
+
+    def __post_init__(self) -> None:
+        self._remember(hash((self.side, self.name)), frozenset((self.side,)))
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return self.side, self.name, self.nullable
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Node):
+    """A constant, in steps of its type. None is NULL."""
+
+    value: Value = None
+
+    def __post_init__(self) -> None:
+        self._remember(hash(repr(self.value)), _NO_SIDE)
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        # 1 == True == 1.0 in Python, but not here; NaN has to equal itself.
+        return (repr(self.value),)
+
+
+@dataclass(frozen=True, eq=False)
+class Arithmetic(Node):
+    """A sum, difference, product or quotient."""
+
+    operator: ArithmeticOperator
+    left: Node
+    right: Node
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return (self.operator,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True, eq=False)
+class Sign(Node):
+    """The negation of an operand (``-``) or its absolute value (``abs``)."""
+
+    operator: OneOf["-", "abs"]
+    operand: Node
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return (self.operator,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True, eq=False)
+class Extreme(Node):
+    """The least or the greatest of several operands of one type, nulls left out."""
+
+    function: OneOf["least", "greatest"]
+    operands: tuple[Node, ...]
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return (self.function,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Node):
+    """A conversion to ``type``; null where the value does not fit."""
+
+    operand: Node
+    implicit: bool = False
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return (self.implicit,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True, eq=False)
+class Compare(Node):
+    """A comparison. Numbers of different kinds, and times of different units, compare by their value."""
+
+    operator: CompareOperator
+    left: Node
+    right: Node
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return (self.operator,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True, eq=False)
+class In(Node):
+    """Whether an operand equals one of several values of its own type."""
+
+    operand: Node
+    options: Options
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return (self.options,)
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True, eq=False)
+class IsNull(Node):
+    """Whether an operand is null: never null itself."""
+
+    operand: Node
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True, eq=False)
+class Not(Node):
+    """The opposite; null stays null."""
+
+    operand: Node
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True, eq=False)
+class And(Node):
+    """Whether all operands are true, by SQL's three values."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
+
+
+@dataclass(frozen=True, eq=False)
+class Or(Node):
+    """Whether any operand is true, by SQL's three values."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
+
+
+TRUE = Literal(BOOLEAN, True)
+FALSE = Literal(BOOLEAN, False)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the operands of a node, in order."""
+    return node._operands
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield each different node of an expression once, operands before what is made of them."""
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(node, False)]
+    while stack:
+        current, is_open = stack.pop()
+        if current in seen:
+            continue
+        if is_open:
+            seen.add(current)
+            yield current
+        else:
+            stack.append((current, True))
+            stack.extend((child, False) for child in reversed(current._operands))
+
+
+def columns(node: Node) -> tuple[Column, ...]:
+    """Return the columns that an expression reads, each once, in the order in which they occur."""
+    return node._columns
+
+
+def sides(node: Node) -> frozenset[Side]:
+    """Return the tables that an expression reads."""
+    return node._sides
+
+
+def depth(node: Node) -> int:
+    """Return how many operations are inside one another."""
+    depths: dict[Node, int] = {}
+    for part in walk(node):
+        depths[part] = 1 + max((depths[child] for child in children(part)), default=0)
+    return depths[node]

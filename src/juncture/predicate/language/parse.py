@@ -1,0 +1,404 @@
+"""SQL text, in Spark's dialect, read into nodes: columns found, types checked, every error pointing at its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from juncture.errors import JunctureError, SchemaError, SpecError
+from juncture.predicate.intervals.rounding import near_float
+from juncture.predicate.language import build
+from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
+from juncture.predicate.language.nodes import Column, Literal, Node
+from juncture.predicate.language.syntax import FUNCTIONS, Tree, pointer, read_sql
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
+from juncture.spec.schema import Side, check_columns, check_order, hint
+
+__all__ = ["parse", "parse_expression"]
+
+_ORDERS = ("<", "<=", ">", ">=")
+_TYPES = {
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": Type("integer", bits=8),
+    "BYTE": Type("integer", bits=8),
+    "SMALLINT": Type("integer", bits=16),
+    "SHORT": Type("integer", bits=16),
+    "INT": INT,
+    "INTEGER": INT,
+    "BIGINT": BIGINT,
+    "LONG": BIGINT,
+    "FLOAT": Type("float", bits=32),
+    "REAL": Type("float", bits=32),
+    "DOUBLE": DOUBLE,
+    "DATE": Type("date"),
+    "TIMESTAMP_NTZ": Type("timestamp", unit="us"),
+    "TIMESTAMP_LTZ": Type("timestamp", unit="us", zoned=True),
+    "TIMESTAMP": Type("timestamp", unit="us", zoned=True),
+    "STRING": STRING,
+}
+_DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_SUFFIXES = {"Y": "TINYINT", "S": "SMALLINT", "L": "BIGINT", "F": "FLOAT", "D": "DOUBLE"}
+"""What a letter at the end of a number makes of it."""
+
+
+def parse(
+    text: str,
+    left: pa.Schema,
+    right: pa.Schema,
+    *,
+    names: tuple[str, str] = ("l", "r"),
+    time_zone: str | None = None,
+) -> Node:
+    """Read a predicate over two tables.
+
+    Parameters
+    ----------
+    text
+        The predicate, in Spark's dialect: columns, numbers, strings, dates, timestamps, day-time intervals,
+        ``+ - * /``, comparisons, BETWEEN, IN, IS NULL, AND, OR, NOT, and the functions in `FUNCTIONS`.
+    left, right
+        The schemas of the two tables.
+    names
+        What the text calls the tables. A column that only one of them has needs no name in front. Names match
+        whatever their case, as in Spark, but an exact match goes first.
+    time_zone
+        The zone of timestamps that are written without one and meet instants, such as Spark's session time zone.
+        Without it they are an error.
+
+    Returns
+    -------
+    Node
+        The predicate with every type known: ``juncture.predicate.language.sql.to_sql`` writes it back.
+
+    Raises
+    ------
+    SpecError
+        If the text cannot be read, with the place where reading stopped, or calls an unknown function.
+    SchemaError
+        If a column is missing or ambiguous, or types do not fit.
+
+    Examples
+    --------
+    >>> from juncture.predicate.language.sql import to_sql
+    >>> events = pa.schema({"at": pa.timestamp("us"), "kind": pa.string()})
+    >>> outages = pa.schema({"start": pa.timestamp("us"), "kind": pa.string()})
+    >>> to_sql(parse("L.at >= start - interval 12 minutes and l.kind = r.kind", events, outages))
+    "l.at >= r.start - INTERVAL '12 minutes' AND l.kind = r.kind"
+    >>> parse("l.at > 5", events, outages)
+    Traceback (most recent call last):
+    juncture.errors.SchemaError: TIMESTAMP_NTZ and INT do not compare. Cast one of them to the type of the other first.
+        l.at > 5
+        ^^^^^^^^
+    """
+    reader = _reader(text, left, right, names, time_zone)
+    node = reader.read(read_sql(text))
+    if node.type not in (BOOLEAN, NULL):
+        raise SchemaError(f"The predicate is {node.type} and not a truth value. Compare it to something.")
+    return build.conjunction([node])
+
+
+def parse_expression(
+    text: str,
+    left: pa.Schema,
+    right: pa.Schema,
+    *,
+    names: tuple[str, str] = ("l", "r"),
+    time_zone: str | None = None,
+) -> Node:
+    """Read an expression of any type over two tables, as `parse` reads a predicate.
+
+    Examples
+    --------
+    >>> schema = pa.schema({"a": pa.int32()})
+    >>> print(parse_expression("l.a + 1.5", schema, schema).type)
+    DECIMAL(12, 1)
+    """
+    return _reader(text, left, right, names, time_zone).read(read_sql(text))
+
+
+def _reader(text: str, left: pa.Schema, right: pa.Schema, names: tuple[str, str], time_zone: str | None) -> _Reader:
+    check_columns(left, (), argument="", side="left")
+    check_columns(right, (), argument="", side="right")
+    if names[0].lower() == names[1].lower():
+        raise SpecError(f"names={names!r} gives both tables one name, so that no column could be told apart.")
+    zone = ZoneInfo(time_zone) if time_zone else None
+    tables: dict[Side, _Table] = {"left": _Table(names[0], left), "right": _Table(names[1], right)}
+    return _Reader(text, tables, zone)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One of the tables: what the text calls it, and its columns."""
+
+    name: str
+    schema: pa.Schema
+
+    def find(self, name: str) -> list[str]:
+        """Return the columns that a name can mean: the one with exactly that name, else all that differ in case."""
+        if name in self.schema.names:
+            return [name]
+        return [column for column in self.schema.names if column.lower() == name.lower()]
+
+
+class _Reader:
+    """Turns a syntax tree into nodes. An error is raised once, with the place of the part that is wrong."""
+
+    def __init__(self, text: str, tables: dict[Side, _Table], zone: ZoneInfo | None) -> None:
+        self._text = text
+        self._tables = tables
+        self._zone = zone
+        self._found: dict[tuple[str, ...], Column] = {}
+        self._located = False
+
+    def read(self, tree: Tree) -> Node:
+        """Return the node of a part of the tree."""
+        try:
+            return _READERS[tree.kind](self, tree)
+        except RecursionError:
+            raise SpecError("The predicate is nested too deeply to be read.") from None
+        except JunctureError as error:
+            raise self._at(error, tree.start, tree.end) from None
+
+    def _at(self, error: JunctureError, start: int, end: int) -> JunctureError:
+        """Return an error with its place, unless it has one."""
+        if self._located:
+            return error
+        self._located = True
+        return type(error)(f"{error}\n{pointer(self._text, start, end)}")
+
+    def _chain(self, tree: Tree) -> Node:
+        """Return a sum or product, from left to right."""
+        node = self.read(tree.parts[0])
+        for operator, part in zip(tree.value, tree.parts[1:], strict=True):
+            try:
+                node = build.arithmetic(operator, *self._moments(node, self.read(part)))
+            except JunctureError as error:
+                raise self._at(error, tree.start, part.end) from None
+        return node
+
+    def _compare(self, tree: Tree) -> Node:
+        left, right = (self.read(part) for part in tree.parts)
+        if tree.value in _ORDERS:
+            self._check_order(tree.parts, asked=tree.value)
+        return build.compare(tree.value, left, right, self._moment)
+
+    def _call(self, tree: Tree) -> Node:
+        function, operands = tree.value.lower(), [self.read(part) for part in tree.parts]
+        if function == "least" or function == "greatest":
+            self._check_order(tree.parts, asked=function)
+            return build.extreme(function, operands)
+        if function != "abs":
+            raise SpecError(f"The function {tree.value!r} is not known. Expected one of {', '.join(FUNCTIONS)}.")
+        if len(operands) != 1:
+            raise SpecError(f"abs takes one operand, and has {len(operands)}.")
+        return build.absolute(operands[0])
+
+    def _column(self, tree: Tree) -> Node:
+        if tree.value not in self._found:
+            self._found[tree.value] = self._resolved(tree)
+        return self._found[tree.value]
+
+    def _check_order(self, operands: Sequence[Tree], *, asked: str) -> None:
+        """Refuse to order columns of ordered categories; one that is cast is not what it was."""
+        for operand in operands:
+            if operand.kind == "column":
+                side, field = self._field(operand)
+                check_order(field, asked=asked, side=side)
+
+    def _resolved(self, tree: Tree) -> Column:
+        side, field = self._field(tree)
+        data_type = from_arrow(field.type)
+        if data_type is None:
+            raise SchemaError(
+                f"The {side} column {field.name!r} is of type {field.type}, which a predicate cannot compare. Expected "
+                "a number, string, binary, boolean, date, timestamp or duration: cast it first."
+            )
+        return Column(data_type, side, field.name, field.nullable)
+
+    def _field(self, tree: Tree) -> tuple[Side, pa.Field]:
+        """Return the column that a name means, and its table."""
+        if len(tree.value) > 2:
+            written = self._text[tree.start : tree.end]
+            raise SpecError(f"{written} is a field inside a column. Select it as a column of its own first.")
+        table, name = tree.value if len(tree.value) == 2 else ("", tree.value[0])
+        chosen = {side: part for side, part in self._tables.items() if not table or table.lower() == part.name.lower()}
+        names = " or ".join(f"{part.name}." for part in self._tables.values())
+        if not chosen:
+            raise SchemaError(f"{table!r} is none of the tables. Expected {names} in front of a column.")
+        found = [(side, column) for side, part in chosen.items() for column in part.find(name)]
+        if not found:
+            where = f"the table {table!r}" if table else "either table"
+            advice = hint(name, *(part.schema for part in chosen.values()))
+            raise SchemaError(f"There is no column {name!r} in {where}. {advice}")
+        if len(found) > 1:
+            if len({side for side, _ in found}) > 1:
+                raise SchemaError(f"Both tables have a column {name!r}. Write {names} in front of it.")
+            spellings = " and ".join(repr(column) for _, column in found)
+            raise SchemaError(f"{name!r} could be {spellings}, which differ in case only. Spell it as one of them.")
+        side, column = found[0]
+        return side, self._tables[side].schema.field(column)
+
+    def _number(self, tree: Tree) -> Node:
+        """Return a number as Spark types it: by a letter at its end, else by its size and whether it has a point."""
+        if tree.value.isdecimal() and len(tree.value) < 19:
+            return build.integer_literal(int(tree.value))
+        written = tree.value.upper()
+        suffix = "BD" if written.endswith("BD") else written[-1] if written[-1] in _SUFFIXES else ""
+        digits = written.removesuffix(suffix)
+        try:
+            number = Decimal(digits)
+        except ArithmeticError:
+            raise SpecError(f"{tree.value} has an exponent beyond all numbers.") from None
+        if suffix in ("Y", "S", "L"):
+            target = _TYPES[_SUFFIXES[suffix]]
+            if not digits.lstrip("-").isdigit() or not target.least <= number <= target.greatest:
+                raise SpecError(f"{tree.value} is not a {target}: expected a whole number that it can hold.")
+            return Literal(target, int(number))
+        if suffix in ("F", "D") or ("E" in digits and not suffix):
+            target = _TYPES[_SUFFIXES.get(suffix, "DOUBLE")]
+            value = near_float(float(number), target.bits)
+            if math.isinf(value):
+                raise SpecError(f"{tree.value} is beyond every {target}.")
+            return Literal(target, value)
+        if suffix or "." in digits or not BIGINT.least <= number <= BIGINT.greatest:
+            return build.decimal_literal(number)
+        return build.integer_literal(int(number))
+
+    def _binary(self, tree: Tree) -> Node:
+        digits = tree.value[2:-1]
+        try:
+            return Literal(Type("binary"), bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
+        except ValueError:
+            raise SpecError("What stands between the quotes of X'…' has to be hexadecimal digits.") from None
+
+    def _constant(self, tree: Tree) -> Node:
+        return Literal(NULL, None) if tree.value == "NULL" else Literal(BOOLEAN, tree.value == "TRUE")
+
+    def _interval(self, tree: Tree) -> Node:
+        steps, name = interval_steps(*tree.value)
+        return Literal(Type("duration", unit=name), steps)
+
+    def _moment_literal(self, tree: Tree) -> Node:
+        name, text = tree.value
+        return self._text_as(text, _TYPES[name])
+
+    def _text_as(self, text: str, target: Type) -> Node:
+        """Return a written date or timestamp of a type that is named."""
+        return Literal(target, read_date(text)) if target.kind == "date" else self._timestamp(text, target)
+
+    def _cast(self, tree: Tree) -> Node:
+        target, operand = self._type(*tree.value), tree.parts[0]
+        if operand.kind == "text" and target.kind in ("date", "timestamp"):
+            return self._text_as(operand.value, target)
+        return build.cast(self.read(operand), target, self._moment)
+
+    def _type(self, name: str, sizes: tuple[str, ...]) -> Type:
+        if name.upper() in _DECIMALS and len(sizes) <= 2:
+            precision, scale = (*(int(size[:9]) for size in sizes), *(10, 0)[len(sizes) :])
+            if not (1 <= precision <= 38 and scale <= precision):
+                raise SpecError(f"DECIMAL({precision}, {scale}) does not exist: it has 1 to 38 digits in all.")
+            return Type("decimal", precision=precision, scale=scale)
+        if name.upper() not in _TYPES or sizes:
+            raise SpecError(f"CAST to {name} is not known. Expected a number, date, timestamp or boolean.")
+        return _TYPES[name.upper()]
+
+    def _timestamp(self, text: str, target: Type) -> Node:
+        """Return a written timestamp; one without a zone stays a text until it meets a column that has one or not."""
+        if not target.zoned:
+            steps, unit = read_timestamp(text, zoned=False, zone=None)
+            return Literal(Type("timestamp", unit=unit), steps)
+        try:
+            steps, unit = read_timestamp(text, zoned=True, zone=None)
+        except SpecError:
+            read_timestamp(text, zoned=False, zone=None)
+            return Literal(STRING, text)
+        return Literal(Type("timestamp", unit=unit, zoned=True), steps)
+
+    def _moment(self, text: str, like: Type) -> Literal:
+        """Return the date or timestamp that a text stands for beside a value of a type."""
+        if like.kind == "date":
+            return Literal(like, read_date(text))
+        steps, unit = read_timestamp(text, zoned=like.zoned, zone=self._zone)
+        return Literal(Type("timestamp", unit=unit, zoned=like.zoned), steps)
+
+    def _moments(self, left: Node, right: Node) -> tuple[Node, Node]:
+        """Read the texts among two operands of arithmetic that stand for timestamps."""
+        clock = Type("timestamp", unit="us", zoned=self._zone is not None)
+        pair = [left, right]
+        for place, other in ((0, right), (1, left)):
+            part = pair[place]
+            if isinstance(part, Literal) and isinstance(part.value, str):
+                if other.type.kind in ("timestamp", "date"):
+                    pair[place] = self._moment(part.value, other.type)
+                elif other.type.kind == "duration":
+                    pair[place] = self._moment(part.value, clock)
+        return pair[0], pair[1]
+
+    def _between(self, tree: Tree) -> Node:
+        operand, low, high = (self.read(part) for part in tree.parts)
+        self._check_order(tree.parts, asked="BETWEEN")
+        return build.conjunction(
+            [build.compare(">=", operand, low, self._moment), build.compare("<=", operand, high, self._moment)]
+        )
+
+    def _in(self, tree: Tree) -> Node:
+        operand = self.read(tree.parts[0])
+        options: list[Node] = []
+        constants: dict[Type, Sequence[Value]] = {}
+        for part in tree.parts[1:]:
+            if part.kind == "list":
+                constants = _constants(part.value)
+            else:
+                options.append(self.read(part))
+        return build.is_in(operand, options, self._moment, steps=constants)
+
+    def _is(self, tree: Tree) -> Node:
+        operand, truth = (self.read(part) for part in tree.parts)
+        return build.compare("<=>", build.conjunction([operand]), truth)
+
+
+def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
+    """Return plain constants by their type, in whole steps of it."""
+    found: dict[Type, Sequence[Value]] = {STRING: [word[1:-1] for word in words if word[0] == "'"]}
+    numbers = [word for word in words if word[0] != "'"]
+    wholes = [int(word) for word in numbers if "." not in word]
+    found[INT] = [number for number in wholes if -(2**31) <= number < 2**31]
+    found[BIGINT] = [number for number in wholes if not -(2**31) <= number < 2**31]
+    scaled: dict[int, list[int]] = {}
+    for word in numbers:
+        whole, _, fraction = word.partition(".")
+        if fraction:
+            scaled.setdefault(len(fraction), []).append(int(whole + fraction))
+    for scale, steps in scaled.items():
+        digits = len(str(max(map(abs, steps))))
+        found[Type("decimal", precision=max(digits, scale), scale=scale)] = steps
+    return {data_type: values for data_type, values in found.items() if values}
+
+
+_READERS: dict[str, Callable[[_Reader, Tree], Node]] = {
+    "and": lambda reader, tree: build.conjunction([reader.read(part) for part in tree.parts]),
+    "between": _Reader._between,
+    "binary": _Reader._binary,
+    "call": _Reader._call,
+    "cast": _Reader._cast,
+    "column": _Reader._column,
+    "compare": _Reader._compare,
+    "constant": _Reader._constant,
+    "in": _Reader._in,
+    "interval": _Reader._interval,
+    "is": _Reader._is,
+    "is null": lambda reader, tree: build.is_null(reader.read(tree.parts[0])),
+    "moment": _Reader._moment_literal,
+    "neg": lambda reader, tree: build.negate(reader.read(tree.parts[0])),
+    "not": lambda reader, tree: build.negation(reader.read(tree.parts[0])),
+    "number": _Reader._number,
+    "or": lambda reader, tree: build.disjunction([reader.read(part) for part in tree.parts]),
+    "product": _Reader._chain,
+    "sum": _Reader._chain,
+    "text": lambda _, tree: Literal(STRING, tree.value),
+}

@@ -1,0 +1,303 @@
+"""Nodes written back as SQL in Spark's dialect."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+from juncture.errors import PlanError
+from juncture.predicate.evaluate.options import Options
+from juncture.predicate.language import nodes
+from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
+from juncture.predicate.language.nodes import Literal, Node, depth
+from juncture.predicate.language.types import DOUBLE, Type, Value
+
+__all__ = ["describe", "to_sql"]
+
+_Item = TypeVar("_Item")
+
+_OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+_MOST_SHOWN = 400
+"""How many characters are shown of the parts of an expression."""
+
+_MOST_NESTED = 200
+"""How deep Spark can read functions inside one another without running out of stack."""
+
+
+def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
+    """Write an expression as SQL in Spark's dialect, which `juncture.predicate.language.parse.parse` reads back.
+
+    Parameters
+    ----------
+    node
+        The expression.
+    names
+        What the text calls the tables; empty where columns need no table.
+    guarded
+        Whether to write it so that Spark gives what `evaluate` gives, whatever its settings: integers
+        in 64 bits, conversions spelled out, and null instead of an error or a wrapped number. It is for Spark to read:
+        `parse` does not know its functions.
+
+    Raises
+    ------
+    PlanError
+        If it is guarded, and a literal is finer than the microseconds that times have in Spark, or operations are
+        inside one another deeper than Spark can read.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from juncture.predicate.language.parse import parse
+    >>> schema = pa.schema({"a": pa.int32(), "b c": pa.float64()})
+    >>> node = parse("not (l.a between r.a and 3 or l.`b c` > -.5)", schema, schema)
+    >>> to_sql(node)
+    'NOT (l.a >= r.a AND l.a <= 3 OR l.`b c` > -0.5D)'
+    >>> to_sql(parse("l.a + 1 > r.a", schema, schema), guarded=True)
+    'try_add(try_cast(l.a AS BIGINT), try_cast(1 AS BIGINT)) > r.a'
+    """
+    if not guarded:
+        return _Writer(names).write(node, _OR)
+    if depth(node) > _MOST_NESTED:
+        raise PlanError(
+            f"The predicate has operations inside one another to a depth of {depth(node):,}, such as a sum of as many "
+            f"terms, and Spark takes {_MOST_NESTED}. Compute a part of it as a column before the join."
+        )
+    return _GuardedWriter(names).write(node, _OR)
+
+
+def describe(node: Node) -> str:
+    """Write an expression for somebody to read, as `to_sql` does, but long lists and chains of operands shortened.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from juncture.predicate.language.parse import parse
+    >>> schema = pa.schema({"a": pa.int32()})
+    >>> describe(parse(f"l.a = r.a AND l.a IN ({', '.join(map(str, range(10_000)))})", schema, schema))[-28:]
+    '168, 169, 170, … 9,829 more)'
+    """
+    return _ShortWriter(("l", "r")).write(node, _OR)
+
+
+class _Writer:
+    """Writes nodes, with brackets only where the order of operations needs them."""
+
+    def __init__(self, names: tuple[str, str]) -> None:
+        self._names = dict(zip(("left", "right"), names, strict=True))
+
+    def write(self, node: Node, least: int) -> str:
+        """Write a node, in brackets if it binds less than wanted."""
+        text, binding = self._write(node)
+        return text if binding >= least else f"({text})"
+
+    def _write(self, node: Node) -> tuple[str, int]:
+        match node:
+            case nodes.Column(side=side, name=name):
+                table = self._names[side]
+                return f"{_identifier(table)}.{_identifier(name)}" if table else _identifier(name), _ATOM
+            case nodes.Literal():
+                text = _literal(node)
+                return text, _SIGN if text.startswith("-") else _ATOM
+            case nodes.Arithmetic():
+                return self._write_chain(node)
+            case nodes.Sign(operator="-", operand=operand):
+                return f"-{self.write(operand, _ATOM)}", _SIGN
+            case nodes.Sign(operand=operand):
+                return f"abs({self.write(operand, _OR)})", _ATOM
+            case nodes.Extreme(function=function, operands=operands):
+                return f"{function}({', '.join(self.write(each, _OR) for each in operands)})", _ATOM
+            case nodes.Cast(type=target, operand=operand, implicit=implicit):
+                if implicit:
+                    return self._write(operand)
+                return f"CAST({self.write(operand, _OR)} AS {target})", _ATOM
+        return self._write_truth(node)
+
+    def _write_chain(self, node: Node) -> tuple[str, int]:
+        """Write a sum or a product, which is as deep as it is long, from its end."""
+        parts: list[str] = []
+        binding = _binding(node)
+        while isinstance(node, nodes.Arithmetic) and _binding(node) == binding:
+            parts.append(f" {node.operator} {self.write(node.right, binding + 1)}")
+            node = node.left
+        parts.append(self.write(node, binding))
+        return "".join(reversed(parts)), binding
+
+    def _write_truth(self, node: Node) -> tuple[str, int]:
+        match node:
+            case nodes.Compare(operator=operator, left=left, right=right):
+                return f"{self.write(left, _SUM)} {operator} {self.write(right, _SUM)}", _RELATION
+            case nodes.In(operand=operand, options=options):
+                return f"{self.write(operand, _SUM)} IN ({self._listed(options)})", _RELATION
+            case nodes.IsNull(operand=operand):
+                return f"{self.write(operand, _SUM)} IS NULL", _RELATION
+            case nodes.Not(operand=nodes.IsNull(operand=operand)):
+                return f"{self.write(operand, _SUM)} IS NOT NULL", _RELATION
+            case nodes.Not(operand=operand):
+                return f"NOT {self.write(operand, _ATOM)}", _NOT
+            case nodes.And(operands=operands):
+                return self._joined(" AND ", operands, lambda each: self.write(each, _NOT)), _AND
+            case nodes.Or(operands=operands):
+                return self._joined(" OR ", operands, lambda each: self.write(each, _AND)), _OR
+        raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
+
+    def _listed(self, options: Options) -> str:
+        """Write the values that IN lists."""
+        return self._joined(", ", options.values, lambda value: self._option(value, options.type))
+
+    def _option(self, value: Value, data_type: Type) -> str:
+        """Write a value so that it is found again among those of a type, if not in that type itself."""
+        if data_type.kind == "integer" and value is not None:
+            return str(value)
+        if data_type.kind == "decimal" and isinstance(value, int):
+            return _shortest(value, data_type.scale)
+        wide = DOUBLE if data_type.kind == "float" else data_type
+        return self.write(Literal(wide, value), _SUM)
+
+    def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
+        """Write many parts."""
+        return separator.join(map(write, items))
+
+
+class _ShortWriter(_Writer):
+    """Writes nodes for somebody to read: of many parts, the first."""
+
+    def _write_chain(self, node: Node) -> tuple[str, int]:
+        text, binding = super()._write_chain(node)
+        return (text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"), binding
+
+    def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
+        texts: list[str] = []
+        length = 0
+        for item in items:
+            if length > _MOST_SHOWN and len(items) - len(texts) > 1:
+                texts.append(f"… {len(items) - len(texts):,} more")
+                break
+            texts.append(write(item))
+            length += len(texts[-1])
+        return separator.join(texts)
+
+
+def _binding(node: Node) -> int:
+    return _SUM if isinstance(node, nodes.Arithmetic) and node.operator in "+-" else _PRODUCT
+
+
+class _GuardedWriter(_Writer):
+    """Writes nodes for Spark, with every operation that can fail in a form that gives null."""
+
+    def _write(self, node: Node) -> tuple[str, int]:
+        match node:
+            case nodes.Literal(type=data_type, value=int(value)) if data_type.unit == "ns" and value % 1_000:
+                raise PlanError(
+                    f"The predicate's {_literal(node)} is finer than a microsecond, which no time is in Spark's SQL."
+                )
+            case nodes.Arithmetic(operator=operator, left=left, right=right) if left.type.zoned or right.type.zoned:
+                return self._moved_instant(operator, left, right), _ATOM
+            case nodes.Arithmetic(operator=operator, left=left, right=right):
+                kinds = (left.type.kind, right.type.kind)
+                wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
+                one, other = self._operand(left, wanted), self._operand(right, wanted)
+                return f"{_TRIED[operator]}({one}, {other})", _ATOM
+            case nodes.In(operand=operand, options=options) if options.type.kind == "float" and 0.0 in options.values:
+                # Among many values Spark looks for -0.0 by its bits.
+                text = self.write(operand, _SUM)
+                return f"{text} IN ({self._listed(options)}) OR {text} = 0.0D", _OR
+            case nodes.Sign(operator=operator, operand=operand) if operand.type.kind == "integer":
+                text, least = self._operand(operand, "BIGINT"), "-9223372036854775808L"
+                negative = f"try_subtract(0L, {text})"
+                return negative if operator == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
+            case nodes.Cast(type=target, operand=operand):
+                # Units are not spelled out: in Spark, all timestamps and all durations have one.
+                if operand.type.kind == target.kind and target.kind in ("timestamp", "duration"):
+                    return self._write(operand)
+                return f"try_cast({self.write(operand, _OR)} AS {target})", _ATOM
+        return super()._write(node)
+
+    def _moved_instant(self, operator: str, left: Node, right: Node) -> str:
+        """Write arithmetic on instants in microseconds: to Spark, a day is as long as the session's zone has it."""
+        parts = []
+        for operand in (left, right):
+            text = self.write(operand, _OR)
+            parts.append(f"unix_micros({text})" if operand.type.zoned else f"(({text}) div {_MICROSECOND})")
+        result = f"{_TRIED[operator]}({', '.join(parts)})"
+        if left.type.zoned and right.type.zoned:
+            return f"try_multiply({_MICROSECOND}, {result})"
+        return f"timestamp_micros({result})"
+
+    def _operand(self, node: Node, wanted: str) -> str:
+        """Write an operand, an integer in the type that is wanted: dates move by INT only."""
+        text = self.write(node, _OR)
+        fits = str(node.type) == wanted and not isinstance(node, Literal)
+        return text if fits or not wanted or node.type.kind != "integer" else f"try_cast({text} AS {wanted})"
+
+
+_MICROSECOND = "INTERVAL '0.000001 seconds'"
+_TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
+
+_WORDS = """
+AND ANY AS BETWEEN CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DISTINCT ELSE FALSE FOR FROM HAVING INNER INTERVAL
+INTO JOIN LATERAL LEFT LIKE NOT NULL ON OR OUTER RIGHT RLIKE SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WITH
+"""
+_KEYWORDS = frozenset(_WORDS.split())
+"""Words that do not read as the name of a table or column."""
+
+
+def _identifier(name: str) -> str:
+    """Write a name, in backticks unless it is plain."""
+    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in _KEYWORDS
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def _literal(literal: Literal) -> str:
+    value, data_type = literal.value, literal.type
+    if value is None:
+        # The units of times have no name in SQL: there, NULL takes the type of what it is compared to.
+        return "NULL" if data_type.kind in ("null", "timestamp", "duration") else f"CAST(NULL AS {data_type})"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if data_type.kind == "decimal":
+        return _decimal(Fraction(value), data_type)
+    if isinstance(value, int):
+        return _whole(value, data_type)
+    assert isinstance(value, float)
+    if not math.isfinite(value):
+        return f"CAST('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}' AS {data_type})"
+    text = repr(value)
+    return f"{text}F" if data_type.bits == 32 else text if "e" in text else f"{text}D"
+
+
+def _whole(value: int, data_type: Type) -> str:
+    if data_type.kind == "date":
+        return f"DATE '{date_text(value)}'"
+    if data_type.kind == "timestamp":
+        return f"TIMESTAMP{'' if data_type.zoned else '_NTZ'} '{timestamp_text(value, data_type)}'"
+    if data_type.kind == "duration":
+        return f"INTERVAL '{duration_text(value, data_type.unit)}'"
+    narrow = -(2**31) <= value < 2**31
+    suffix = {8: "Y", 16: "S", 32: "", 64: "L" if narrow else ""}[data_type.bits]
+    return f"{value}{suffix}"
+
+
+def _shortest(steps: int, scale: int) -> str:
+    """Write a decimal with no more digits than it has."""
+    digits = f"{abs(steps):0{scale + 1}d}"
+    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    return f"{'-' if steps < 0 else ''}{whole}{f'.{fraction}' if fraction else 'BD'}"
+
+
+def _decimal(value: Fraction, data_type: Type) -> str:
+    """Write a decimal with as many digits as its type has, or in a cast where it is narrower than that."""
+    digits = f"{abs(int(value * 10**data_type.scale)):0{data_type.scale + 1}d}"
+    sign, point = ("-" if value < 0 else ""), len(digits) - data_type.scale
+    whole, fraction = digits[:point], digits[point:]
+    written = max(len(digits) if whole != "0" else data_type.scale, 1)
+    text = f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}BD"
+    if whole == "0" and fraction:
+        written = data_type.scale
+    return text if written == data_type.precision else f"CAST({text} AS {data_type})"

@@ -1,0 +1,536 @@
+"""The syntax of predicates: text, in Spark's dialect, read into a tree that knows no columns and no types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from juncture.errors import SpecError
+
+__all__ = ["COMPARISONS", "FUNCTIONS", "Tree", "pointer", "read_sql", "walk_tree"]
+
+FUNCTIONS = ("abs", "cast", "greatest", "least", "try_cast")
+"""The functions that a predicate may call."""
+
+COMPARISONS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
+"""The operators that compare two values, and what each is called in nodes."""
+
+
+class Tree(NamedTuple):
+    """A part of a predicate's text.
+
+    Attributes
+    ----------
+    kind
+        What it is:
+
+        - ``and``, ``or``, ``not``, ``neg``, ``between``, ``in`` (the operand comes first), ``is null``, ``compare``
+          (``value`` is the operator) and ``distinct``;
+        - ``sum`` and ``product`` of all operands that stand beside each other (``value`` has the operators);
+        - ``list``, of constants that IN names one after the other (``value`` has the words: plain numbers and texts);
+        - ``call`` (``value`` is the function's name), ``cast`` (``value`` is the type: its name and sizes);
+        - ``column`` (``value`` has the names before and after the dots), ``number`` (as it is written), ``text``,
+          ``binary``, ``constant`` (``TRUE``, ``FALSE`` or ``NULL``), ``moment`` (``value`` is its type and text) and
+          ``interval`` (``value`` is its text and unit).
+    start, end
+        Where it starts, and where it has ended.
+    value
+        What it says beside its parts.
+    parts
+        Its operands.
+    """
+
+    kind: str
+    start: int
+    end: int
+    value: Any = None
+    parts: tuple[Tree, ...] = ()
+
+
+_TOKEN = re.compile(
+    r"""(?:\s+|--[^\n]*|/\*.*?\*/)*(?:
+    (?P<number>(?:\d++(?:\.\d*+)?|\.\d++)(?:e[+-]?\d++)?(?:bd|[lsyfd])?(?!\w))
+    |(?P<binary>x'[^']*')
+    |(?P<raw>r'[^']*'|r"[^"]*")
+    |(?P<text>'[^'\\]*(?:(?:\\.|'')[^'\\]*)*'|"[^"\\]*(?:(?:\\.|"")[^"\\]*)*")
+    |(?P<name>[^\W\d]\w*)
+    |(?P<quoted>`[^`]*(?:``[^`]*)*`)
+    |(?P<open>['"`]|/\*)
+    |(?P<symbol><=>|<=|>=|<>|!=|==|\|\||::|.)
+    |(?P<end>\Z)
+    )""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}|[01][0-7]{2}|.)|''|\"\"", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+_PLAIN = re.compile(r"-?\d{1,18}+(?:\.\d{1,18}+)?(?![\w.])|'[^'\\]*'")
+_PLAIN_LIST = re.compile(rf"\s*+(?:(?:{_PLAIN.pattern})\s*+,\s*+)++")
+"""Many constants, each with a comma behind it. They are found all at once, which takes a tenth of the time."""
+
+_LOOSEST, _OR, _AND, _NOT, _RELATION, _BITS, _SUM, _PRODUCT, _SIGN = range(9)
+"""How tightly operators bind."""
+
+_BINDING = {"OR": _OR, "AND": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
+_BINDING |= dict.fromkeys((*COMPARISONS, "BETWEEN", "IN", "IS", "NOT", "!"), _RELATION)
+_KINDS = {_OR: "or", _AND: "and", _SUM: "sum", _PRODUCT: "product"}
+_UNKNOWN = {"%": "MOD", "DIV": "DIV", "LIKE": "LIKE", "ILIKE": "ILIKE", "RLIKE": "RLIKE", "REGEXP": "REGEXP"}
+_UNKNOWN |= {"||": "||", "|": "|", "&": "&", "^": "^", "[": "[…]"}
+"""Operators of Spark that a predicate does not know."""
+
+_QUERIES = frozenset(["SELECT", "WITH", "VALUES", "FROM", "EXISTS"])
+_NO_OPERANDS = frozenset(["AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", *_UNKNOWN])
+_MOMENTS = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"])
+_MOST_NESTED = 100
+"""How many brackets, functions and signs may be inside one another."""
+
+_WIDTH = 100
+"""The most characters of a line that an error shows."""
+
+
+def read_sql(text: str) -> Tree:
+    """Return the syntax tree of a text.
+
+    Raises
+    ------
+    SpecError
+        If it is no condition in SQL, with the place where reading stopped.
+
+    Notes
+    -----
+    Costs about a microsecond per word, whatever the number of terms.
+    """
+    if not isinstance(text, str):
+        raise SpecError(f"The predicate is a {type(text).__name__}. Expected SQL as a string.")
+    if not text.strip():
+        raise SpecError('The predicate is empty. Expected a condition such as "l.a > r.b - 3".')
+    return _Parser(text).read()
+
+
+def walk_tree(tree: Tree) -> Iterator[Tree]:
+    """Yield a tree and all trees in it, from left to right."""
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(current.parts))
+
+
+def pointer(text: str, start: int, end: int) -> str:
+    """Return the line of a text that holds a place, or what is around it, and a line of carets below the place.
+
+    Parameters
+    ----------
+    text
+        All of the text.
+    start, end
+        Where the place starts, and where it has ended.
+
+    Examples
+    --------
+    >>> print(pointer("a > b", 2, 3))
+        a > b
+          ^
+    """
+    start = max(0, min(start, len(text) - 1))
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", start)
+    last = len(text) if last < 0 else last
+    shown_first = first if start - first < _WIDTH // 2 and last - first > 0 else start - _WIDTH // 2
+    shown_first = first if last - first <= _WIDTH else max(first, shown_first)
+    shown_last = min(last, shown_first + _WIDTH)
+    before, after = "…" * (shown_first > first), "…" * (shown_last < last)
+    carets = max(1, min(end, shown_last) - start)
+    line = text[shown_first:shown_last].replace("\t", " ")
+    return f"    {before}{line}{after}\n    {' ' * (len(before) + start - shown_first)}{'^' * carets}"
+
+
+class _Parser:
+    """Reads one word after the other. Operators that bind as tightly as each other are gathered into one tree."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._nested = 0
+        self._end = self._last = 0
+        self._advance()
+
+    def read(self) -> Tree:
+        """Return the tree of the whole text."""
+        tree = self._expression(_LOOSEST)
+        more = not (self._is(";") and not self._text[self._end :].strip())
+        if self._kind == "end" or not more:
+            return tree
+        if self._is(";", *_QUERIES):
+            raise self._no_query()
+        if self._kind in ("name", "quoted"):
+            raise self._error(
+                f"{self._text[self._start : self._end]!r} stands where an operator such as AND was expected."
+            )
+        raise self._unreadable(f"{self._text[self._start : self._end]} is in the way")
+
+    def _advance(self) -> None:
+        """Go to the next word."""
+        self._last = self._end
+        match = _TOKEN.match(self._text, self._end)
+        assert match is not None
+        assert match.lastgroup is not None
+        self._kind = match.lastgroup
+        self._start, self._end = match.span(self._kind)
+        self._word = match[self._kind]
+        if self._kind == "name":
+            self._word = self._word.upper()
+        elif self._kind == "open":
+            self._start = self._last = len(self._text.rstrip()) - 1
+            raise self._unreadable("a quote or comment is not closed")
+
+    def _error(self, message: str, start: int | None = None, end: int | None = None) -> SpecError:
+        """Return the error about a place, which is that of the word that comes next unless another is given."""
+        place = self._start if start is None else start, self._end if end is None else end
+        return SpecError(f"{message}\n{pointer(self._text, *place)}")
+
+    def _unreadable(self, why: str) -> SpecError:
+        at_end = self._kind == "end"
+        start = max(0, self._last - 1) if at_end else self._start
+        return self._error(f"The predicate cannot be read: {why}.", start, start + 1 if at_end else None)
+
+    def _no_query(self) -> SpecError:
+        return self._error("A predicate is one condition, without SELECT, subqueries or semicolons.")
+
+    def _unknown(self, name: str, start: int) -> SpecError:
+        return self._error(
+            f"{name} is not known in a predicate. Expected columns, literals, + - * /, comparisons, BETWEEN, IN, "
+            f"IS NULL, AND, OR, NOT, or one of the functions {', '.join(FUNCTIONS)}.",
+            start,
+            self._last,
+        )
+
+    def _expect(self, symbol: str) -> None:
+        if self._word != symbol or self._kind not in ("symbol", "name"):
+            start = max(0, self._last - 1)
+            raise self._error(f"The predicate cannot be read: Expecting {symbol}.", start, start + 1)
+        self._advance()
+
+    def _is(self, *words: str) -> bool:
+        """Tell whether one of some words or symbols comes next."""
+        return self._word in words and self._kind in ("name", "symbol")
+
+    def _take(self, *words: str) -> bool:
+        """Go past one of some words or symbols, if it comes next."""
+        found = self._is(*words)
+        if found:
+            self._advance()
+        return found
+
+    def _inside(self, least: int) -> Tree:
+        """Return an expression inside of another one."""
+        self._nested += 1
+        if self._nested > _MOST_NESTED:
+            raise self._error(f"The predicate is nested too deeply to be read: more than {_MOST_NESTED} times.")
+        tree = self._expression(least)
+        self._nested -= 1
+        return tree
+
+    def _expression(self, least: int) -> Tree:
+        """Return what comes next, up to an operator that binds less than wanted."""
+        tree = self._operand(least)
+        while self._kind in ("symbol", "name"):
+            word = self._word
+            if word in _UNKNOWN:
+                self._advance()
+                if word != "[":
+                    self._expression(_SUM)
+                raise self._unknown(_UNKNOWN[word], tree.start)
+            if word == "::":
+                self._advance()
+                data_type = self._type()
+                tree = Tree("cast", tree.start, self._last, data_type, (tree,))
+                continue
+            binding = _BINDING.get(word, -1)
+            if binding < max(least, 0):
+                break
+            tree = self._relation(tree) if binding == _RELATION else self._chain(tree, binding)
+        return tree
+
+    def _chain(self, first: Tree, binding: int) -> Tree:
+        """Return all operands that operators of one binding join."""
+        operands, operators = [first], []
+        while self._kind in ("symbol", "name") and _BINDING.get(self._word) == binding:
+            operators.append(self._word)
+            self._advance()
+            operands.append(self._expression(binding + 1))
+        return Tree(_KINDS[binding], first.start, operands[-1].end, tuple(operators), tuple(operands))
+
+    def _relation(self, operand: Tree) -> Tree:
+        """Return a comparison, which is no operand of another one unless it stands in brackets."""
+        tree = self._one_relation(operand)
+        if self._kind in ("symbol", "name") and _BINDING.get(self._word) == _RELATION:
+            end = self._one_relation(tree).end
+            message = "Comparisons cannot be chained. Join them by AND, or put one of them in brackets."
+            raise self._error(message, operand.start, end)
+        return tree
+
+    def _one_relation(self, operand: Tree) -> Tree:
+        start, word = operand.start, self._word
+        self._advance()
+        if word in COMPARISONS:
+            other = self._expression(_BITS)
+            return Tree("compare", start, other.end, COMPARISONS[word], (operand, other))
+        if word == "IS":
+            return self._is_something(operand)
+        opposite = word in ("NOT", "!")
+        if opposite:
+            word = self._word
+            if not self._is("BETWEEN", "IN", *_UNKNOWN):
+                raise self._unreadable("NOT is followed by BETWEEN or IN here")
+            self._advance()
+        if word == "BETWEEN":
+            tree = self._between(operand)
+        elif word == "IN":
+            tree = self._in(operand)
+        else:
+            self._expression(_BITS)
+            raise self._unknown(_UNKNOWN[word], start)
+        return Tree("not", start, tree.end, None, (tree,)) if opposite else tree
+
+    def _between(self, operand: Tree) -> Tree:
+        if self._is("SYMMETRIC"):
+            raise self._error("BETWEEN SYMMETRIC is not known in Spark. Order the bounds, or use least and greatest.")
+        self._take("ASYMMETRIC")
+        low = self._expression(_BITS)
+        self._expect("AND")
+        high = self._expression(_BITS)
+        return Tree("between", operand.start, high.end, None, (operand, low, high))
+
+    def _in(self, operand: Tree) -> Tree:
+        start = self._start
+        options = self._plain_list() if self._is("(") else []
+        self._expect("(")
+        if self._is(")", *_QUERIES):
+            raise self._error("IN needs a list of values, such as IN (1, 2).", start)
+        options += self._list()
+        return Tree("in", operand.start, self._last, None, (operand, *options))
+
+    def _plain_list(self) -> list[Tree]:
+        """Return the constants that come after a bracket, and stay at it as if they were not there."""
+        found = _PLAIN_LIST.match(self._text, self._end)
+        if found is None:
+            return []
+        self._end = found.end()
+        return [Tree("list", found.start(), found.end(), tuple(_PLAIN.findall(found[0])))]
+
+    def _list(self) -> list[Tree]:
+        """Return what stands between brackets, past the closing one."""
+        items = [self._inside(_BITS)]
+        while self._take(","):
+            items.append(self._inside(_BITS))
+        self._expect(")")
+        return items
+
+    def _is_something(self, operand: Tree) -> Tree:
+        opposite = self._take("NOT", "!")
+        if self._take("NULL", "UNKNOWN"):
+            tree = Tree("is null", operand.start, self._last, None, (operand,))
+        elif self._is("TRUE", "FALSE"):
+            truth = self._operand(_SIGN)
+            tree = Tree("is", operand.start, truth.end, None, (operand, truth))
+        elif self._take("DISTINCT"):
+            self._expect("FROM")
+            other = self._expression(_BITS)
+            tree = Tree("compare", operand.start, other.end, "<=>", (operand, other))
+            opposite = not opposite
+        else:
+            raise self._error("IS is followed by NULL, TRUE or FALSE. Use = or <=> to compare values.", operand.start)
+        return Tree("not", operand.start, tree.end, None, (tree,)) if opposite else tree
+
+    def _operand(self, least: int) -> Tree:
+        """Return a single value, or what a sign or a bracket stands in front of."""
+        start, kind, word = self._start, self._kind, self._word
+        if kind in ("text", "raw"):
+            return self._text_literal()
+        if kind == "number" or kind == "binary":
+            self._advance()
+            return Tree(kind, start, self._last, word)
+        if kind == "quoted":
+            return self._column(start, self._name())
+        if kind == "name":
+            return self._named(least)
+        if word in "+-" and kind == "symbol":
+            return self._signed(word)
+        if word == "!" and least <= _NOT:
+            return self._negation()
+        if word == "(" and kind == "symbol":
+            self._advance()
+            tree = self._inside(_LOOSEST)
+            self._expect(")")
+            return tree._replace(start=start, end=self._last)
+        if word == "*":
+            raise self._error("'*' is not a column.")
+        raise self._unreadable("An operand is missing")
+
+    def _signed(self, sign: str) -> Tree:
+        start = self._start
+        self._advance()
+        if sign == "-" and self._kind == "number":
+            number = self._word
+            self._advance()
+            return Tree("number", start, self._last, f"-{number}")
+        operand = self._inside(_SIGN)
+        return Tree("neg", start, operand.end, None, (operand,)) if sign == "-" else operand._replace(start=start)
+
+    def _negation(self) -> Tree:
+        start = self._start
+        self._advance()
+        operand = self._inside(_NOT)
+        return Tree("not", start, operand.end, None, (operand,))
+
+    def _named(self, least: int) -> Tree:
+        """Return what starts with a word: a constant, a function, a column."""
+        start, word = self._start, self._word
+        if word == "NOT" and least <= _NOT:
+            return self._negation()
+        if word in _QUERIES and self._peek() in ("number", "text", "name", "quoted", "(", "*"):
+            raise self._no_query()
+        if word in ("TRUE", "FALSE", "NULL"):
+            self._advance()
+            return Tree("constant", start, self._last, word)
+        if word == "CASE" and self._peek() in ("name", "quoted", "number", "text"):
+            self._advance()
+            raise self._unknown("CASE", start)
+        if word in _NO_OPERANDS:
+            raise self._unreadable("An operand is missing")
+        if word in _MOMENTS and self._peek() in ("text", "raw"):
+            self._advance()
+            text = self._text_literal()
+            return Tree("moment", start, text.end, (word, text.value))
+        if word == "INTERVAL" and self._peek() in ("number", "text", "raw", "-", "+", "name", "quoted", "("):
+            return self._interval()
+        name = self._name()
+        return self._call(start, name) if self._is("(") else self._column(start, name)
+
+    def _peek(self) -> str:
+        """Return the symbol that comes after the current word, or the kind of what comes instead."""
+        match = _TOKEN.match(self._text, self._end)
+        assert match is not None
+        assert match.lastgroup is not None
+        return match[0].strip() if match.lastgroup == "symbol" else match.lastgroup
+
+    def _column(self, start: int, name: str) -> Tree:
+        names = [name]
+        while self._take("."):
+            if self._is("*"):
+                raise self._error("'*' is not a column.", start)
+            names.append(self._name())
+        return Tree("column", start, self._last, tuple(names))
+
+    def _name(self) -> str:
+        if self._kind not in ("name", "quoted"):
+            raise self._unreadable("The name of a column is missing")
+        name = self._text[self._start : self._end]
+        name = name[1:-1].replace("``", "`") if self._kind == "quoted" else name
+        self._advance()
+        return name
+
+    def _call(self, start: int, name: str) -> Tree:
+        self._advance()
+        if name.upper() in ("CAST", "TRY_CAST"):
+            operand = self._inside(_LOOSEST)
+            self._expect("AS")
+            data_type = self._type()
+            self._expect(")")
+            return Tree("cast", start, self._last, data_type, (operand,))
+        if self._take(")"):
+            return Tree("call", start, self._last, name)
+        items = [self._inside(_LOOSEST)]
+        while self._take(","):
+            items.append(self._inside(_LOOSEST))
+        self._expect(")")
+        return Tree("call", start, self._last, name, tuple(items))
+
+    def _type(self) -> tuple[str, tuple[str, ...]]:
+        """Return the name of a type and its sizes; of an unknown one all that is written."""
+        start, name = self._start, self._word
+        if self._kind != "name":
+            raise self._unreadable("The name of a type is missing")
+        self._advance()
+        sizes: list[str] = []
+        if self._take("("):
+            while self._kind == "number" and self._word.isdigit():
+                sizes.append(self._word)
+                self._advance()
+                self._take(",")
+            self._expect(")")
+        nested = 0
+        while self._is("<") or nested:
+            nested += self._word.count("<") - self._word.count(">")
+            name = ""
+            if self._kind == "end":
+                raise self._unreadable("Expecting >")
+            self._advance()
+        return name or self._text[start : self._last], tuple(sizes)
+
+    def _text_literal(self) -> Tree:
+        """Return a text, or several that stand beside each other, which are one."""
+        start, parts = self._start, []
+        while self._kind in ("text", "raw"):
+            parts.append(self._word[2:-1] if self._kind == "raw" else _ESCAPE.sub(_unescaped, self._word[1:-1]))
+            self._advance()
+        try:
+            # Two halves of a character, each written as an escape, are one.
+            text = "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            raise self._error("The text holds half a character, which is none.", start, self._last) from None
+        return Tree("text", start, self._last, text)
+
+    def _interval(self) -> Tree:
+        """Return a length of time, a text with or without a unit or numbers with one each; or a column of that name."""
+        start, name = self._start, self._text[self._start : self._end]
+        self._advance()
+        if self._is("(") or (self._kind in ("name", "quoted") and self._word not in _NO_OPERANDS):
+            message = "The length of an INTERVAL has to be a constant: multiply it by a column instead."
+            raise self._error(message, start)
+        parts: list[tuple[str, str | None]] = []
+        while not parts or (parts[-1][1] is not None and self._kind in ("number", "text", "raw")):
+            sign = self._word if self._is("-", "+") else ""
+            self._take("-", "+")
+            is_number = self._kind == "number"
+            value = self._word if is_number else self._text_literal().value
+            if is_number:
+                self._advance()
+            unit = self._unit()
+            if (is_number and unit is None) or not value:
+                if sign and not parts:
+                    # Not a length, but a column of that name less something.
+                    return self._restart(start, name)
+                raise self._unreadable("The unit of an INTERVAL is missing")
+            parts.append((f"{sign}{value}", unit))
+        if len(parts) == 1:
+            return Tree("interval", start, self._last, parts[0])
+        return Tree("interval", start, self._last, (" ".join(f"{value} {unit}" for value, unit in parts), None))
+
+    def _restart(self, start: int, name: str) -> Tree:
+        """Go back to the end of a name, and return the column."""
+        self._end = start + len(name)
+        self._advance()
+        return Tree("column", start, start + len(name), (name,))
+
+    def _unit(self) -> str | None:
+        """Return the unit that comes next, if any: a word, or two as in ``HOUR TO MINUTE``."""
+        if self._kind != "name" or self._word in _NO_OPERANDS:
+            return None
+        unit = self._text[self._start : self._end]
+        self._advance()
+        if self._take("TO"):
+            unit = f"{unit} TO {self._text[self._start : self._end]}"
+            self._advance()
+        return unit
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """Return the character that an escape in a text stands for."""
+    code = match[1]
+    if code is None:
+        return match[0][0]
+    if code[0] in "uU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if len(code) == 3 else _ESCAPED.get(code, code)

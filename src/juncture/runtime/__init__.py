@@ -1,0 +1,1 @@
+"""What a join may use: threads, memory, spilling, sources of rows, sorting."""

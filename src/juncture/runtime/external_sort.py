@@ -1,0 +1,255 @@
+"""Batches sorted by an integer column: in memory as far as they fit, and beyond that cut on disk by ranges of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby, pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.runtime.sort import order_of
+from juncture.runtime.spill import SpillFile, SpillFolder
+from juncture.runtime.threads import Threads
+
+__all__ = ["ExternalSorter"]
+
+_log = logging.getLogger(__name__)
+
+Ints = npt.NDArray[np.int64]
+
+_RANGES_LEAST, _RANGES_MOST = 16, 256
+_PIECE_BYTES = 1 << 15
+"""What is worth a piece of a file of its own."""
+
+_BYTES_MOST = 1 << 30
+"""Arrow's strings hold less than twice as much in one piece."""
+
+_MORE = 2.0
+"""Ranges are not all of one size."""
+
+_SAMPLED = 16
+"""How many values of each piece are kept, to tell how those of a range are spread."""
+
+_BATCH_ROWS = 1 << 16
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+
+
+class ExternalSorter:
+    """Sorts batches by one of their columns, stably.
+
+    Parameters
+    ----------
+    schema, column
+        Of the batches; the column holds integers of 64 bits, none of them null.
+    spill
+        Where to put what does not fit.
+    memory_bytes
+        How much to hold.
+    threads
+        Who works.
+    sample
+        Values that are spread about as those of the column; by default those of the first rows.
+
+    Notes
+    -----
+    What does not fit is cut into ranges at quantiles of the sample and written, and then read and sorted range by
+    range: no run has to be merged with others, so that threads sort side by side. Rows are written once if the
+    sample was right, and those of a range that got too many of them once more, cut at quantiles of their own (Vitter,
+    Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970). What fits
+    is never written.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        column: str,
+        spill: SpillFolder,
+        memory_bytes: int,
+        threads: Threads,
+        sample: Ints | None = None,
+    ) -> None:
+        self._schema = schema
+        self._position = schema.get_field_index(column)
+        self._spill = spill
+        # A group of rows on its way to the disk is there three times: as it came, in order, and encoded.
+        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * threads.at_once), _BYTES_MOST))
+        # A range on its way back is there twice, and one more is being handed out.
+        self._range_bytes = max(1, min(memory_bytes // (2 * threads.at_once + 1), _BYTES_MOST))
+        self._threads = threads
+        self._alone = Threads(1)
+        self._sample = sample
+
+    def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take all batches, and return an iterator over their rows in order.
+
+        Raises
+        ------
+        StateError
+            If there is no room to spill.
+        """
+        batches = iter(batches)
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            held.append(batch)
+            size += batch.nbytes
+            if size > self._range_bytes:
+                break
+        else:
+            return iter(self._sorted(held, self._threads))
+        sample = np.concatenate([self._values(batch) for batch in held]) if self._sample is None else self._sample
+        everything = _Range(_LEAST, _GREATEST, sample=[sample])
+        return self._read(*self._cut(_one_after_the_other(held, batches), everything, self._most_ranges))
+
+    @property
+    def _most_ranges(self) -> int:
+        """How many pieces of a group of rows are worth being written."""
+        return max(_RANGES_LEAST, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
+
+    def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
+        """Write rows to a file, those of each of about so many ranges in pieces of their own."""
+        file = self._spill.file(self._schema)
+        _log.debug("Sorting by way of the disk: rows are cut into about %d ranges", count)
+        edges = whole.edges(count)
+        ranges = [_Range(first, end - 1) for first, end in pairwise([whole.first, *edges.tolist(), whole.last + 1])]
+
+        def encode(group: list[pa.RecordBatch]) -> list[tuple[_Range, int, Ints, pa.Buffer]]:
+            rows = joined_batches(group)
+            group.clear()
+            which = np.searchsorted(edges, self._values(rows), "right").astype(np.uint16)
+            if (which[1:] < which[:-1]).any():
+                rows = rows_of(rows, array_of(np.argsort(which, kind="stable"), pa.int64()))
+            spans = pairwise([0, *np.cumsum(np.bincount(which, minlength=len(ranges))).tolist()])
+            pieces = ((each, rows.slice(start, end - start)) for each, (start, end) in zip(ranges, spans, strict=True))
+            return [
+                (each, piece.nbytes, self._some(piece), file.encoded(piece)) for each, piece in pieces if piece.num_rows
+            ]
+
+        for pieces in self._threads.map(encode, self._groups(batches)):
+            for each, size, sample, piece in pieces:
+                each.pieces.append(file.append(piece))
+                each.size_bytes += size
+                each.sample.append(sample)
+        file.finish()
+        return file, ranges
+
+    def _some(self, piece: pa.RecordBatch) -> Ints:
+        """Return some values of a piece, without holding the others."""
+        values = self._values(piece)
+        return values[:: -(-len(values) // _SAMPLED)].copy()
+
+    def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+        """Bring batches together that are worth being cut together."""
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            rows = max(1, self._group_bytes * batch.num_rows // max(batch.nbytes, 1))
+            for piece in _slices(batch, rows):
+                if held and size + piece.nbytes > self._group_bytes:
+                    yield held
+                    held, size = [], 0
+                held.append(piece)
+                size += piece.nbytes
+        if held:
+            yield held
+
+    def _read(self, file: SpillFile, ranges: Iterable[_Range]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of ranges in order, and remove their file."""
+        together = _together(ranges, self._range_bytes)
+        for are_small, several in groupby(together, lambda each: each.size_bytes <= self._range_bytes):
+            if are_small:
+                for batches in self._threads.map(partial(self._read_small, file), several):
+                    yield from batches
+            else:
+                for each in several:
+                    yield from self._read_large(file, each)
+        file.remove()
+
+    def _read_small(self, file: SpillFile, one: _Range) -> list[pa.RecordBatch]:
+        """Return the rows of a range in order."""
+        return self._sorted(list(file.read_some(one.pieces)), self._alone)
+
+    def _read_large(self, file: SpillFile, one: _Range) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a range in order that does not fit beside others."""
+        pieces = file.read_some(one.pieces)
+        if one.first == one.last:
+            # Rows of one value have kept the order in which they came.
+            for group in self._groups(pieces):
+                yield from _slices(joined_batches(group), _BATCH_ROWS)
+        elif one.size_bytes <= self._threads.count * self._range_bytes:
+            yield from self._sorted(list(pieces), self._threads)
+        else:
+            count = min(self._most_ranges, int(_MORE * one.size_bytes / self._range_bytes) + 1)
+            yield from self._read(*self._cut(pieces, one, count))
+
+    def _sorted(self, batches: list[pa.RecordBatch], threads: Threads) -> list[pa.RecordBatch]:
+        """Return the rows of some batches in order."""
+        if not batches:
+            return []
+        rows = joined_batches(batches)
+        values = self._values(rows)
+        if (values[1:] < values[:-1]).any():
+            rows = rows_of(rows, array_of(order_of([values], threads), pa.int32()))
+        return list(_slices(rows, _BATCH_ROWS))
+
+    def _values(self, batch: pa.RecordBatch) -> Ints:
+        values: Ints = raw_values(batch.column(self._position), np.int64)
+        return values
+
+
+@dataclass
+class _Range:
+    """Rows whose values are from one to another, it included, in pieces on disk."""
+
+    first: int
+    last: int
+    pieces: list[int] = field(default_factory=list)
+    size_bytes: int = 0
+    sample: list[Ints] = field(default_factory=list)
+
+    def edges(self, count: int) -> Ints:
+        """Return where to cut this range, so that about so many get as many rows each.
+
+        A value that has more rows than that gets a range of its own.
+        """
+        ordered = np.sort(np.concatenate(self.sample))
+        # With three ranges or more, either two of their edges differ or one value is met again: a range gets narrower.
+        count = max(count, 3)
+        quantiles = ordered[len(ordered) * np.arange(1, count) // count]
+        values, times = np.unique(quantiles, return_counts=True)
+        often = values[(times > 1) & (values < self.last)]
+        edges: Ints = np.unique(np.concatenate([values, often + 1]))
+        return edges[(edges > self.first) & (edges <= self.last)]
+
+
+def _together(ranges: Iterable[_Range], size_most: int) -> Iterator[_Range]:
+    """Bring neighbours together as far as they fit."""
+    held: _Range | None = None
+    for each in ranges:
+        if held is None:
+            held = each
+        elif held.size_bytes + each.size_bytes <= size_most:
+            held = _Range(held.first, each.last, held.pieces + each.pieces, held.size_bytes + each.size_bytes)
+        else:
+            yield held
+            held = each
+    if held is not None:
+        yield held
+
+
+def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _one_after_the_other(held: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches that are held, letting go of each, and then the others."""
+    held.reverse()
+    while held:
+        yield held.pop()
+    yield from batches

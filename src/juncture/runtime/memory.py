@@ -1,0 +1,86 @@
+"""How much memory a join may hold, and how much the process has held."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+__all__ = [
+    "LEAST_MEMORY_BYTES",
+    "MEMORY_BYTES",
+    "PARTS_UNDER_WAY",
+    "default_budget_bytes",
+    "memory_limit_bytes",
+    "peak_memory_bytes",
+    "release_unused",
+]
+
+LEAST_MEMORY_BYTES = 64 * 10**6
+"""The smallest budget that there is work to be done in: some batches of each side, and of the output."""
+
+MEMORY_BYTES = 4 << 30
+"""How much a join on disk may hold unless the caller says otherwise."""
+
+PARTS_UNDER_WAY = 4
+"""What streams past rows that are held in memory may take one of so many parts of it."""
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where a container's limit stands, by version of its control groups."""
+
+_SHARE = 0.6
+
+
+def release_unused() -> None:
+    """Give back to the system what allocators keep of blocks that were let go; of Arrow's own, what this thread did."""
+    pa.default_memory_pool().release_unused()
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """Return the C library's own way to do so, which GNU's has."""
+    if sys.platform != "linux":
+        return None
+    trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim
+
+
+def memory_limit_bytes() -> int:
+    """Return the memory of this machine, or what a container allows of it."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in _LIMITS:
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        # Without a limit there stands "max".
+        if text.isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def default_budget_bytes() -> int:
+    """Return what a join may hold unless it is told: others live in this memory too."""
+    return int(memory_limit_bytes() * _SHARE)
+
+
+def peak_memory_bytes() -> int:
+    """Return the greatest resident memory of this process since it started."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+    except OSError:
+        status = ""
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    # Counts what the parent held when it started this process, too.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

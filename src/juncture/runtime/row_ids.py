@@ -1,0 +1,153 @@
+"""Rows that carry their number through a join, so that pieces of it may be done in any order and be sorted at last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.runtime.sources import Source
+from juncture.runtime.take import encoded, nulls
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import OutputColumn, Side
+
+__all__ = ["NumberedJoin", "NumberedSource"]
+
+Join = TypeVar("Join", bound=Resolved)
+
+_SAMPLED = 1 << 10
+
+
+class NumberedSource(Source):
+    """A source of plain values, whatever their encoding, with a column that numbers the rows.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    schema
+        The columns to have, of plain types, the number last.
+    first
+        The number of the first row.
+    """
+
+    def __init__(self, source: Source, schema: pa.Schema, first: int) -> None:
+        self.schema = schema
+        self.part_rows = source.part_rows
+        self._source = source
+        self._first = first
+
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part."""
+        number = self.schema.names[-1]
+        place = int(self.bounds[part]) + self._first
+        # Batches without columns would have no rows either.
+        names = [name for name in columns if name != number] or self._source.schema.names[:1]
+        for batch in self._source.read(part, names):
+            arrays = {name: plain(batch.column(name)) for name in names}
+            arrays[number] = array_of(np.arange(place, place + batch.num_rows, dtype=np.int64), pa.int64())
+            place += batch.num_rows
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take in memory."""
+        number = self.schema.names[-1]
+        return self._source.plain_bytes_of([name for name in columns if name != number]) + 8 * self.num_rows
+
+
+@dataclass(frozen=True)
+class NumberedJoin(Generic[Join]):
+    """A join of numbered rows: right numbers go on where left ones end.
+
+    Its output has the number in a column of its own: that of the left row or, of a right row without a match, its own.
+    So an answer that is sorted by it, stably, is in the order that a join has to have.
+
+    Attributes
+    ----------
+    join
+        The join of the numbered sides. Their schemas hold only columns that are needed, in plain types.
+    output
+        The schema of the answer without the number.
+    left, right
+        The numbered sides.
+    """
+
+    join: Join
+    output: pa.Schema
+    left: NumberedSource
+    right: NumberedSource
+
+    @classmethod
+    def of(cls, join: Join, left: Source, right: Source) -> NumberedJoin[Join]:
+        """Return the join with its rows numbered."""
+        number = "number"
+        while number in (*join.left_schema.names, *join.right_schema.names, *join.output_schema.names):
+            number += "_"
+        left_schema, right_schema = (_plain_schema(join, side, number) for side in ("left", "right"))
+        own = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
+        aggregates = (replace(each, type=_plain_type(each.type)) for each in join.aggregates)
+        numbered = replace(
+            join,
+            left_schema=left_schema,
+            right_schema=right_schema,
+            output=(*join.output, own),
+            aggregates=tuple(aggregates),
+        )
+        return cls(
+            numbered,
+            join.output_schema,
+            NumberedSource(left, left_schema, 0),
+            NumberedSource(right, right_schema, left.num_rows),
+        )
+
+    @property
+    def number(self) -> str:
+        """The name of the column with the number."""
+        return str(self.join.left_schema.names[-1])
+
+    @property
+    def sample(self) -> npt.NDArray[np.int64]:
+        """Numbers as they may be spread in the output: half of them of right rows, where these come without a match."""
+        left_rows = self.left.num_rows
+        places = np.arange(_SAMPLED) / _SAMPLED
+        numbers = [places * left_rows]
+        if self.join.how in ("right", "full"):
+            numbers.append(left_rows + places * self.right.num_rows)
+        return np.concatenate(numbers).astype(np.int64)
+
+    def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the output without their number, in the types that they have to have."""
+        try:
+            arrays = [encoded(batch.column(field.name), field.type) for field in self.output]
+        except pa.ArrowInvalid:
+            # A dictionary of small indices holds the values of few rows.
+            middle = batch.num_rows // 2
+            if not middle:
+                raise
+            yield from self.finished(batch.slice(0, middle))
+            yield from self.finished(batch.slice(middle))
+        else:
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.output)
+
+    def numbers_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Return the numbers of rows of a numbered side, or of the output."""
+        numbers: npt.NDArray[np.int64] = raw_values(batch.column(self.number), np.int64)
+        return numbers
+
+
+def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
+    """Return the columns of a side that are needed, with their plain types, and the number."""
+    schema = join.left_schema if side == "left" else join.right_schema
+    needed = join.needed(side)
+    fields = [(field.name, _plain_type(field.type)) for field in schema if field.name in needed]
+    return pa.schema([*fields, (number, pa.int64())])
+
+
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type that `plain` makes of a type."""
+    return plain(nulls(0, data_type)).type

@@ -1,0 +1,426 @@
+"""Tables that can be read again, part by part and from any thread: Arrow tables and Parquet files.
+
+A *source* is cut into *parts*: row groups of Parquet files, slices of a table. Its rows are numbered from 0 in the
+order of the parts, and all that a join remembers of a row is this number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from juncture.columnar.conversion import converted_columns, with_types
+from juncture.errors import DataError
+from juncture.runtime.footers import (
+    INT96_UNIT,
+    Footer,
+    column_of,
+    extent_of,
+    is_coded,
+    joined_schema,
+    opened,
+    path_of,
+    read_footers,
+)
+from juncture.runtime.int96 import check_whole_micros
+from juncture.runtime.partitions import Value, partitions_of
+from juncture.runtime.paths import FoundFile, files_of
+
+__all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
+
+BATCH_ROWS = 1 << 20
+"""The most rows that are decoded at once."""
+
+_BATCH_BYTES = 8 << 20
+"""About how much is decoded at once, at most: from some size on, every block is mapped anew, and cleared first."""
+_BATCHES_OF_MEMORY = 32
+_PIECE_BYTES = 1 << 18
+"""How much of a large column chunk is read at once."""
+_PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
+_ASSUMED_VALUE_BYTES = 16
+_SLICE_ROWS = 1 << 18
+
+
+class Source(ABC):
+    """A table that can be read again and again, in parts, by several threads at once.
+
+    Attributes
+    ----------
+    schema
+        Of the rows.
+    part_rows
+        The number of rows of each part.
+    """
+
+    schema: pa.Schema
+    part_rows: Sequence[int]
+
+    @abstractmethod
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part, a million at a time at most.
+
+        Parameters
+        ----------
+        part
+            Which part.
+        columns
+            Which columns, in this order.
+        coded
+            Those that may come dictionary-encoded, if that is cheaper to read.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+
+    @abstractmethod
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take in memory."""
+
+    def plain_bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes the values of some columns take once they are decoded."""
+        return self.bytes_of(columns)
+
+    def within(self, _memory_bytes: int, /) -> Self:
+        """Return the same rows in batches that suit what may be held, if they have to be decoded."""
+        return self
+
+    def extent(self, _part: int, _column: str, /) -> pa.Array | None:
+        """Return the least and the greatest value of a column in a part, if that is known without reading it."""
+        return None
+
+    def ends(self, column: str) -> pa.Array | None:
+        """Return the least and the greatest value of a column, if that is known without reading it."""
+        extents = [self.extent(part, column) for part in range(len(self.part_rows))]
+        known = [extent for extent in extents if extent is not None]
+        if not known or len(known) < len(extents):
+            return None
+        ends = pc.min_max(pa.chunked_array(known))
+        return pa.array([ends["min"], ends["max"]], known[0].type)
+
+    def nulls(self, _column: str, /) -> int | None:
+        """Return how many values of a column are null, if that is known without reading it."""
+        return None
+
+    def is_declared_sorted(self, _column: str, /) -> bool:
+        """Tell whether whoever wrote the rows says that they ascend by a column."""
+        return False
+
+    @cached_property
+    def bounds(self) -> npt.NDArray[np.int64]:
+        """The number of each part's first row, and the number of all rows at the end."""
+        return np.concatenate([[0], np.cumsum(np.asarray(self.part_rows, np.int64))]).astype(np.int64)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.bounds[-1])
+
+
+class TableSource(Source):
+    """An Arrow table in memory.
+
+    Attributes
+    ----------
+    table
+        The table.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.schema = table.schema
+        self.table = table
+        starts = range(0, table.num_rows, _SLICE_ROWS)
+        self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
+
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield views of a slice's rows."""
+        start = part * _SLICE_ROWS
+        yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes that the columns take."""
+        return int(self.table.select(columns).nbytes)
+
+    def nulls(self, column: str, /) -> int | None:
+        """Return how many values of a column are null."""
+        return int(self.table.column(column).null_count)
+
+
+@dataclass(frozen=True)
+class _RowGroup:
+    file: int
+    number: int
+
+
+class ParquetSource(Source):
+    """Parquet files: each row group is a part.
+
+    Parameters
+    ----------
+    paths
+        Files, folders (all their Parquet files, at any depth), globs, or URIs that `pyarrow.fs` knows. Files come in
+        the order of the paths, those of a folder or glob by name. Folders within, or wildcards for them, that are named
+        like ``year=2026`` stand for columns, which come last.
+
+    Raises
+    ------
+    DataError
+        If there is no file, one cannot be read, or has other columns than the first.
+
+    Notes
+    -----
+    Opening reads the footers only. Reading decodes one row group at a time in each thread, a million rows at once.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        files = [file for path in paths for file in files_of(path)]
+        partition, values = partitions_of(files)
+        footers = read_footers(files)
+        schema = joined_schema(files, [footer.schema for footer in footers])
+        for name in partition.names:
+            if name in schema.names:
+                raise DataError(
+                    f"The folders of {files[0].path!r} stand for the column {name!r}, which the file has too. Rename "
+                    "the folders, or leave the column out of the files."
+                )
+        schema = pa.schema([*schema, *partition], schema.metadata)
+        self._open(files, footers, schema, [dict(zip(partition.names, each, strict=True)) for each in values])
+
+    def _open(
+        self,
+        files: Sequence[FoundFile],
+        footers: Sequence[Footer],
+        schema: pa.Schema,
+        partitions: Sequence[Mapping[str, Value]],
+        row_groups: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        """Set the files, with their footers, the values that their folders stand for, and which row groups to read."""
+        self._batch_bytes = _BATCH_BYTES
+        self._converted: Mapping[str, pa.DataType] = {}
+        self._files, self._footers, self._partitions = files, footers, partitions
+        self.schema = self._stored = schema
+        self._is_whole = [footer.schema.equals(schema) for footer in footers]
+        self._groups = [
+            _RowGroup(file, number)
+            for file, footer in enumerate(footers)
+            for number in (range(footer.metadata.num_row_groups) if row_groups is None else row_groups[file])
+            if footer.metadata.row_group(number).num_rows > 0
+        ]
+        self.part_rows = [self._metadata(group).num_rows for group in self._groups]
+
+    def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group."""
+        is_large = self._metadata(self._groups[part]).total_byte_size > self._batch_bytes
+        return self._batches(part, columns, coded, self._batch_rows(columns), _PIECE_BYTES if is_large else 0)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of the columns' encoded, uncompressed pages."""
+        names, wanted = set(self.schema.names), set(columns)
+        total = 0
+        for group in self._groups:
+            metadata = self._metadata(group)
+            for number in range(metadata.num_columns):
+                column = metadata.column(number)
+                if column_of(column.path_in_schema, names) in wanted:
+                    total += column.total_uncompressed_size
+        return total
+
+    def plain_bytes_of(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes the values of the columns take once they are decoded, by footers alone.
+
+        A string that occurs often is written once: the lengths of the least and the greatest tell what it takes then.
+        """
+        return sum(self._plain_bytes[name] for name in dict.fromkeys(columns))
+
+    @cached_property
+    def _plain_bytes(self) -> dict[str, int]:
+        found = dict.fromkeys(self.schema.names, 0)
+        for group in self._groups:
+            metadata = self._metadata(group)
+            for number in range(metadata.num_columns):
+                column = metadata.column(number)
+                name = column_of(column.path_in_schema, found)
+                found[name] += max(column.total_uncompressed_size, column.num_values * _value_bytes(column))
+            for name, value in self._partitions[group.file].items():
+                found[name] += metadata.num_rows * (4 + len(value) if isinstance(value, str) else 4)
+        return found
+
+    def _batch_rows(self, columns: Sequence[str]) -> int:
+        """Return how many rows to decode at once, fewer of wide ones."""
+        row_bytes = self.plain_bytes_of(columns) // max(self.num_rows, 1)
+        return max(1, min(BATCH_ROWS, self._batch_bytes // max(row_bytes, 1)))
+
+    def within(self, memory_bytes: int, /) -> Self:
+        """Return the same, decoded in batches that suit what may be held."""
+        smaller = copy(self)
+        smaller._batch_bytes = min(_BATCH_BYTES, memory_bytes // _BATCHES_OF_MEMORY)
+        return smaller
+
+    def converted(self, types: Mapping[str, pa.DataType]) -> Self:
+        """Return the same with some columns in other types of the same values."""
+        other = copy(self)
+        other._converted, other.schema = types, with_types(self.schema, types)
+        return other
+
+    def only(self, parts: Sequence[int]) -> Self:
+        """Return the same with some of the row groups."""
+        fewer = copy(self)
+        fewer._groups = [self._groups[part] for part in parts]
+        fewer.part_rows = [self.part_rows[part] for part in parts]
+        for known in ("bounds", "_plain_bytes"):
+            fewer.__dict__.pop(known, None)
+        return fewer
+
+    def value_bytes(self, column: str) -> float:
+        """Return the encoded bytes of one value of a column, on average: few where it is dictionary-encoded."""
+        return self.bytes_of([column]) / max(self.num_rows, 1)
+
+    def extent(self, part: int, column: str, /) -> pa.Array | None:
+        """Return the least and the greatest value by the row group's statistics, or by the name of its folder."""
+        partition = self._partitions[self._groups[part].file]
+        if column in partition:
+            return None if partition[column] is None else self._repeated(part, column, 2)
+        found = self._chunk(part, column)
+        if found is None or found[0].statistics is None or not found[0].statistics.has_min_max:
+            return None
+        return extent_of(found[0].statistics, found[1], self.schema.field(column).type)
+
+    def nulls(self, column: str, /) -> int | None:
+        """Return how many values of a column are null by the row groups' statistics, or by the names of folders."""
+        total = 0
+        for part, rows in enumerate(self.part_rows):
+            partition = self._partitions[self._groups[part].file]
+            if column in partition:
+                total += rows if partition[column] is None else 0
+                continue
+            found = self._chunk(part, column)
+            if found is None or found[0].statistics is None or not found[0].statistics.has_null_count:
+                return None
+            total += found[0].statistics.null_count
+        return total
+
+    def is_declared_sorted(self, column: str, /) -> bool:
+        """Tell whether each row group is declared to ascend by a column first of all, and follows the one before."""
+        last: pa.Scalar | None = None
+        for part, group in enumerate(self._groups):
+            declared = self._metadata(group).sorting_columns
+            metadata = self._footers[group.file].metadata
+            if not declared or declared[0].descending or path_of(metadata, declared[0].column_index) != column:
+                return False
+            extent = self.extent(part, column)
+            if len(self._groups) > 1 and (extent is None or (last is not None and pc.less(extent[0], last).as_py())):
+                return False
+            last = None if extent is None else extent[1]
+        return bool(self._groups)
+
+    def first_rows(self, part: int, columns: Sequence[str], rows: int) -> pa.RecordBatch:
+        """Return the first rows of a row group. Others could not be had without decoding these.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        # Piece by piece, so that no more is read than that.
+        return next(self._batches(part, columns, (), rows, _PIECE_BYTES))
+
+    def _batches(
+        self, part: int, columns: Sequence[str], coded: Collection[str], rows: int, piece_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group, so many at a time; column chunks are read in such pieces, for 0 at once."""
+        group = self._groups[part]
+        file, footer = self._files[group.file], self._footers[group.file]
+        partition = self._partitions[group.file]
+        inside = [name for name in columns if name not in partition]
+        found = 0
+        with opened(file, group.number) as content:
+            if fine := [name for name in inside if name in footer.int96]:
+                check_whole_micros(content, footer.metadata, group.number, fine, file.path)
+            parquet = pq.ParquetFile(
+                content,
+                metadata=footer.metadata,
+                read_dictionary=[name for name in inside if name in coded and is_coded(self.schema.field(name).type)],
+                pre_buffer=False,
+                buffer_size=piece_bytes,
+                coerce_int96_timestamp_unit=INT96_UNIT,
+            )
+            for batch in parquet.iter_batches(rows, [group.number], inside, use_threads=False):
+                found += batch.num_rows
+                yield converted_columns(self._shaped(part, batch, columns, coded), self._converted)
+                if self._batch_bytes < _BATCH_BYTES:
+                    # Little may be held, and what Arrow keeps of the batches before is soon more than a batch.
+                    pa.default_memory_pool().release_unused()
+            if found != self.part_rows[part]:
+                raise DataError(
+                    f"Row group {group.number} of the Parquet file {file.path!r} has {found:,} rows, and "
+                    f"{self.part_rows[part]:,} by the file's footer: it is damaged. Write it again, or leave it out."
+                )
+
+    def _shaped(
+        self, part: int, batch: pa.RecordBatch, columns: Sequence[str], coded: Collection[str]
+    ) -> pa.RecordBatch:
+        """Return rows of a row group with the columns in their order, in the types that all files share."""
+        file = self._groups[part].file
+        if self._is_whole[file]:
+            return batch.select(columns)
+        arrays, fields = [], []
+        for name in columns:
+            field = self._stored.field(name)
+            if name in self._partitions[file]:
+                array = self._repeated(part, name, batch.num_rows, is_coded=name in coded)
+            else:
+                array = batch.column(name)
+                if array.type != field.type and not pat.is_dictionary(array.type):
+                    array = array.cast(field.type)
+            arrays.append(array)
+            fields.append(field.with_type(array.type))
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self._stored.metadata))
+
+    def _repeated(self, part: int, column: str, rows: int, *, is_coded: bool = False) -> pa.Array:
+        """Return so many times the value of a column that a row group's folder stands for."""
+        data_type = self._stored.field(column).type
+        value = pa.scalar(self._partitions[self._groups[part].file][column], data_type)
+        if not (is_coded and pat.is_string(data_type)):
+            return pa.repeat(value, rows)
+        index = pa.scalar(0 if value.is_valid else None, pa.int32())
+        return pa.DictionaryArray.from_arrays(pa.repeat(index, rows), pa.repeat(value, 1).drop_null())
+
+    def _metadata(self, group: _RowGroup) -> pq.RowGroupMetaData:
+        return self._footers[group.file].metadata.row_group(group.number)
+
+    def _chunk(self, part: int, column: str) -> tuple[pq.ColumnChunkMetaData, pq.ParquetColumnSchema] | None:
+        """Return what a row group's footer says of a column, if that is not nested."""
+        group = self._groups[part]
+        footer = self._footers[group.file].metadata
+        metadata = self._metadata(group)
+        for number in range(metadata.num_columns):
+            # The path of a column within a struct may read like the name of a column.
+            if path_of(footer, number) == footer.schema.column(number).name == column:
+                return metadata.column(number), footer.schema.column(number)
+        return None
+
+
+def _value_bytes(column: pq.ColumnChunkMetaData) -> int:
+    """Return about how many bytes a value of a column chunk takes once it is decoded."""
+    if column.physical_type in _PHYSICAL_BYTES:
+        return _PHYSICAL_BYTES[column.physical_type]
+    statistics = column.statistics
+    if statistics is None or not statistics.has_min_max:
+        return _ASSUMED_VALUE_BYTES
+    # Long ones may be cut off in statistics, but not to less than a few dozen bytes.
+    ends = [len(value) for value in (statistics.min_raw, statistics.max_raw) if isinstance(value, bytes | str)]
+    return sum(ends) // len(ends) + 4 if ends else _ASSUMED_VALUE_BYTES

@@ -1,0 +1,404 @@
+"""What does not fit in memory: a folder of the join's own, and streams that are kept so that they can be read again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from weakref import finalize
+
+import pyarrow as pa
+
+from juncture.columnar.arrays import memory_pool
+from juncture.errors import StateError
+from juncture.runtime.memory import release_unused
+from juncture.runtime.sources import Source
+from juncture.spec.size import format_size
+
+__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource", "in_small_parts"]
+
+_log = logging.getLogger(__name__)
+
+MEMORY_BYTES = 256 << 20
+"""How much of a stream is kept in memory unless the caller says otherwise."""
+
+_ALIGNED_BYTES = 64
+_RELEASED_SHARE = 0.125
+"""After so much of the memory has been written or read, what was held for it is given back to the system."""
+
+_RELEASED_BYTES_LEAST = 4 << 20
+"""Giving back takes milliseconds, which less is not worth."""
+_PART_ROWS = 1 << 18
+_PART_BYTES = 32 << 20
+
+
+class SpillFolder:
+    """A temporary folder for one join, made when something is first written and removed whatever happens.
+
+    Parameters
+    ----------
+    parent
+        Where to make it; by default in the system's folder for temporary files (``TMPDIR``).
+    memory_bytes
+        How much the join may hold.
+
+    Examples
+    --------
+    >>> with SpillFolder() as folder:
+    ...     folder.spilled_bytes
+    0
+    """
+
+    def __init__(self, parent: str | os.PathLike[str] | None = None, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._parent = parent
+        self._released_bytes = max(_RELEASED_BYTES_LEAST, int(memory_bytes * _RELEASED_SHARE))
+        self._path: Path | None = None
+        self._remove: finalize[..., SpillFolder] | None = None
+        self._files = 0
+        self.spilled_bytes = 0
+        self._passed_bytes = 0
+
+    def __enter__(self) -> SpillFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder with all that is in it."""
+        if self._remove is not None:
+            self._remove()
+            _log.info("Spilled %s to %s, which is gone again", format_size(self.spilled_bytes), self._path)
+        self._path, self._remove = None, None
+
+    def file(self, schema: pa.Schema, *, compressed: bool = True) -> SpillFile:
+        """Start a file of record batches; one that is not compressed can be mapped into memory.
+
+        Raises
+        ------
+        StateError
+            If the folder cannot be made.
+        """
+        try:
+            if self._path is None:
+                self._path = Path(tempfile.mkdtemp(prefix="juncture-spill-", dir=self._parent))
+                self._remove = finalize(self, shutil.rmtree, self._path, ignore_errors=True)
+                _log.info("Spilling to %s what does not fit in memory", self._path)
+            self._files += 1
+            return SpillFile(self, self._path / f"{self._files}.arrow", schema, compressed=compressed)
+        except OSError as error:
+            raise self.failure(error) from error
+
+    def pass_by(self, size_bytes: int) -> None:
+        """Count what has been written or read, and from time to time give back memory that is kept unused."""
+        self._passed_bytes += size_bytes
+        if self._passed_bytes > self._released_bytes:
+            self._passed_bytes = 0
+            release_unused()
+
+    def failure(self, error: OSError) -> StateError:
+        """Return the error to raise where the disk refuses."""
+        folder = str(self._path or self._parent or tempfile.gettempdir())
+        return StateError(
+            f"The join keeps what does not fit in memory in {folder!r}, and cannot write there: {error}. So far it "
+            f"wrote {self.spilled_bytes:,} bytes. Free space on that disk, or set TMPDIR to a folder on a larger one."
+        )
+
+
+class SpillFile:
+    """Record batches on disk: written once, then read in any order by any thread.
+
+    Each is an Arrow IPC stream of its own within the file, since one stream has one dictionary for a column, and
+    batches may have different ones. Whoever calls writes and reads: to wake Arrow's own threads takes longer than a
+    small batch does, and they keep memory of their own.
+    """
+
+    def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
+        self._folder = folder
+        self._path = str(path)
+        self._schema = schema
+        self._sink = pa.OSFile(self._path, "wb")
+        self._options = pa.ipc.IpcWriteOptions(
+            compression="lz4" if compressed and pa.Codec.is_available("lz4") else None, use_threads=False
+        )
+        self._places: list[tuple[int, int]] = []
+        self._end = 0
+
+    @property
+    def batches(self) -> int:
+        """How many have been written."""
+        return len(self._places)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        self.append(self.encoded(batch))
+
+    def encoded(self, batch: pa.RecordBatch) -> pa.Buffer:
+        """Return a batch as it is written. Any thread may do that, while one of them appends."""
+        content = pa.BufferOutputStream(memory_pool())
+        with pa.ipc.new_stream(content, self._schema, options=self._options) as writer:
+            writer.write_batch(batch)
+        return content.getvalue()
+
+    def append(self, written: pa.Buffer) -> int:
+        """Append an encoded batch, and return its number.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        padding = -written.size % _ALIGNED_BYTES
+        try:
+            self._sink.write(written)
+            self._sink.write(bytes(padding))
+        except OSError as error:
+            self._abandon()
+            raise self._folder.failure(error) from error
+        self._places.append((self._end, written.size))
+        self._end += written.size + padding
+        self._folder.spilled_bytes += written.size + padding
+        self._folder.pass_by(written.size)
+        return len(self._places) - 1
+
+    def finish(self) -> None:
+        """End the file, so that it can be read.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        try:
+            self._sink.close()
+        except OSError as error:
+            self._abandon()
+            raise self._folder.failure(error) from error
+
+    def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Yield some batches, with the columns of these numbers, in their own order."""
+        return self._read(batches, list(columns))
+
+    def read_some(self, batches: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """Yield some batches, with all their columns."""
+        return self._read(batches)
+
+    def read_all(self) -> Iterator[pa.RecordBatch]:
+        """Yield all batches, one after the other."""
+        return self._read(range(self.batches))
+
+    def remove(self) -> None:
+        """Give back the room on the disk."""
+        Path(self._path).unlink(missing_ok=True)
+
+    def mapped(self) -> list[pa.RecordBatch]:
+        """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
+        with pa.memory_map(self._path) as content:
+            whole = content.read_buffer()
+        return [pa.ipc.open_stream(whole.slice(*place)).read_next_batch() for place in self._places]
+
+    def _read(self, batches: Iterable[int], columns: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+        if not self._places:
+            return
+        options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
+        # Not mapped, because pages that were read would count as memory of this process.
+        with pa.OSFile(self._path, "rb") as content:
+            for number in batches:
+                start, size = self._places[number]
+                content.seek(start)
+                with pa.ipc.open_stream(content.read(size), options=options, memory_pool=memory_pool()) as reader:
+                    yield reader.read_next_batch()
+                self._folder.pass_by(size)
+
+    def _abandon(self) -> None:
+        """Close what a failed write left open; closing may fail on the same full disk."""
+        with suppress(OSError, pa.ArrowException):
+            self._sink.close()
+
+
+class SpilledSource(Source):
+    """Rows on disk, written batch by batch, each of which is a part.
+
+    Parameters
+    ----------
+    schema
+        Of the batches.
+    spill
+        Where to write them.
+    batch_bytes
+        Smaller batches are written together.
+    """
+
+    def __init__(self, schema: pa.Schema, spill: SpillFolder, batch_bytes: int) -> None:
+        self.schema = schema
+        self.part_rows: list[int] = []
+        self.size_bytes = 0
+        self._spill = spill
+        self._file: SpillFile | None = None
+        self._batch_bytes = batch_bytes
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Raises
+        ------
+        StateError
+            If there is no room.
+        """
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes >= self._batch_bytes:
+            self._flush()
+
+    def finish(self) -> None:
+        """End writing, so that rows can be read."""
+        self._flush()
+        if self._file is not None:
+            self._file.finish()
+
+    def remove(self) -> None:
+        """Give back the room on the disk."""
+        if self._file is not None:
+            self._file.remove()
+
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part."""
+        assert self._file is not None
+        numbers = [self.schema.get_field_index(name) for name in columns]
+        for batch in self._file.read([part], numbers):
+            yield batch.select(columns)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of the columns, in proportion."""
+        return self.size_bytes * len(columns) // max(len(self.schema), 1)
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        if self._file is None:
+            self._file = self._spill.file(self.schema)
+        whole = pa.Table.from_batches(self._held).combine_chunks(memory_pool())
+        for batch in whole.to_batches():
+            self._file.write(batch)
+            self.part_rows.append(batch.num_rows)
+        self.size_bytes += self._held_bytes
+        self._held, self._held_bytes = [], 0
+
+
+class SpooledSource(Source):
+    """A stream of record batches, kept: in memory up to a limit, and beyond it in the spill folder.
+
+    Parameters
+    ----------
+    schema
+        Of the batches.
+    batches
+        Read once, to the end.
+    spill
+        Where to put what exceeds the limit. Without a folder, all is kept in memory.
+    memory_bytes
+        The limit.
+
+    Raises
+    ------
+    StateError
+        If there is no room to spill.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        spill: SpillFolder | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self.schema = schema
+        self._held: list[list[pa.RecordBatch]] = []
+        self._spilled: list[range] = []
+        self._file: SpillFile | None = None
+        self._bytes = 0
+        self.part_rows = []
+        written = 0
+        for part in _parts(batches):
+            self.part_rows.append(sum(batch.num_rows for batch in part))
+            size = sum(batch.nbytes for batch in part)
+            self._bytes += size
+            if spill is None or (self._file is None and self._bytes <= memory_bytes):
+                self._held.append(part)
+                continue
+            if self._file is None:
+                self._file = spill.file(schema)
+            for batch in part:
+                self._file.write(batch)
+            self._spilled.append(range(written, written + len(part)))
+            written += len(part)
+        if self._file is not None:
+            self._file.finish()
+
+    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a part."""
+        if part < len(self._held):
+            for batch in self._held[part]:
+                yield batch.select(columns)
+            return
+        assert self._file is not None
+        numbers = [self.schema.get_field_index(name) for name in columns]
+        for batch in self._file.read(self._spilled[part - len(self._held)], numbers):
+            yield batch.select(columns)
+
+    def bytes_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of all columns, in proportion."""
+        return self._bytes * len(columns) // max(len(self.schema), 1)
+
+
+def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: SpillFolder) -> Source:
+    """Return a source with some columns whose parts have at most so many rows each: itself, or a copy on disk.
+
+    Raises
+    ------
+    StateError
+        If there is no room.
+    """
+    if max(source.part_rows, default=0) <= rows:
+        return source
+    # Batches without columns would have no rows either.
+    names = list(columns) or source.schema.names[:1]
+    kept = SpilledSource(pa.schema([source.schema.field(name) for name in names]), spill, 0)
+    for part in range(len(source.part_rows)):
+        for batch in source.read(part, names):
+            for start in range(0, batch.num_rows, rows):
+                kept.write(batch.slice(start, rows))
+    kept.finish()
+    return kept
+
+
+def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Gather batches into parts that are worth a task, and leave empty ones out."""
+    part: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, _PART_ROWS):
+            piece = batch.slice(start, _PART_ROWS)
+            part.append(piece)
+            rows += piece.num_rows
+            size += piece.nbytes
+            if rows >= _PART_ROWS or size >= _PART_BYTES:
+                yield part
+                part, rows, size = [], 0, 0
+    if part:
+        yield part

@@ -1,0 +1,301 @@
+"""Columns of a source for some of its rows: in order, or scattered to where pointers ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
+from juncture.kernels import gather as kernels
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.threads import Threads, slices
+from juncture.spec.schema import is_fixed
+
+__all__ = [
+    "encoded",
+    "gather",
+    "is_awkward",
+    "joined",
+    "nulls",
+    "ordered",
+    "select",
+    "take",
+    "worth_coding",
+]
+
+Ints = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int32]
+Progress = Callable[[int, int], None]
+
+_SLICE_ROWS = 1 << 20
+_SLICE_LEAST = 1 << 16
+_CODED_BYTES_MOST = 6.0
+"""Encoded bytes of a string up to which it is worth reading as a dictionary."""
+
+
+def select(
+    source: Source, columns: Sequence[str], rows: Ints | None, threads: Threads, progress: Progress | None = None
+) -> list[pa.ChunkedArray]:
+    """Return columns of rows in ascending order, repeated ones included.
+
+    Parameters
+    ----------
+    source, columns
+        What to read.
+    rows
+        Which rows; None for all.
+    threads
+        Who reads: a part each.
+    progress
+        Called with the number of parts that are done, and of all.
+
+    Notes
+    -----
+    Parts without any of the rows are not read. Whole parts of tables are not copied.
+    """
+    if not columns:
+        return []
+    edges = source.bounds if rows is None else np.searchsorted(rows, source.bounds)
+    parts = [part for part in range(len(source.part_rows)) if edges[part] < edges[part + 1]]
+
+    def read(part: int) -> list[pa.RecordBatch]:
+        wanted = None if rows is None else rows[edges[part] : edges[part + 1]] - source.bounds[part]
+        taken, start = [], 0
+        for batch in source.read(part, columns):
+            if wanted is None:
+                taken.append(batch)
+            else:
+                first, end = np.searchsorted(wanted, [start, start + batch.num_rows])
+                taken.append(_take_rows(batch, wanted[first:end] - start))
+            start += batch.num_rows
+        return taken
+
+    batches: list[pa.RecordBatch] = []
+    for done, taken in enumerate(threads.map(read, parts), 1):
+        batches += taken
+        if progress is not None:
+            progress(done, len(parts))
+    types = [source.schema.field(name).type for name in columns]
+    return [pa.chunked_array([batch.column(i) for batch in batches], kind) for i, kind in enumerate(types)]
+
+
+def _take_rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
+    if len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all()):
+        return batch
+    index = array_of(rows, pa.int64())
+    return pa.RecordBatch.from_arrays([take(column, index) for column in batch.columns], schema=batch.schema)
+
+
+def take(array: pa.Array, index: pa.Array) -> pa.Array:
+    """Take rows of an array of any type."""
+    if is_awkward(array.type):
+        return encoded(rows_of(plain(array), index), array.type)
+    return rows_of(array, index)
+
+
+def is_awkward(data_type: pa.DataType) -> bool:
+    """Tell types that Arrow cannot take rows of."""
+    return bool(
+        pat.is_run_end_encoded(data_type)
+        or pat.is_string_view(data_type)
+        or pat.is_binary_view(data_type)
+        or isinstance(data_type, pa.BaseExtensionType)
+    )
+
+
+def nulls(length: int, data_type: pa.DataType) -> pa.Array:
+    """Return nulls of any type."""
+    if pat.is_run_end_encoded(data_type):
+        return encoded(pa.nulls(length, data_type.value_type), data_type)
+    return pa.nulls(length, data_type)
+
+
+def encoded(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return plain values in a type of the same values: undo `plain`."""
+    if array.type == data_type:
+        return array
+    if pat.is_run_end_encoded(data_type):
+        return pc.run_end_encode(encoded(array, data_type.value_type), run_end_type=data_type.run_end_type)
+    if pat.is_dictionary(data_type):
+        coded = encoded(array, data_type.value_type).dictionary_encode()
+        indices = coded.indices.cast(data_type.index_type)
+        return pa.DictionaryArray.from_arrays(indices, coded.dictionary, ordered=data_type.ordered)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return data_type.wrap_array(encoded(array, data_type.storage_type))
+    return array.cast(data_type)
+
+
+def gather(
+    source: Source, columns: Sequence[str], pointers: Ints, threads: Threads, progress: Progress | None = None
+) -> list[pa.ChunkedArray]:
+    """Return columns of the rows that pointers name, in their order; null where they are negative.
+
+    Parameters
+    ----------
+    source, columns, threads, progress
+        As for `select`.
+    pointers
+        Row numbers, in any order.
+
+    Notes
+    -----
+    Each part is read once, if any pointer names a row of it. Values of fixed width go from there to their places, so
+    that the memory needed is that of the result and 4 bytes a pointer. Others are kept part by part first, strings as
+    dictionaries where the file has them.
+    """
+    if not columns:
+        return []
+    positions, edges = _by_part(source, pointers, threads)
+    types = [source.schema.field(name).type for name in columns]
+    targets: list[_Scattered | _Kept] = [
+        _Scattered(kind, len(pointers)) if is_fixed(kind) else _Kept(kind, len(pointers), len(source.part_rows))
+        for kind in types
+    ]
+    coded = worth_coding(source, columns)
+    parts = [part for part in range(len(source.part_rows)) if edges[part] < edges[part + 1]]
+
+    def read(part: int) -> None:
+        wanted = positions[edges[part] : edges[part + 1]]
+        rows = pointers[wanted] - source.bounds[part]
+        start = 0
+        for batch in source.read(part, columns, coded):
+            if batch.num_rows < source.part_rows[part]:
+                inside = (rows >= start) & (rows < start + batch.num_rows)
+                here, places = rows[inside] - start, wanted[inside]
+            else:
+                here, places = rows, wanted
+            for target, array in zip(targets, batch.columns, strict=True):
+                target.put(part, array, here, places)
+            start += batch.num_rows
+
+    for done, _ in enumerate(threads.map(read, parts), 1):
+        if progress is not None:
+            progress(done, len(parts))
+    return [target.finish(threads) for target in targets]
+
+
+def _by_part(source: Source, pointers: Ints, threads: Threads) -> tuple[Positions, Ints]:
+    """Return the positions of the pointers part by part, and where each part's begin."""
+    count = len(source.part_rows)
+    ranges = slices(len(pointers), threads.count, least=_SLICE_LEAST)
+    parts = np.empty(len(pointers), np.int32)
+    counts = np.zeros((len(ranges), count), np.int64)
+    if count:
+        threads.run(
+            lambda i: kernels.count_parts(
+                pointers[slice(*ranges[i])], source.bounds, parts[slice(*ranges[i])], counts[i]
+            ),
+            range(len(ranges)),
+        )
+    before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
+    offsets = np.ascontiguousarray(before.reshape(count, len(ranges)).T)
+    positions = np.empty(int(counts.sum()), np.int32)
+    if count:
+        threads.run(
+            lambda i: kernels.order_by_part(parts[slice(*ranges[i])], ranges[i][0], offsets[i], positions),
+            range(len(ranges)),
+        )
+    return positions, np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)
+
+
+def worth_coding(source: Source, columns: Sequence[str]) -> list[str]:
+    """Return the columns of strings whose values repeat so much that they are best read as a dictionary."""
+    return [name for name in columns if _repeats(source, name, source.schema.field(name).type)]
+
+
+def _repeats(source: Source, column: str, data_type: pa.DataType) -> bool:
+    text = pat.is_string(data_type) or pat.is_large_string(data_type) or pat.is_binary(data_type)
+    return bool(text and isinstance(source, ParquetSource) and source.value_bytes(column) < _CODED_BYTES_MOST)
+
+
+class _Scattered:
+    """A column of fixed width, written in place."""
+
+    def __init__(self, data_type: pa.DataType, length: int) -> None:
+        self._type = data_type
+        width = data_type.bit_width // 8
+        self._item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
+        words = width // self._item.itemsize
+        self._values = np.empty(length if words == 1 else (length, words), self._item)
+        self._valid = np.zeros(length, np.bool_)
+
+    def put(self, _part: int, array: pa.Array, rows: Ints, places: Positions) -> None:
+        """Copy rows of an array to their places."""
+        self._values[places] = raw_values(array, self._item)[rows]
+        valid = validity(array)
+        self._valid[places] = True if valid is None else valid[rows]
+
+    def finish(self, _threads: Threads) -> pa.ChunkedArray:
+        """Return the column."""
+        return pa.chunked_array([array_of(self._values, self._type, self._valid)])
+
+
+class _Kept:
+    """A column of any other type: rows are kept as they come, and brought into order at the end."""
+
+    def __init__(self, data_type: pa.DataType, length: int, parts: int) -> None:
+        self._type = data_type
+        self._length = length
+        self._arrays: list[list[pa.Array]] = [[] for _ in range(parts)]
+        self._places: list[list[Positions]] = [[] for _ in range(parts)]
+
+    def put(self, part: int, array: pa.Array, rows: Ints, places: Positions) -> None:
+        """Keep rows of an array."""
+        if not pat.is_dictionary(array.type):
+            array = plain(array)
+        self._arrays[part].append(rows_of(array, array_of(rows, pa.int64())))
+        self._places[part].append(places)
+
+    def finish(self, threads: Threads) -> pa.ChunkedArray:
+        """Return the column, in slices."""
+        arrays = [array for part in self._arrays for array in part]
+        if not arrays:
+            return pa.chunked_array([nulls(self._length, self._type)])
+        order = np.full(self._length, -1, np.int64)
+        kept = [places for part in self._places for places in part]
+        order[np.concatenate(kept)] = np.arange(sum(map(len, kept)))
+        self._arrays, self._places = [], []
+        whole = joined(arrays)
+        cut = slices(self._length, -(-self._length // _SLICE_ROWS))
+        taken = threads.map(partial(ordered, whole, order, self._type), cut)
+        return pa.chunked_array([chunk for chunks in taken for chunk in chunks], self._type)
+
+
+def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
+    """Return arrays as one, with wide offsets; as a chunked one where its parts cannot be joined."""
+    if pat.is_dictionary(arrays[0].type):
+        try:
+            return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
+        except pa.ArrowException:
+            arrays = [plain(array) for array in arrays]
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(arrays[0].type, arrays[0].type)
+    try:
+        return concatenated(array.cast(wide) for array in arrays)
+    except pa.ArrowException:
+        return pa.chunked_array(arrays)
+
+
+def ordered(
+    whole: pa.Array | pa.ChunkedArray, order: Ints | Positions, data_type: pa.DataType, cut: tuple[int, int]
+) -> list[pa.Array]:
+    """Return a slice of rows in this order, null where it is negative; cut further where the type cannot hold it."""
+    first, end = cut
+    rows = order[first:end]
+    index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
+    taken = rows_of(whole, index)
+    try:
+        if isinstance(taken, pa.ChunkedArray):
+            taken = concatenated(taken.chunks)
+        return [taken if taken.type == data_type else encoded(plain(taken), data_type)]
+    except pa.ArrowException:
+        if end - first < 2:
+            raise
+        middle = (first + end) // 2
+        halves = (first, middle), (middle, end)
+        return [chunk for half in halves for chunk in ordered(whole, order, data_type, half)]

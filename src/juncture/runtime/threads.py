@@ -1,0 +1,160 @@
+"""Threads for compiled loops and Arrow's readers, both of which let go of the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from juncture.runtime.memory import release_unused
+
+__all__ = ["Threads", "available_cores", "pool_of", "slices"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_END: Any = object()
+
+_ROOM_BYTES = 64 << 20
+"""A thread that has so much room need not care."""
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
+    """Cut a length into at most so many nearly equal slices, of at least so many items each.
+
+    Examples
+    --------
+    >>> slices(10, 3)
+    [(0, 3), (3, 6), (6, 10)]
+    >>> slices(10, 4, least=5)
+    [(0, 5), (5, 10)]
+    """
+    count = max(1, min(most, length // max(least, 1)))
+    edges = [length * i // count for i in range(count + 1)]
+    return list(pairwise(edges))
+
+
+class Threads:
+    """A pool of threads for one join; with one thread, none but the caller's.
+
+    Parameters
+    ----------
+    count
+        How many; by default one for each core that this process may use.
+    room_bytes
+        How much what is under way may take, where that matters. If it is little for so many threads, each gives back,
+        after each task, what Arrow keeps for it unused.
+
+    Attributes
+    ----------
+    at_once
+        How many results may be at work or waiting.
+    """
+
+    def __init__(self, count: int | None = None, *, room_bytes: int | None = None) -> None:
+        self.count = available_cores() if count is None else max(1, count)
+        self.room_bytes = room_bytes
+        self.is_frugal = room_bytes is not None and room_bytes < self.count * _ROOM_BYTES
+        self.at_once = self.count if self.is_frugal else 2 * self.count
+        self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
+
+    def __enter__(self) -> Threads:
+        # What was used before, to plan the join or for other work.
+        self.release_unused()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def release_unused(self) -> None:
+        """Give back memory that is kept unused, if there is little."""
+        if self.is_frugal:
+            release_unused()
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield the results in order, a few items ahead of the one that is asked for.
+
+        An error in a task is raised here once those under way have ended, and no other is started.
+        """
+        function = _releasing(function) if self.is_frugal else function
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        running: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                running.append(self._pool.submit(function, item))
+                if len(running) >= self.at_once:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for task in running:
+                task.cancel()
+            for task in running:
+                if not task.cancelled():
+                    task.exception()
+
+    def ahead(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items, each of which a thread has made while the one before it was in use."""
+        if self._pool is None:
+            yield from items
+            return
+        make = partial(next, iter(items), _END)
+        running = self._pool.submit(make)
+        try:
+            while (item := running.result()) is not _END:
+                running = self._pool.submit(make)
+                yield item
+        finally:
+            if not running.cancel():
+                running.exception()
+
+    def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
+        """Call a function with each item, and wait for all."""
+        if len(items) == 1:
+            # Not worth waking another thread.
+            function(items[0])
+            return
+        for _ in self.map(function, items):
+            pass
+
+
+@contextmanager
+def pool_of(threads: int | Threads | None, *, room_bytes: int | None = None) -> Iterator[Threads]:
+    """Yield the threads that are given, or for as long as the context lasts a pool of so many."""
+    if isinstance(threads, Threads):
+        yield threads
+        return
+    with Threads(threads, room_bytes=room_bytes) as pool:
+        yield pool
+
+
+def _releasing(function: Callable[[Item], Result]) -> Callable[[Item], Result]:
+    """Return a task that gives back unused memory when it is done. What a thread keeps no other one can give back."""
+
+    def task(item: Item) -> Result:
+        try:
+            return function(item)
+        finally:
+            pa.default_memory_pool().release_unused()
+
+    return task

@@ -1,0 +1,25 @@
+"""The order among rows of a source that tie, as numbers to sort them by."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.tie_order import order_keys
+from juncture.runtime.sources import Source
+from juncture.runtime.take import gather
+from juncture.runtime.threads import Threads
+
+__all__ = ["tie_keys"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, threads: Threads) -> list[Ints]:
+    """Return numbers to order the rows by that pointers name, the most significant first; greater ones win ties.
+
+    Of rows that are equal, the later one wins.
+    """
+    table = pa.table(gather(source, columns, pointers, threads), names=list(map(str, range(len(columns)))))
+    return [*order_keys(table), pointers]

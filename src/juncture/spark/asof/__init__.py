@@ -1,0 +1,1 @@
+"""As-of joins on Spark."""

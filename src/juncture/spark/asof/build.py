@@ -1,0 +1,139 @@
+"""As-of joins on Spark: the algorithms behind one function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from juncture.errors import PlanError
+from juncture.planner.stats import Resources, Stats
+from juncture.spark.asof.broadcast import join_broadcast, join_broadcast_left
+from juncture.spark.asof.native import join_native
+from juncture.spark.asof.shuffle import join_shuffled
+from juncture.spark.asof.window import join_window
+from juncture.spark.exchange.partition import Cuts, Sample, balanced_cuts, even_cuts
+from juncture.spark.input.files import in_sql
+from juncture.spark.input.frame import Side
+from juncture.spark.result import result_schema
+from juncture.spark.tasks.placement import Coding
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SHUFFLE_PARTITIONS", "Built", "build", "partition_count"]
+
+_PARTITIONS_PER_CORE = 2
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+"""Spark's setting of how many partitions a shuffle makes."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A join that Spark can run.
+
+    Attributes
+    ----------
+    frame
+        Its result, computed when an action asks for it.
+    jobs
+        The jobs that ran while it was built, in words.
+    details
+        What `explain` says of it, as pairs of a heading and a text.
+    """
+
+    frame: DataFrame
+    jobs: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+
+
+def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int) -> int:
+    """Return into how many partitions the rows of a join are shuffled.
+
+    Parameters
+    ----------
+    stats, resources
+        A partition is to take at most a quarter of what a task may hold.
+    shuffle_partitions
+        What the session makes of any other shuffle: it decides where nobody has counted the rows.
+
+    Examples
+    --------
+    >>> from juncture.planner.stats import SideStats
+    >>> side = SideStats(rows=10_000_000, row_bytes=100)
+    >>> partition_count(Stats(left=side, right=side), Resources(cores=2, memory_bytes=512 << 20), 200)
+    15
+    """
+    least = _PARTITIONS_PER_CORE * resources.cores
+    sizes = [side.bytes for side in (stats.left, stats.right)]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return max(least, shuffle_partitions)
+    return max(least, -(-sum(known) // (resources.memory_bytes // 4)))
+
+
+def build(
+    join: ResolvedAsof,
+    left: Side,
+    right: Side,
+    *,
+    algorithm: str,
+    stats: Stats,
+    resources: Resources,
+    sample: Sample | None = None,
+    cuts: Cuts | None = None,
+) -> Built:
+    """Build a join with one algorithm.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its inputs.
+    algorithm
+        Its name, as in `juncture.planner.asof.ASOF`.
+    stats, resources
+        What is known of the inputs, and what may be used.
+    sample
+        Rows of both sides, which ``range`` needs.
+    cuts
+        Where to cut ``range``'s partitions, instead of by the sample.
+
+    Raises
+    ------
+    PlanError
+        If the algorithm cannot run this join after all: a side is too large to be sent, or types have no common type
+        in SQL.
+    DataError
+        If a file cannot be read.
+    """
+    schema = result_schema(join, left, right)
+    if algorithm == "broadcast":
+        frame, jobs = join_broadcast(join, left, right, schema)
+        return Built(frame, tuple(jobs))
+    if algorithm == "broadcast_left":
+        frame, jobs = join_broadcast_left(
+            join, left, right, schema, cores=resources.cores, memory_bytes=resources.memory_bytes
+        )
+        return Built(frame, tuple(jobs))
+    if algorithm in ("hash", "range"):
+        if cuts is None:
+            shuffle_partitions = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
+            count = partition_count(stats, resources, shuffle_partitions)
+            cuts = even_cuts(count) if algorithm == "hash" else balanced_cuts(_needed(sample), count)
+        frame = join_shuffled(
+            join, left, right, coding=Coding.of(join), cuts=cuts, memory_bytes=resources.memory_bytes, schema=schema
+        )
+        return Built(frame, details=(("partitions", _describe(cuts)),))
+    return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
+
+
+def _needed(sample: Sample | None) -> Sample:
+    if sample is None:
+        raise PlanError("algorithm='range' needs a sample of both sides, which lazy=True forbids. Pass 'hash'.")
+    return sample
+
+
+def _describe(cuts: Cuts) -> str:
+    split = len(cuts.split_hashes)
+    keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
+    return f"{cuts.partitions}; {keys} split among several"

@@ -1,0 +1,73 @@
+"""Spark's own as-of join, made exact where that is possible.
+
+Of right rows that tie it takes any, so these are first brought down to the one that wins. It is there to compare with:
+it goes through a key's right rows from their start for every left row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import PlanError
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.session.session import setting
+from juncture.spark.sql.columns import SqlJoin
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["has_native", "join_native"]
+
+_SETTING = "spark.sql.join.asofJoin.enabled"
+
+
+def has_native(session: SparkSession) -> bool:
+    """Tell whether the user has switched Spark's own as-of join on. Versions before 4.3 do not have it."""
+    major, minor = (int(part) for part in session.version.split(".")[:2])
+    return (major, minor) >= (4, 3) and (setting(session, _SETTING) or "").lower() == "true"
+
+
+def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
+    """Return the result of a join by Spark's own as-of join.
+
+    Raises
+    ------
+    PlanError
+        If Spark's own would give other rows than ours.
+    """
+    sql = SqlJoin(join, left, right)
+    refusal = _refusal(sql)
+    if refusal:
+        raise PlanError(f"algorithm='native' cannot run this join: {refusal} Pass algorithm='auto'.")
+    ours = sql.left_rows()
+    ours = ours.withColumn("on0", F.when(F.col("usable"), F.col("on0")))
+    theirs = sql.right_rows().withColumnsRenamed({name: f"right_{name}" for name in (*sql.keys, "on0")})
+    if sql.ties:
+        winner = F.max_by("found", F.struct(*sql.ties)).alias("found")
+        theirs = theirs.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
+    sign = ("<" if join.spec.direction == "forward" else ">") + ("=" if join.spec.allow_exact_matches else "")
+    keys = " AND ".join(f"l.{name} = r.right_{name}" for name in sql.keys)
+    query = f"SELECT * FROM {{ours}} l LEFT ASOF JOIN {{theirs}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)" + (
+        f" ON {keys}" if keys else ""
+    )
+    rows = left.session.sql(query, ours=ours, theirs=theirs)
+    return sql.result(rows, sql.if_within("found", ahead=join.spec.direction == "forward"))
+
+
+def _refusal(sql: SqlJoin) -> str | None:
+    """Say why Spark's own join would be wrong."""
+    spec = sql.join.spec
+    if spec.direction == "nearest":
+        return "Spark's own nearest is wrong when an earlier right value repeats."
+    if spec.how not in ("inner", "left"):
+        return f"how={spec.how!r}: Spark's own knows inner and left."
+    if spec.matches > 1:
+        return f"matches={spec.matches}: Spark's own finds one match per row."
+    if spec.ties == "error":
+        return "ties='error': Spark's own cannot tell that there was a tie."
+    if len(sql.words) > 1:
+        return "the on columns are decimals that have no common type."
+    return None

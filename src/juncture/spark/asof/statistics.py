@@ -1,0 +1,110 @@
+"""What is known of the inputs of an as-of join, and the jobs that it takes to know more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.local.pruning import extent_of
+from juncture.planner.stats import Stats
+from juncture.spark.exchange.partition import Sample
+from juncture.spark.input.files import FileSide
+from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.statistics import FOOTERS, Survey
+from juncture.spark.tasks.placement import Coding, place
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import Side as Name
+
+__all__ = ["AsofSurvey"]
+
+_LEFT_WEIGHT = 2.0
+"""What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
+_FIELDS = ("hashes", "codes", "weights")
+
+
+class AsofSurvey(Survey):
+    """What is known of two inputs so far.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its inputs.
+    given
+        What the caller knows.
+    """
+
+    def __init__(self, join: ResolvedAsof, left: Side, right: Side, given: Stats | None) -> None:
+        super().__init__(left, right, given)
+        self._join = join
+        if isinstance(left, FileSide):
+            ends = left.ends(join.left_on)
+            if ends is not None:
+                self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
+
+    def measure(self, name: Name) -> None:
+        """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
+        if isinstance(self.sides[name], FrameSide) and self.of(name).sources.get("row_bytes") == "assumed":
+            self.learn_totals(name, self.totals({name: True}).toArrow())
+            self.jobs.append(f"measured the {name} side")
+
+    def narrow(self, name: Name, side: Side) -> None:
+        """Take note that some rows of a side have been left out."""
+        self.sides[name] = side
+        if isinstance(side, FileSide):
+            self.learn(name, FOOTERS, rows=side.footers.num_rows)
+
+    def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
+        """Return what a count asks of a side: if closely, the ends of ``on`` too."""
+        figures = super().figures(name, closely=closely)
+        if closely:
+            on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
+            usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
+            figures |= {"least": F.min(usable), "greatest": F.max(usable)}
+        return figures
+
+    def learn_totals(self, name: Name, totals: pa.Table) -> None:
+        """Learn from figures of a side that were asked for."""
+        super().learn_totals(name, totals)
+        if f"{name}_least" in totals.column_names and self.of(name).extent is None:
+            ends = pa.concat_arrays([totals[f"{name}_{end}"].combine_chunks() for end in ("least", "greatest")])
+            self.learn(name, "measured", extent=extent_of(ends, self._join.domain))
+
+    def sample(self, partitions: int) -> Sample:
+        """Sample keys and ``on`` of both sides, whose rows have been counted, in one job.
+
+        Parameters
+        ----------
+        partitions
+            How many are to be balanced by it.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        by = {name: self._columns(name)[0] for name in self.sides}
+        read = {name: tuple(dict.fromkeys((*by[name], self._columns(name)[1]))) for name in self.sides}
+        found = self.pick(read, partitions, coded=by)
+        parts = [self._weighed(name, tables) for name, tables in found.items()]
+        return Sample(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))
+
+    def _weighed(self, name: Name, tables: Sequence[pa.Table]) -> Sample:
+        """Return picked rows of one side as a sample, and learn from it."""
+        picked = sum(table.num_rows for table in tables)
+        by, on = self._columns(name)
+        coding = Coding.of(self._join)
+        places = [place(table, by, on, coding) for table in tables if table.num_rows]
+        hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes[valid] for hashes, _, valid in places)])
+        codes = np.concatenate([np.zeros(0, np.int64), *(codes[valid] for _, codes, valid in places)])
+        if by:
+            self.learn_keys(name, hashes, picked)
+        weight = (self.of(name).rows or 0) / max(picked, 1) * (_LEFT_WEIGHT if name == "left" else 1.0)
+        return Sample(hashes, codes, np.full(len(hashes), weight))
+
+    def _columns(self, name: Name) -> tuple[tuple[str, ...], str]:
+        join = self._join
+        return (join.left_by, join.left_on) if name == "left" else (join.right_by, join.right_on)

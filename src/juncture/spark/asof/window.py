@@ -1,0 +1,76 @@
+"""As-of joins by a union and a window, in SQL alone: no Python worker is started.
+
+Both sides are put into one table, and ordered by key and ``on``. The last right row so far, kept as a whole, is what a
+left row matches. Right rows at the same ``on`` are ordered by what decides ties, so that the last is the one to take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.sql.columns import SqlJoin
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["join_window"]
+
+_SALTS = 1_024
+"""Into how many groups the left rows are cut that can match nothing: their keys may all be null."""
+
+
+def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
+    """Return the result of a join by a window over both sides.
+
+    Raises
+    ------
+    PlanError
+        If a pair of columns has no common type in SQL.
+
+    Notes
+    -----
+    One shuffle of all rows, and a sort, or two for ``nearest``. A key is never cut.
+    """
+    sql = SqlJoin(join, left, right)
+    spread = F.pmod(F.monotonically_increasing_id(), F.lit(_SALTS)).cast("int") + 1
+    salt = F.when(F.col("usable"), F.lit(0)).otherwise(spread)
+    ours = sql.left_rows().withColumn("is_left", F.lit(True)).withColumn("salt", salt).drop("usable")
+    theirs = sql.right_rows().withColumn("is_left", F.lit(False)).withColumn("salt", F.lit(0))
+    rows = ours.unionByName(theirs, allowMissingColumns=True)
+    direction = join.spec.direction
+    if direction != "forward":
+        rows = rows.withColumn("behind", _last(sql, ahead=False))
+    if direction != "backward":
+        rows = rows.withColumn("ahead", _last(sql, ahead=True))
+    return sql.result(rows.where("is_left"), _choice(sql))
+
+
+def _last(sql: SqlJoin, *, ahead: bool) -> Column:
+    """Return the last right row before each row, or the first one after it."""
+    spec = sql.join.spec
+    # Looking both ways, equal values are found behind.
+    strict = not spec.allow_exact_matches or (ahead and spec.direction == "nearest")
+    order = [F.col(word).desc() if ahead else F.col(word).asc() for word in sql.words]
+    order.append(F.col("is_left").desc() if strict else F.col("is_left").asc())
+    order += [F.col(name).asc_nulls_first() for name in sql.ties]
+    window = Window.partitionBy("salt", *sql.keys).orderBy(*order)
+    so_far = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return F.last("found", ignorenulls=True).over(so_far)
+
+
+def _choice(sql: SqlJoin) -> Column:
+    """Return the right row that a left row matches, or null."""
+    direction = sql.join.spec.direction
+    if direction == "backward":
+        return sql.if_within("behind", ahead=False)
+    if direction == "forward":
+        return sql.if_within("ahead", ahead=True)
+    near, far = sql.distance("behind", ahead=False), sql.distance("ahead", ahead=True)
+    takes_behind = F.col("behind").isNotNull() & (F.col("ahead").isNull() | (F.struct(*near) <= F.struct(*far)))
+    behind = F.when(takes_behind, sql.if_within("behind", ahead=False))
+    return behind.otherwise(sql.if_within("ahead", ahead=True))

@@ -1,0 +1,1 @@
+"""Equality joins on Spark, by its own operators."""

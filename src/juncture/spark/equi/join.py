@@ -1,0 +1,78 @@
+"""Equality joins on Spark, by its own operators: ``broadcast``, ``broadcast_left``, ``shuffle_hash``, ``sort_merge``.
+
+Spark is told by a hint which of them to take, and the rows of keys that would keep one task busy are divided among
+several (`juncture.spark.equi.salt`).
+
+Source: "Understanding Join Algorithms" (seed 004), and the hints of Spark's SQL reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from juncture.predicate.language.nodes import columns
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.sql.expressions import expression
+from juncture.spark.sql.join import Pairs, SqlSides
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Hint", "equi_pairs", "hint_of"]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """Which operator Spark is to take.
+
+    Attributes
+    ----------
+    name
+        What Spark calls the hint.
+    side
+        The side that is sent everywhere, or that tables are made of. Sorting is the same for both.
+    """
+
+    name: str
+    side: Side = "right"
+
+    def give(self, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Return both sides, one of them with the hint."""
+        return (left.hint(self.name), right) if self.side == "left" else (left, right.hint(self.name))
+
+
+def hint_of(algorithm: str, *, built: Side) -> Hint:
+    """Return the hint for an algorithm, given of which side ``shuffle_hash`` makes tables.
+
+    Examples
+    --------
+    >>> hint_of("broadcast_left", built="right")
+    Hint(name='broadcast', side='left')
+    """
+    hints = {
+        "broadcast": Hint("broadcast", "right"),
+        "broadcast_left": Hint("broadcast", "left"),
+        "shuffle_hash": Hint("shuffle_hash", built),
+        "sort_merge": Hint("merge"),
+    }
+    return hints[algorithm]
+
+
+def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:
+    """Return an equality join in terms of SQL.
+
+    Raises
+    ------
+    PlanError
+        If a pair of key columns has no common type in SQL.
+    """
+    sides = SqlSides(join, left, right)
+    if join.predicate is None:
+        return Pairs.of(sides, None, ((), ()), nulls_equal=join.nulls_equal)
+    names = sides.names
+    read = columns(join.predicate)
+    ours, theirs = ([names[side][column.name] for column in read if column.side == side] for side in names)
+    return Pairs.of(sides, expression(join.predicate, names), (ours, theirs), nulls_equal=join.nulls_equal)

@@ -1,0 +1,279 @@
+"""Joins by key in which hot keys are divided: salting.
+
+A shuffle brings all rows of a key to one task. The rows of a hot key get a number beside it, the salt, on the side that
+has more of them; the other side's rows of that key are repeated, once with each salt. So each pair of rows still meets
+once. A row that is repeated meets only some of its matches in each place: where the join keeps rows by whether they
+have a match, the repeated ones are left to a join of their own, of which each takes part once.
+
+Keys are told by their hash. Equal keys have equal hashes, so that nothing depends on how good the sample was.
+
+Source of the idea: the answers to skew in Spark's tuning guide, and to hot keys in "Understanding Join Algorithms"
+(seed 004).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.planner.constants import Constants
+from juncture.planner.stats import Resources
+from juncture.spark.equi.join import Hint
+from juncture.spark.inequality.bucket import key_hash
+from juncture.spark.sql.join import SPARK_HOW, Pairs
+from juncture.spec.schema import How, Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["HotKey", "SampledKeys", "choose_hot_keys", "copied_rows", "join_salted", "keeps_unmatched", "may_be_uneven"]
+
+Floats = npt.NDArray[np.float64]
+
+_SAMPLED_LEAST = 50
+"""So many rows of a key have to be in a sample to tell that it is hot."""
+_KEYS_MOST = 16
+_PARTS_MOST = 32
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key that would keep one task busy when all others are done.
+
+    Attributes
+    ----------
+    key
+        Its hash.
+    divided
+        The side whose rows are divided. Those of the other are repeated.
+    parts
+        Into how many parts.
+    """
+
+    key: int
+    divided: Side
+    parts: int
+
+
+@dataclass(frozen=True)
+class SampledKeys:
+    """The keys of some rows of a side, picked by chance.
+
+    Attributes
+    ----------
+    hashes
+        Of the key of each row.
+    rows
+        How many rows they stand for.
+    """
+
+    hashes: npt.NDArray[np.int64]
+    rows: float
+
+    def rows_of(self, keys: npt.NDArray[np.int64]) -> Floats:
+        """Return about how many rows each key has."""
+        known, counts = np.unique(self.hashes, return_counts=True)
+        if not len(known):
+            return np.zeros(len(keys))
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return np.where(known[at] == keys, counts[at], 0) * (self.rows / len(self.hashes))
+
+
+def keeps_unmatched(how: How, side: Side) -> bool:
+    """Tell whether it matters of a side's rows if they have a match, beside what they match.
+
+    Examples
+    --------
+    >>> keeps_unmatched("semi", "left"), keeps_unmatched("left", "right")
+    (True, False)
+    """
+    return how in (("left", "full", "semi", "anti") if side == "left" else ("right", "full"))
+
+
+def _cost_s(left: Floats, right: Floats, c: Constants) -> Floats:
+    """Return what it takes one task to join keys with so many rows each."""
+    return ((left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.made_ns) / 1e9
+
+
+def may_be_uneven(left_rows: int, right_rows: int, constants: Constants) -> bool:
+    """Tell whether it would matter if all rows had one key: what is done sooner than a stage starts needs no other.
+
+    Examples
+    --------
+    >>> may_be_uneven(100, 1_000, Constants()), may_be_uneven(100, 1_000_000, Constants())
+    (False, True)
+    """
+    cost = _cost_s(np.array(float(left_rows)), np.array(float(right_rows)), constants)
+    return bool(cost > constants.stage_s)
+
+
+def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources) -> tuple[HotKey, ...]:
+    """Return the keys that would keep one task busy when all others are done.
+
+    Parameters
+    ----------
+    left, right
+        Samples of both sides.
+    resources
+        How many tasks run at once, and what a row costs them.
+
+    Examples
+    --------
+    A key with half of the left rows:
+
+    >>> left = SampledKeys(np.repeat(np.arange(1001), [1000] + [1] * 1000), rows=2e6)
+    >>> right = SampledKeys(np.arange(1000), rows=1000)
+    >>> choose_hot_keys(left, right, Resources(cores=2, memory_bytes=1 << 30))
+    (HotKey(key=0, divided='left', parts=4),)
+    """
+    keys, counts = np.unique(np.concatenate([left.hashes, right.hashes]), return_counts=True)
+    ours, theirs = left.rows_of(keys), right.rows_of(keys)
+    cost = _cost_s(ours, theirs, resources.constants)
+    fair = cost.sum() / (2 * resources.cores)
+    hot = np.flatnonzero((cost > max(fair, resources.constants.stage_s)) & (counts >= _SAMPLED_LEAST))
+    hot = hot[np.argsort(-cost[hot], kind="stable")][:_KEYS_MOST]
+    return tuple(
+        HotKey(
+            key=int(keys[i]),
+            divided="left" if ours[i] >= theirs[i] else "right",
+            parts=min(_PARTS_MOST, 2 * math.ceil(cost[i] / fair)),
+        )
+        for i in hot
+    )
+
+
+def copied_rows(hot: tuple[HotKey, ...], side: Side, sampled: SampledKeys) -> float:
+    """Return about how many copies the rows of a side get."""
+    repeated = [key for key in hot if key.divided != side]
+    rows = sampled.rows_of(np.array([key.key for key in repeated], np.int64))
+    return float(sum(count * (key.parts - 1) for count, key in zip(rows, repeated, strict=True)))
+
+
+def join_salted(pairs: Pairs, how: How, hot: tuple[HotKey, ...], hint: Hint) -> DataFrame:
+    """Return the result of a join by key, in which hot keys are divided.
+
+    Parameters
+    ----------
+    pairs
+        The join, with keys.
+    how
+        Which rows it keeps.
+    hot
+        The keys that are divided; none may be.
+    hint
+        Which operator Spark is to take.
+    """
+    if not hot:
+        return pairs.result(_joined(pairs, pairs.left, pairs.right, how, hint))
+    salted = _Salted(pairs, hot, hint)
+    if how in ("semi", "anti"):
+        return pairs.result(salted.judged_left(how))
+    rows = salted.joined(how)
+    sides: tuple[Side, Side] = ("left", "right")
+    for side in sides:
+        if keeps_unmatched(how, side) and any(key.divided != side for key in hot):
+            rows = salted.without_lone_copies(rows, side)
+            rows = rows.unionByName(salted.judged(side, "anti"), allowMissingColumns=True)
+    return pairs.result(rows)
+
+
+def _joined(pairs: Pairs, left: DataFrame, right: DataFrame, how: str, hint: Hint, *more: Column) -> DataFrame:
+    left, right = hint.give(left, right)
+    return left.join(right, pairs.condition(*more), SPARK_HOW[how])
+
+
+class _Salted:
+    """Both sides with their salts.
+
+    Beside the columns of a side, there are ``lhash``, ``lcopied`` that tells whether a row is repeated, and ``lsalt``;
+    ``rhash`` and so on.
+    """
+
+    def __init__(self, pairs: Pairs, hot: tuple[HotKey, ...], hint: Hint) -> None:
+        self._pairs, self._hot, self._hint = pairs, hot, hint
+        self._rows: dict[Side, DataFrame] = {"left": self._flagged("left"), "right": self._flagged("right")}
+        self._places: dict[Side, DataFrame] = {side: self._salted(side) for side in self._rows}
+
+    def joined(self, how: str) -> DataFrame:
+        """Return all pairs that match, and rows without a match, of which copies are wrong."""
+        return _joined(self._pairs, self._places["left"], self._places["right"], how, self._hint, self._same_salt())
+
+    def without_lone_copies(self, rows: DataFrame, side: Side) -> DataFrame:
+        """Leave out copies of a side's rows that met no match where they were."""
+        other = "r" if side == "left" else "l"
+        lone = F.col(f"{other}salt").isNull() & F.coalesce(F.col(f"{side[0]}copied"), F.lit(False))
+        return rows.where(~lone)
+
+    def judged_left(self, how: str) -> DataFrame:
+        """Return the left rows that have a match (``semi``), or those that have none (``anti``)."""
+        once = self._places["left"].where(~F.col("lcopied"))
+        rows = _joined(self._pairs, once, self._places["right"], how, self._hint, self._same_salt())
+        if not self._divided("right"):
+            return rows
+        return rows.unionByName(self.judged("left", how), allowMissingColumns=True)
+
+    def judged(self, side: Side, how: str) -> DataFrame:
+        """Return the rows of a side that others repeat and that have a match (``semi``), or that have none (``anti``).
+
+        Without a condition beside the key, one row of each key tells. With one, rows that agree in all that decides
+        share their fate.
+        """
+        pairs, other = self._pairs, _other(side)
+        rows = self._rows[side].where(F.col(f"{side[0]}copied"))
+        others = self._places[other].where(F.col(f"{other[0]}hash").isin([key.key for key in self._divided(other)]))
+        if pairs.match is None:
+            keys = others.select(*self._keys(other)).distinct()
+            return rows.join(keys, pairs.condition(), SPARK_HOW[how])
+        copies = self._places[side].where(F.col(f"{side[0]}copied"))
+        decisive = pairs.decisive[0 if side == "left" else 1]
+        met = copies.join(others, pairs.condition(self._same_salt()), "left_semi")
+        found = met.select(*decisive).toDF(*(f"found{i}" for i in range(len(decisive)))).distinct()
+        same = [F.col(name).eqNullSafe(F.col(f"found{i}")) for i, name in enumerate(decisive)]
+        return rows.join(found, reduce(lambda one, two: one & two, same), SPARK_HOW[how])
+
+    def _flagged(self, side: Side) -> DataFrame:
+        """Tell of each row of a side whether it is repeated. One that can match nothing never is."""
+        rows = self._pairs.left if side == "left" else self._pairs.right
+        keys = self._keys(side)
+        rows = rows.withColumn(f"{side[0]}hash", key_hash(keys))
+        copied = F.col(f"{side[0]}hash").isin([key.key for key in self._divided(_other(side))])
+        if not self._pairs.nulls_equal:
+            copied = reduce(lambda one, two: one & two, (F.col(key).isNotNull() for key in keys), copied)
+        return rows.withColumn(f"{side[0]}copied", copied)
+
+    def _salted(self, side: Side) -> DataFrame:
+        """Give each row of a side its salt, or repeat it with all of them."""
+        name, key = f"{side[0]}salt", F.col(f"{side[0]}hash")
+        # The content alone would keep rows together that are the same, and a random number may differ in a retry.
+        hashable = self._pairs.hashable[0 if side == "left" else 1]
+        content, salt = F.xxhash64(*hashable, F.spark_partition_id()), F.lit(0)
+        for hot in self._divided(side):
+            salt = F.when(key == hot.key, F.pmod(content, F.lit(hot.parts)).cast("int")).otherwise(salt)
+        rows = self._rows[side].withColumn(name, salt)
+        if not self._divided(_other(side)):
+            return rows
+        every = F.array(F.col(name))
+        for hot in self._divided(_other(side)):
+            all_salts = F.sequence(F.lit(0), F.lit(hot.parts - 1))
+            every = F.when(F.col(f"{side[0]}copied") & (key == hot.key), all_salts).otherwise(every)
+        return rows.withColumn(name, F.explode(every))
+
+    def _divided(self, side: Side) -> list[HotKey]:
+        """Return the keys whose rows of a side are divided."""
+        return [key for key in self._hot if key.divided == side]
+
+    def _keys(self, side: Side) -> list[str]:
+        return [pair[0 if side == "left" else 1] for pair in self._pairs.keys]
+
+    def _same_salt(self) -> Column:
+        return F.col("lsalt") == F.col("rsalt")
+
+
+def _other(side: Side) -> Side:
+    return "right" if side == "left" else "left"

@@ -1,0 +1,49 @@
+"""What is known of the inputs of an equality join, and the jobs that it takes to know more."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.spark.equi.salt import SampledKeys, keeps_unmatched
+from juncture.spark.inequality.bucket import key_hash
+from juncture.spark.sql.join import Pairs
+from juncture.spark.statistics import SAMPLE_ROWS, Survey
+from juncture.spec.schema import How
+from juncture.spec.schema import Side as Name
+
+__all__ = ["EquiSurvey"]
+
+_SAMPLE_ROWS_PER_CORE = 200
+
+
+class EquiSurvey(Survey):
+    """What is known of two inputs so far, and of their keys."""
+
+    def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Name, SampledKeys]:
+        """Sample the keys of both sides, in one job of Spark's SQL, and learn what share the hottest has.
+
+        Rows that Spark leaves out before it shuffles, since a null in their key matches nothing, are left out here too.
+        """
+        wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_CORE * cores)
+        table = reduce(DataFrame.unionAll, (self._hashed(name, pairs, how, wanted) for name in self.sides)).toArrow()
+        sampled: dict[Name, SampledKeys] = {}
+        for name in self.sides:
+            mine = table.filter(pc.equal(table["side"], name))["key"]
+            hashes = mine.drop_null().to_numpy()
+            sampled[name] = SampledKeys(hashes, (self.of(name).rows or 0) * len(hashes) / max(len(mine), 1))
+            self.learn_keys(name, hashes, len(mine))
+        self.jobs.append(f"sampled {table.num_rows:,} keys of both sides")
+        return sampled
+
+    def _hashed(self, name: Name, pairs: Pairs, how: How, wanted: int) -> DataFrame:
+        """Return the hashes of the keys of some rows, null where a row takes no part."""
+        frame = pairs.left if name == "left" else pairs.right
+        keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
+        key = key_hash(keys)
+        if not pairs.nulls_equal and not keeps_unmatched(how, name):
+            key = F.when(reduce(Column.__and__, (F.col(each).isNotNull() for each in keys)), key)
+        return self.some(name, frame, wanted).select(F.lit(name).alias("side"), key.alias("key"))

@@ -1,0 +1,1 @@
+"""Shuffles of packets between stages, and into which partition each row goes."""

@@ -1,0 +1,1 @@
+"""Range, overlap and predicate joins on Spark."""

@@ -1,0 +1,203 @@
+"""Joins by bins, all in Spark's SQL: only rows that share a bin are compared.
+
+Each left row is in one bin of its level, the one that it starts in. A right row is in all bins of that level in which a
+left row may start that shares a point with it: those that it touches, and a few before. So each pair of rows meets in
+exactly one bin, and left rows are not copied, which leaves it to Spark's own kinds of join what becomes of those
+without a match. Where right rows are longer than left ones, they meet on the level of the right row, with the roles
+changed; then left rows are copied too, and who has no match is found by what decides it: rows that agree in it share
+their fate. No row needs a number.
+
+Source of the idea: bucketing, double joining and filtering (seed 001), here with levels instead of one width.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.spark.inequality.bins import Bins, HotBin
+from juncture.spark.sql.join import SPARK_HOW, Pairs
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["join_bucket", "key_hash"]
+
+_LIMIT = 2.0**62
+_TOO_LONG = (
+    "juncture.errors.StateError: A row is longer than all were when the join was planned. Plan it again, with inputs "
+    "that stay the same."
+)
+
+
+def join_bucket(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
+    """Return the result of a join by bins.
+
+    Parameters
+    ----------
+    pairs
+        The join, with spans.
+    how
+        Which rows it keeps.
+    bins
+        How rows are put into bins.
+    """
+    work = _Bucket(pairs, bins)
+    if how == "inner":
+        return pairs.result(work.matches())
+    keeps_right = how in ("right", "full")
+    if not bins.above:
+        rows = work.joined("left" if keeps_right and how == "full" else "inner" if keeps_right else how)
+    elif how in ("semi", "anti"):
+        return pairs.result(work.judged("left", how))
+    else:
+        rows = work.matches()
+        if how in ("left", "full"):
+            rows = rows.unionByName(work.judged("left", "anti"), allowMissingColumns=True)
+    if keeps_right:
+        rows = rows.unionByName(work.judged("right", "anti"), allowMissingColumns=True)
+    return pairs.result(rows)
+
+
+def key_hash(keys: list[str]) -> Column:
+    """Return a hash of the keys of a row."""
+    return F.xxhash64(*keys) if keys else F.lit(0).cast("long")
+
+
+class _Bucket:
+    """One join by bins."""
+
+    def __init__(self, pairs: Pairs, bins: Bins) -> None:
+        self._pairs = pairs
+        self._bins = bins
+        self._left = _placed(pairs, pairs.left, "l", bins)
+        self._right = _placed(pairs, pairs.right, "r", bins)
+
+    def joined(self, how: str) -> DataFrame:
+        """Return left rows in one bin each, joined with right rows in all bins where they may be met."""
+        left, right = self._sides()
+        names = ["level", "bin"]
+        if self._bins.hot:
+            left, right = left.withColumn("lsalt", self._left_salt()), right.withColumn("rsalt", self._right_salts())
+            names.append("salt")
+        same = [F.col(f"l{name}") == F.col(f"r{name}") for name in names]
+        return self._spread_out(left).join(right, self._pairs.condition(*same), SPARK_HOW[how])
+
+    def matches(self) -> DataFrame:
+        """Return all pairs that match."""
+        rows = self.joined("inner")
+        return rows.unionByName(self._turned(), allowMissingColumns=True) if self._bins.above else rows
+
+    def judged(self, side: str, how: str) -> DataFrame:
+        """Return the rows of a side that have a match (``semi``), or those that have none (``anti``)."""
+        decisive = self._pairs.decisive[0 if side == "left" else 1]
+        found = self._found(side, decisive).toDF(*(f"found{i}" for i in range(len(decisive))))
+        same = [F.col(name).eqNullSafe(F.col(f"found{i}")) for i, name in enumerate(decisive)]
+        rows = self._pairs.left if side == "left" else self._pairs.right
+        return rows.join(found, reduce(lambda one, other: one & other, same), SPARK_HOW[how])
+
+    def _found(self, side: str, decisive: tuple[str, ...]) -> DataFrame:
+        """Return what decides of the rows of a side that have a match, some of them repeatedly."""
+        meetings = [self._sides(), *([self._turned_sides()] if self._bins.above else [])]
+        found = []
+        for left, right in meetings:
+            rows, others = (left, right) if side == "left" else (right, left)
+            found.append(rows.join(others, self._met(), "left_semi").select(*decisive))
+        return reduce(lambda one, other: one.unionAll(other), found)
+
+    def _turned(self) -> DataFrame:
+        """Return the pairs of right rows with left ones of lower levels."""
+        left, right = self._turned_sides()
+        return self._spread_out(left).join(right, self._met(), "inner")
+
+    def _spread_out(self, rows: DataFrame) -> DataFrame:
+        """Have a side shuffled, and the one that it is joined with, if there is so much to compare."""
+        return rows.hint("merge") if self._bins.is_spread else rows
+
+    def _sides(self) -> tuple[DataFrame, DataFrame]:
+        """Return left rows in one bin each, and right rows in all bins where they may be met."""
+        left = self._left.withColumns({"llevel": F.col("lown"), "lbin": self._bin("lfrom", F.col("lown"))})
+        return left, self._spread(self._right, "r", self._bins.left, lowest=F.col("rown"))
+
+    def _turned_sides(self) -> tuple[DataFrame, DataFrame]:
+        """Return left rows in all bins where they may be met by right ones of higher levels, in one bin each."""
+        above = F.when(F.col("rown").isin(*self._bins.above), F.col("rown"))
+        right = self._right.withColumns({"rlevel": above, "rbin": self._bin("rfrom", above)}).where(
+            "rlevel IS NOT NULL"
+        )
+        return self._spread(self._left, "l", self._bins.above, lowest=F.col("lown") + 1), right
+
+    def _met(self) -> Column:
+        return self._pairs.condition(F.col("llevel") == F.col("rlevel"), F.col("lbin") == F.col("rbin"))
+
+    def _bin(self, code: str, level: Column) -> Column:
+        """Return the number of the bin of a level that a code lies in."""
+        return _number(F.col(code), level, self._bins)
+
+    def _spread(self, rows: DataFrame, side: str, levels: tuple[int, ...], *, lowest: Column) -> DataFrame:
+        """Put each row of a side into all bins in which a row of the other may start that shares a point with it."""
+        is_point = side == "r" and not self._bins.right
+        places = []
+        for level in levels:
+            first, last = (self._bin(f"{side}{end}", F.lit(level)) for end in ("from", "to"))
+            before = (F.try_subtract(first, F.lit(back).cast("long")) for back in range(self._bins.reach, 0, -1))
+            places += [(level, number) for number in (*before, first)]
+            for on in range(1, 1 if is_point else self._bins.reach + 1):
+                further = F.try_add(first, F.lit(on).cast("long"))
+                places.append((level, F.when(further <= last, further)))
+        bins = [
+            F.struct(
+                F.lit(level).alias("level"), (number if is_point else F.when(lowest <= level, number)).alias("bin")
+            )
+            for level, number in places
+        ]
+        rows = rows.where(F.col(f"{side}from").isNotNull()).withColumn("place", F.explode(F.array(*bins)))
+        names = {f"{side}level": F.col("place.level"), f"{side}bin": F.col("place.bin")}
+        return rows.withColumns(names).drop("place").where(F.col(f"{side}bin").isNotNull())
+
+    def _left_salt(self) -> Column:
+        """Return which part of a hot bin a left row is in: by all that it holds, so that it is the same each time."""
+        content = F.xxhash64(*self._pairs.hashable[0], "lfrom", "lto")
+        salt = F.lit(0)
+        for hot in self._bins.hot:
+            salt = F.when(self._is_in(hot, "l"), F.pmod(content, F.lit(hot.parts)).cast("int")).otherwise(salt)
+        return salt
+
+    def _right_salts(self) -> Column:
+        """Return all parts of the bin that a right row is in."""
+        parts = F.lit(1)
+        for hot in self._bins.hot:
+            parts = F.when(self._is_in(hot, "r"), F.lit(hot.parts)).otherwise(parts)
+        return F.explode(F.sequence(F.lit(0), parts - 1))
+
+    def _is_in(self, hot: HotBin, side: str) -> Column:
+        keys = [pair[0 if side == "l" else 1] for pair in self._pairs.keys]
+        here = (F.col(f"{side}bin") == F.lit(hot.number)) & (F.col(f"{side}level") == F.lit(hot.level))
+        return here & (key_hash(keys) == F.lit(hot.key)) if keys else here
+
+
+def _placed(pairs: Pairs, rows: DataFrame, side: str, bins: Bins) -> DataFrame:
+    """Add the numbers of the smallest bins that a row spans, and the level that it lies on, by name."""
+    assert pairs.spans is not None
+    ends = {f"{side}from": F.col(f"{side}first"), f"{side}to": F.col(f"{side}last")}
+    if pairs.spans.is_real:
+        # Rounding keeps the order, and so does a limit.
+        for name, end in ends.items():
+            scaled = end.cast("double") * F.lit(2.0**-bins.unit)
+            ends[name] = F.floor(F.least(F.greatest(scaled, F.lit(-_LIMIT)), F.lit(_LIMIT))).cast("long")
+    rows = rows.withColumns(ends)
+    levels = bins.left if side == "l" else bins.right
+    if not levels:
+        return rows.withColumn(f"{side}own", F.lit(None).cast("int"))
+    own = F.raise_error(F.lit(_TOO_LONG)).cast("int")
+    for level in reversed(levels):
+        first, last = (_number(F.col(f"{side}{end}"), F.lit(level), bins) for end in ("from", "to"))
+        own = F.when(F.try_subtract(last, first) <= bins.reach, F.lit(level)).otherwise(own)
+    return rows.withColumn(f"{side}own", F.when(F.col(f"{side}from").isNotNull(), own))
+
+
+def _number(code: Column, level: Column, bins: Bins) -> Column:
+    """Return the number of the bin of a level that a code lies in."""
+    return F.call_function("shiftright", code, level - F.lit(bins.unit))

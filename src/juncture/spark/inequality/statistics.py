@@ -1,0 +1,179 @@
+"""What is known of the inputs of range, overlap and predicate joins, and the jobs that it takes to know more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.spark.exchange.partition import Cuts, Sample
+from juncture.spark.inequality.bins import SampledSide
+from juncture.spark.inequality.bucket import key_hash
+from juncture.spark.sql.join import Pairs, Spans
+from juncture.spark.statistics import SAMPLE_ROWS, Survey
+from juncture.spark.tasks.inequality.placement import Placed, Places
+from juncture.spark.tasks.inequality.replicate import homes
+from juncture.spec.schema import Side as Name
+
+__all__ = ["NearSurvey", "Spread", "copies"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A sample of where the rows of both sides lie.
+
+    Attributes
+    ----------
+    left, right
+        The picked rows.
+    left_weight, right_weight
+        How many rows each of them stands for.
+    """
+
+    left: Placed
+    right: Placed
+    left_weight: float
+    right_weight: float
+
+    def sample(self) -> Sample:
+        """Return the rows that partitions are balanced by, where each starts."""
+        sides = ((self.left, self.left_weight), (self.right, self.right_weight))
+        return Sample(
+            np.concatenate([placed.hashes[placed.valid] for placed, _ in sides]),
+            np.concatenate([placed.first[placed.valid] for placed, _ in sides]),
+            np.concatenate([np.full(np.count_nonzero(placed.valid), weight) for placed, weight in sides]),
+        )
+
+
+def copies(placed: Placed, cuts: Cuts) -> float:
+    """Return to how many partitions a row goes, on average."""
+    first, last = homes(placed, cuts)
+    return float(np.mean((last - first)[placed.valid])) + 1.0 if placed.valid.any() else 1.0
+
+
+class NearSurvey(Survey):
+    """What is known of two inputs so far, and where their rows lie."""
+
+    def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
+        """Sample the keys of both sides and where rows lie, in one job of Spark's SQL.
+
+        Parameters
+        ----------
+        pairs
+            The join.
+        measured
+            Whether to find the longest of all rows too, which takes as long again. It is that of the sample otherwise.
+        """
+        parts = [self._placed(name, pairs) for name in self.sides]
+        table = reduce(DataFrame.unionAll, [*parts, *(self._lengths(pairs) if measured else ())]).toArrow()
+        left, right = (self._sampled(name, table, pairs) for name in self.sides)
+        picked = pc.sum(pc.is_in(table["side"], pa.array(list(self.sides)))).as_py() or 0
+        self.jobs.append(f"sampled {picked:,} rows of both sides{', and measured the longest' if measured else ''}")
+        return left, right
+
+    def measured(self, pairs: Pairs, sides: tuple[SampledSide, SampledSide]) -> tuple[SampledSide, SampledSide]:
+        """Return samples with the length of the longest of all rows, in one job unless that is known."""
+        parts = self._lengths(pairs)
+        if not parts:
+            return sides
+        table = reduce(DataFrame.unionAll, parts).toArrow()
+        self.jobs.append("measured the longest rows")
+        left, right = (
+            replace(side, widest=_longest(name, table, side.widest))
+            for name, side in zip(self.sides, sides, strict=True)
+        )
+        return left, right
+
+    def _placed(self, name: Name, pairs: Pairs) -> DataFrame:
+        """Return a sample of where the rows of a side lie. Without spans all rows lie in one place."""
+        frame = pairs.left if name == "left" else pairs.right
+        keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
+        ends = (F.lit(0) if pairs.spans is None else F.col(f"{name[0]}{end}") for end in ("first", "last"))
+        first, last = (end.cast("double") for end in ends)
+        columns = [F.lit(name).alias("side"), key_hash(keys).alias("key"), first.alias("first"), last.alias("last")]
+        return self.some(name, frame, SAMPLE_ROWS).select(*columns)
+
+    def _lengths(self, pairs: Pairs) -> list[DataFrame]:
+        """Return the lengths of the longest rows, of each side where they are not known."""
+        parts = []
+        for name in self.sides:
+            if pairs.spans is None or not _has_length(name, pairs.spans):
+                continue
+            frame = pairs.left if name == "left" else pairs.right
+            figures = [F.lit(f"widest {name}").alias("side"), F.lit(0).cast("long").alias("key")]
+            widest = frame.agg(F.max(_length(name[0], pairs)).alias("last"))
+            parts.append(widest.select(*figures, F.lit(0.0).alias("first"), "last"))
+        return parts
+
+    def _sampled(self, name: Name, table: pa.Table, pairs: Pairs) -> SampledSide:
+        mine = table.filter(pc.equal(table["side"], name))
+        usable = mine.filter(pc.and_(mine["first"].is_valid(), mine["last"].is_valid()))
+        share = usable.num_rows / max(mine.num_rows, 1)
+        if pairs.keys:
+            self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
+        keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
+        known = pairs.spans.width if pairs.spans is not None and name == "left" else None
+        rows = float(self.of(name).rows or 0) * share
+        side = SampledSide(keys, first, last, rows, widest=math.nextafter(known or 0.0, math.inf))
+        if known is None:
+            side = replace(side, widest=math.nextafter(float(side.lengths.max(initial=0.0)), math.inf))
+        return replace(side, widest=_longest(name, table, side.widest))
+
+    def spread(self, places: tuple[Places, Places], partitions: int) -> Spread:
+        """Sample where the rows of both sides lie as tasks see them, in one job.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read, or an interval starts after its end.
+        """
+        # Without a column there would be no rows to tell apart.
+        columns = {
+            name: list(place.decisive) or side.schema.names[:1]
+            for (name, side), place in zip(self.sides.items(), places, strict=True)
+        }
+        found = self.pick(columns, partitions)
+        placed, weights = [], []
+        for name, place, tables in zip(self.sides, places, found.values(), strict=True):
+            schema = pa.schema([self.sides[name].schema.field(column) for column in place.decisive])
+            parts = [place.place(table) for table in tables if table.num_rows] or [place.place(schema.empty_table())]
+            placed.append(_joined(parts))
+            picked = sum(table.num_rows for table in tables)
+            weights.append((self.of(name).rows or 0) / max(picked, 1))
+        return Spread(placed[0], placed[1], weights[0], weights[1])
+
+
+def _has_length(name: Name, spans: Spans) -> bool:
+    """Tell whether the lengths of a side's rows have to be measured."""
+    if name == "right":
+        return not spans.are_points
+    # Ends that are floats may be rounded apart.
+    return spans.width is None or spans.is_real
+
+
+def _longest(name: Name, table: pa.Table, otherwise: float) -> float:
+    """Return the length of the longest row of a side, from what has been measured."""
+    longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
+    return math.nextafter(longest[0], math.inf) if longest else otherwise
+
+
+def _length(side: str, pairs: Pairs) -> Column:
+    """Return how long the spans of a side are."""
+    assert pairs.spans is not None
+    first, last = F.col(f"{side}first"), F.col(f"{side}last")
+    if pairs.spans.is_real:
+        # From an infinity to itself, the difference would be NaN.
+        return F.when(last > first, last.cast("double") - first.cast("double")).otherwise(F.lit(0.0))
+    return F.when(first.isNotNull(), F.coalesce(F.try_subtract(last, first).cast("double"), F.lit(2.0**64)))
+
+
+def _joined(parts: Sequence[Placed]) -> Placed:
+    fields = ("hashes", "first", "last", "valid")
+    return Placed(*(np.concatenate([getattr(part, field) for part in parts]) for field in fields))

@@ -1,0 +1,110 @@
+"""Parquet files as a DataFrame, for joins that Spark's own operators do.
+
+Spark is made to read the same rows as our tasks do: a file as often as it is named, with the values that we see in the
+names of its folders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import pyarrow.fs
+
+from juncture.runtime.partitions import Value
+from juncture.runtime.paths import FoundFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["frame_of", "uri_of"]
+
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
+"""What Spark takes for a part of a pattern in a path, unless it is escaped."""
+
+_READ_ALIKE = re.compile(r"[^=]+=(?:[^%]|%[0-7][0-9A-Fa-f])+")
+"""Names of folders that Spark reads as we do: it has no empty values, and no escapes of bytes beyond ASCII."""
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What one scan of Spark's reads.
+
+    Attributes
+    ----------
+    turn
+        How often its files have been read by other scans: one reads no file twice.
+    base
+        The folder below which Spark is to find columns in the names of folders, if it is to.
+    values
+        The columns that these names stand for, where it is not.
+    """
+
+    turn: int
+    base: str | None
+    values: tuple[tuple[str, Value], ...]
+
+
+def uri_of(path: str, filesystem: pyarrow.fs.FileSystem) -> str:
+    """Return a path as tasks and Spark find it, wherever they run."""
+    if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+        return str(Path(path).absolute())
+    return f"{filesystem.type_name}://{path}"
+
+
+def frame_of(
+    session: SparkSession,
+    schema: StructType,
+    files: Sequence[FoundFile],
+    partitions: Sequence[Mapping[str, Value]],
+) -> DataFrame:
+    """Return the rows of files, at least one.
+
+    Parameters
+    ----------
+    session
+        Which reads them.
+    schema
+        Of the rows, the columns of folders last.
+    files, partitions
+        The files, each with the values that its folders stand for.
+    """
+    scans: dict[_Scan, list[str]] = {}
+    turns: Counter[str] = Counter()
+    for file, values in zip(files, partitions, strict=True):
+        path = uri_of(file.path, file.filesystem)
+        base = _base(file) if values else None
+        scan = _Scan(turns[path], base, () if base else tuple(values.items()))
+        scans.setdefault(scan, []).append(_PATTERN.sub(r"\\\g<0>", path))
+        turns[path] += 1
+    return reduce(lambda one, other: one.unionAll(other), [_read(session, schema, *each) for each in scans.items()])
+
+
+def _read(session: SparkSession, schema: StructType, scan: _Scan, paths: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as sf
+    from pyspark.sql.types import StructType
+
+    if scan.base is not None:
+        return session.read.option("basePath", scan.base).schema(schema).parquet(*paths)
+    inside = len(schema.fields) - len(scan.values)
+    frame = session.read.schema(StructType(schema.fields[:inside])).parquet(*paths)
+    fields = schema.fields[inside:]
+    literals = [
+        sf.lit(value).cast(field.dataType).alias(name) for (name, value), field in zip(scan.values, fields, strict=True)
+    ]
+    return frame.select("*", *literals) if literals else frame
+
+
+def _base(file: FoundFile) -> str | None:
+    """Return the folder below which Spark finds the columns of a file's folders, or None if it finds others."""
+    places = [number for number, folder in enumerate(file.folders) if not folder.startswith("=") and "=" in folder]
+    named = file.folders[places[0] : places[-1] + 1]
+    if not all(map(_READ_ALIKE.fullmatch, named)):
+        return None
+    return uri_of(str(PurePosixPath(file.base, *file.folders[: places[0]])), file.filesystem)

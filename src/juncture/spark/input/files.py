@@ -1,0 +1,190 @@
+"""Parquet files that Spark's tasks read themselves, row group by row group, without the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as st
+
+from juncture.runtime.sources import ParquetSource
+from juncture.spark.input.file_frame import frame_of, uri_of
+from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.schema import spark_schema
+from juncture.spark.tasks.feed import Feed, FileFeed, Unit
+from juncture.spark.tasks.scatter import encoded
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side as Name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["FileSide", "in_sql"]
+
+_SHARE_BYTES = 128 << 20
+"""How many encoded bytes a task reads at most, as far as row groups allow."""
+
+_Join = TypeVar("_Join", bound=Resolved)
+
+_SPARK_VERSION = b"org.apache.spark.version"
+_OLD_CALENDAR = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"))
+
+
+class _Footers(ParquetSource):
+    """The row groups of files, as they are told to tasks."""
+
+    def units(self) -> list[Unit]:
+        """Return each row group as a unit of its own; where there is none, a file without any."""
+        return [self._unit(group.file, (group.number,)) for group in self._groups] or [self._unit(0, ())]
+
+    def _unit(self, number: int, row_groups: tuple[int, ...]) -> Unit:
+        file, partition = self._files[number], self._partitions[number]
+        path = uri_of(file.path, file.filesystem)
+        return Unit(path, row_groups, self._footers[number].digest, tuple(partition.items()))
+
+    def frame(self, session: SparkSession, schema: StructType) -> DataFrame:
+        """Return the rows of the files as a DataFrame of this schema, those of row groups that are left out too."""
+        numbers = list(dict.fromkeys(group.file for group in self._groups)) or [0]
+        files = [self._files[number] for number in numbers]
+        return frame_of(session, schema, files, [self._partitions[number] for number in numbers])
+
+    @property
+    def has_old_calendar(self) -> bool:
+        """Whether dates may be of the Julian calendar, as those of old Sparks and of Spark's legacy modes are."""
+        for footer in self._footers:
+            notes = footer.metadata.metadata or {}
+            if not _OLD_CALENDAR.isdisjoint(notes) or notes.get(_SPARK_VERSION, b"3").startswith((b"1.", b"2.")):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class FileSide:
+    """Parquet files.
+
+    Attributes
+    ----------
+    session
+        Whose tasks read them.
+    footers
+        What they say about themselves.
+    cores
+        How many tasks run at once.
+    """
+
+    session: SparkSession
+    footers: _Footers
+    cores: int
+
+    @classmethod
+    def of(cls, session: SparkSession, paths: Sequence[str], cores: int) -> FileSide:
+        """Look at the files' footers.
+
+        Raises
+        ------
+        DataError
+            If there is no file, one cannot be read, or has other columns than the first.
+        """
+        return cls(session, _Footers(paths), cores)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the files."""
+        return self.footers.schema
+
+    @property
+    def spark_schema(self) -> StructType:
+        """The same in Spark's types.
+
+        Raises
+        ------
+        SchemaError
+            If a column's values do not all exist in Spark.
+        """
+        return spark_schema(self.schema)
+
+    def is_read_alike(self, schema: StructType) -> bool:
+        """Tell whether Spark, which gave the files this schema, makes the same values of them as Arrow does.
+
+        Raises
+        ------
+        SchemaError
+            If a column's values do not all exist in Spark.
+        """
+        return self.spark_schema.simpleString() == schema.simpleString() and not self.footers.has_old_calendar
+
+    def ends(self, column: str) -> pa.Array | None:
+        """Return the least and the greatest value of a column, if the footers tell."""
+        return self.footers.ends(column)
+
+    def only(self, parts: Sequence[int]) -> FileSide:
+        """Return the same with some of the row groups."""
+        return replace(self, footers=self.footers.only(parts)) if len(parts) < len(self.footers.part_rows) else self
+
+    def units(self) -> tuple[Unit, ...]:
+        """Return all row groups, in the order of the rows."""
+        return tuple(self.footers.units())
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        coded: Sequence[str] = (),
+    ) -> tuple[DataFrame, Feed]:
+        """Return the numbers of as many shares as there are to be tasks, and how a task reads its share."""
+        schema = encoded(pa.schema([self.schema.field(name) for name in columns]), coded)
+        shares = self._shares(columns)
+        frame = self.session.range(0, len(shares), 1, len(shares))
+        return frame, FileFeed(schema, self.schema, shares)
+
+    def _shares(self, columns: Sequence[str]) -> tuple[tuple[Unit, ...], ...]:
+        """Cut the row groups into shares of about the same number of rows, as many for each core."""
+        units = self.footers.units()
+        if not self.footers.num_rows:
+            return (tuple(units),)
+        rounds = -(-self.footers.bytes_of(columns) // (_SHARE_BYTES * self.cores))
+        wanted = min(len(units), max(1, rounds) * self.cores)
+        middles = (self.footers.bounds[:-1] + self.footers.bounds[1:]) / 2
+        numbers = np.minimum((middles * wanted // max(self.footers.num_rows, 1)).astype(int), wanted - 1)
+        shares: dict[int, list[Unit]] = {}
+        for number, unit in zip(numbers.tolist(), units, strict=True):
+            shares.setdefault(number, []).append(unit)
+        return tuple(merged(share) for share in shares.values())
+
+
+def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """Join units that follow each other in one file, so that it is opened once."""
+    whole: list[Unit] = []
+    for unit in units:
+        if whole and whole[-1].file == unit.file:
+            whole[-1] = replace(unit, row_groups=whole[-1].row_groups + unit.row_groups)
+        else:
+            whole.append(unit)
+    return tuple(whole)
+
+
+def in_sql(join: _Join, left: Side, right: Side) -> tuple[_Join, FrameSide, FrameSide]:
+    """Return a join with its inputs as DataFrames: the types of files are known, no job has to find them out."""
+    frames = _in_jvm(left, "left"), _in_jvm(right, "right")
+    if isinstance(left, FileSide) or isinstance(right, FileSide):
+        join = join.spec.resolve(frames[0].schema, frames[1].schema)
+    return join, *frames
+
+
+def _in_jvm(side: Side, name: Name) -> FrameSide:
+    if isinstance(side, FrameSide):
+        return side
+    assert isinstance(side, FileSide)
+    schema = side.spark_schema
+    # Spark reads no column of the null type.
+    read = [field for field in schema.fields if field.dataType != st.NullType()]
+    frame = side.footers.frame(side.session, st.StructType(read))
+    if len(read) < len(schema):
+        numbered = frame.toDF(*(f"c{i}" for i in range(len(read))))
+        columns = [F.col(f"c{read.index(field)}") if field in read else F.lit(None) for field in schema.fields]
+        frame = numbered.select(*columns).toDF(*schema.names)
+    return FrameSide.of(frame, name)

@@ -1,0 +1,129 @@
+"""The right rows that can matter by their ``on``: what lies beyond the reach of all left rows never moves.
+
+The first and the last left ``on``, widened by the tolerance, limit what the right side has to send. A DataFrame gets a
+filter, which Spark pushes down to its source; of files, the row groups beyond are not read.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal, localcontext
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as st
+
+from juncture.local.pruning import Extent, extent_of, parts_within
+from juncture.spark.input.files import FileSide
+from juncture.spark.input.frame import FrameSide, Side
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.range import ResolvedRange
+from juncture.spec.schema import Domain
+
+__all__ = ["reachable", "reachable_files"]
+
+_EPOCH = datetime(1970, 1, 1)
+_BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
+
+
+def reachable(join: ResolvedAsof, left: Extent, right: Side) -> tuple[Side, str]:
+    """Return the right side without rows that no left row can match by the range of its ``on``, and what is left out.
+
+    Parameters
+    ----------
+    join
+        The join, which does not keep right rows without a match.
+    left
+        The extent of the left side.
+    right
+        The right side.
+    """
+    tolerance, distance = join.tolerance, None
+    # A distance between floats is rounded, so that a limit would have to be, too.
+    if tolerance is not None and tolerance.column is None and join.domain.kind != "float":
+        distance = int(tolerance.constant or 0)
+    low, high = join.reach(*left, distance)
+    if isinstance(right, FileSide):
+        return _files_within(right, join, low, high)
+    assert isinstance(right, FrameSide)
+    number = right.schema.names.index(join.right_on)
+    data_type = right.spark_schema.fields[number].dataType
+    names = [f"c{i}" for i in range(len(right.schema))]
+    frame, on = right.frame.toDF(*names), F.col(names[number])
+    conditions = [_not_below(on, low, data_type, join.domain), _not_above(on, high, data_type, join.domain)]
+    used = [condition for condition in conditions if condition is not None]
+    if not used:
+        return right, ""
+    for condition in used:
+        frame = frame.where(condition)
+    narrowed = FrameSide(frame.toDF(*right.schema.names), right.schema)
+    return narrowed, f"right rows whose {join.right_on} lies beyond the reach of all left rows"
+
+
+def reachable_files(join: ResolvedRange, left: Side, right: Side) -> tuple[Side, str]:
+    """Return the right side of a range join without row groups that no left row reaches, and what is left out.
+
+    Both sides have to be files, whose footers tell without a job.
+    """
+    if not (isinstance(left, FileSide) and isinstance(right, FileSide)) or join.how in ("right", "full"):
+        return right, ""
+    ends = left.ends(join.left_on)
+    extent = None if ends is None else extent_of(ends, join.domain)
+    return (right, "") if extent is None else _files_within(right, join, *join.reach(*extent))
+
+
+def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, high: Any) -> tuple[FileSide, str]:
+    """Leave out row groups that lie beyond limits, and say so. Those without statistics stay."""
+    fewer = side.only(parts_within(side.footers, join.right_on, join.domain, low, high))
+    groups, kept = (len(each.footers.part_rows) for each in (side, fewer))
+    return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
+
+
+def _not_below(on: Column, low: Any, data_type: st.DataType, domain: Domain) -> Column | None:
+    """Return the condition that a value is not less than a limit; None if none is."""
+    if low is None:
+        return None
+    found = _literal(low, data_type, domain, up=True)
+    return on >= found if isinstance(found, Column) else (F.lit(False) if found == 1 else None)
+
+
+def _not_above(on: Column, high: Any, data_type: st.DataType, domain: Domain) -> Column | None:
+    """Return the condition that a value is not greater than a limit; None if none is."""
+    if high is None:
+        return None
+    found = _literal(high, data_type, domain, up=False)
+    return on <= found if isinstance(found, Column) else (F.lit(False) if found == -1 else None)
+
+
+def _literal(step: Any, data_type: st.DataType, domain: Domain, *, up: bool) -> Column | int | None:
+    """Return a limit as a literal of a column's type, rounded up or down to it.
+
+    Returns
+    -------
+    Column, int or None
+        1 or -1 if it lies above or below all values of the type; None if the type has no literal for it.
+    """
+    if domain.kind == "float":
+        return F.lit(float(step))
+    if isinstance(data_type, st.DecimalType):
+        coarser = 10 ** (domain.scale - data_type.scale)
+        unscaled = -(-step // coarser) if up else step // coarser
+        if abs(unscaled) >= 10**data_type.precision:
+            return 1 if unscaled > 0 else -1
+        with localcontext(prec=data_type.precision):
+            text = f"{Decimal(unscaled).scaleb(-data_type.scale):f}"
+        return F.expr(f"CAST('{text}' AS DECIMAL({data_type.precision}, {data_type.scale}))")
+    bits = 32 if isinstance(data_type, st.DateType) else _BITS.get(type(data_type), 64)
+    if not -(1 << bits - 1) <= step < 1 << bits - 1:
+        return 1 if step > 0 else -1
+    if isinstance(data_type, st.DateType):
+        return F.expr(f"date_add(DATE '1970-01-01', {step})")
+    if isinstance(data_type, st.TimestampType):
+        return F.expr(f"timestamp_micros({step})")
+    if isinstance(data_type, st.TimestampNTZType):
+        try:
+            return F.expr(f"TIMESTAMP_NTZ '{_EPOCH + timedelta(microseconds=step)}'")
+        except OverflowError:
+            return None
+    return F.lit(step)

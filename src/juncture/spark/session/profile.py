@@ -1,0 +1,53 @@
+"""What happens while a join runs on Spark, as far as its public interface tells."""
+
+from __future__ import annotations
+
+import time
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import StateError
+from juncture.planner.run import Phase, Run
+from juncture.spark.session.ui import Driver, tagged
+
+__all__ = ["measure"]
+
+_SIDES = ("left, right", "counting what a side delivers would keep Spark from leaving rows out before it reads them")
+_STAGES = ("stages", "shuffle", "spilled", "memory")
+
+
+def measure(frame: DataFrame) -> Run:
+    """Compute all rows of a result, of which none is kept, and return what happened.
+
+    Notes
+    -----
+    Rows are counted as they pass, by an observation; they go to Spark's ``noop`` sink, which takes and forgets them.
+    The driver is asked what its stages did, if it can be.
+    """
+    observation = Observation()
+    observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
+    began_s = time.time()
+    with tagged(frame.sparkSession) as tag:
+        began = time.perf_counter()
+        observed.write.format("noop").mode("overwrite").save()
+        seconds = time.perf_counter() - began
+    rows = int(observation.get["rows"])
+    try:
+        stages = Driver.of(frame.sparkSession).stages(tag, began_s)
+    except StateError as error:
+        return Run(
+            seconds=seconds,
+            rows=rows,
+            phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
+            unknown=(_SIDES, *((heading, str(error)) for heading in _STAGES)),
+        )
+    return Run(
+        seconds=seconds,
+        rows=rows,
+        phases=stages.phases,
+        shuffle_bytes=stages.shuffle_bytes,
+        spilled_bytes=stages.spilled_bytes,
+        task_bytes=stages.task_bytes,
+        unknown=(_SIDES,),
+    )

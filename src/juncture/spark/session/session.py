@@ -1,0 +1,113 @@
+"""Spark sessions: one for this machine, and what any of them says about itself by public means."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from juncture.errors import PlanError
+from juncture.planner.constants import constants_at_hand
+from juncture.planner.stats import Resources
+from juncture.spark.session.java import java_problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["local_session", "resources", "setting"]
+
+_WORKER_MEMORY = "512m"
+"""What Spark lets a Python worker hold before it spills, where nobody has said otherwise."""
+
+_UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def local_session(
+    app_name: str = "juncture",
+    cores: int | None = None,
+    memory: str | None = None,
+    connect: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start Spark on this machine, or return the session that is there.
+
+    Parameters
+    ----------
+    app_name
+        What Spark calls the session.
+    cores
+        How many tasks run at once; all cores if None.
+    memory
+        Of the JVM, such as ``"4g"``; Spark's own choice if None.
+    connect
+        Whether to go through Spark Connect. One process cannot have both kinds of session.
+    settings
+        More of Spark's settings, by name.
+
+    Raises
+    ------
+    PlanError
+        If there is no Java that Spark can use.
+    """
+    problem = java_problem()
+    if problem:
+        raise PlanError(problem)
+    # Workers would take the `python3` of the PATH otherwise, which may be of another environment.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    chosen = {
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if memory is not None:
+        chosen["spark.driver.memory"] = memory
+    where = f"local[{cores or '*'}]"
+    builder = SparkSession.builder.appName(app_name)
+    builder = builder.remote(where) if connect else builder.master(where)
+    for name, value in (chosen | dict(settings or {})).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def setting(session: SparkSession, name: str) -> str | None:
+    """Return the value of a setting, or None if it has none.
+
+    Settings that are not there raise errors of different classes in classic Spark and in Spark Connect.
+    """
+    return session.conf.get(name, None)
+
+
+def resources(session: SparkSession) -> Resources:
+    """Say how many tasks run at once, and what each may hold, as far as a session tells.
+
+    Raises
+    ------
+    SpecError
+        If the file of constants that the environment names is not one.
+
+    Notes
+    -----
+    No job is run. The tasks are those that Spark itself would make of a range of numbers, which is the number of cores
+    that it knows of; memory is what a Python worker may hold before it spills.
+    """
+    plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
+    splits = re.search(r"splits=(?:Some\()?(\d+)", plan)
+    cores = int(splits[1]) if splits else int(session.conf.get("spark.sql.shuffle.partitions") or 200)
+    per_executor = setting(session, "spark.executor.pyspark.memory")
+    if per_executor is not None:
+        share = _bytes(per_executor) // int(setting(session, "spark.executor.cores") or 1)
+    else:
+        share = _bytes(setting(session, "spark.python.worker.memory") or _WORKER_MEMORY)
+    return Resources(cores=max(1, cores), memory_bytes=share, constants=constants_at_hand())
+
+
+def _bytes(text: str) -> int:
+    """Read an amount of memory as Spark writes it, in mebibytes where there is no unit."""
+    whole = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
+    return int(whole[1]) * _UNITS[whole[2]] if whole else _bytes(_WORKER_MEMORY)

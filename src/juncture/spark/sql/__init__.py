@@ -1,0 +1,1 @@
+"""Joins and their conditions as Spark columns."""

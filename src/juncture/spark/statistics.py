@@ -1,0 +1,250 @@
+"""What is known of the inputs before a join runs, and the jobs that it takes to know more.
+
+Nothing is looked at twice: what the caller gives, or files say in their footers, is not gathered again. But before a
+side is held by the driver or by tasks on nothing but the caller's word, or because they named the algorithm, it is
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.planner.sample import KeySample, sampled_from
+from juncture.planner.stats import GIVEN, SideStats, Stats, against, settled
+from juncture.spark.exchange.exchange import packets
+from juncture.spark.input.files import FileSide
+from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.tasks.packets import Content, raise_error, read_packets
+from juncture.spark.tasks.sample import Pick
+from juncture.spec.schema import Side as Name
+
+__all__ = ["FOOTERS", "SAMPLE_ROWS", "Survey"]
+
+SAMPLE_ROWS = 20_000
+"""How many rows of a side are looked at, unless many partitions ask for more."""
+
+FOOTERS = "Parquet footers"
+"""The source of what files say about themselves."""
+
+_SAMPLE_ROWS_PER_PARTITION = 100
+_TIMES_MOST = 4
+"""Were there far more rows than someone said, the driver would get no more than so many times what it asked for."""
+
+_VARIABLE_BYTES = 20
+"""Bytes of a string or a nested value that nobody has measured: Spark's own guess."""
+
+
+class Survey:
+    """What is known of two inputs so far.
+
+    Parameters
+    ----------
+    left, right
+        The inputs.
+    given
+        What the caller knows.
+
+    Attributes
+    ----------
+    stats
+        What is known.
+    jobs
+        The jobs that have run for it, in words.
+    """
+
+    def __init__(self, left: Side, right: Side, given: Stats | None) -> None:
+        self.sides: dict[Name, Side] = {"left": left, "right": right}
+        given = given or Stats()
+        self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
+        self.jobs: list[str] = []
+
+    def of(self, name: Name) -> SideStats:
+        """Return what is known of a side."""
+        return self.stats.left if name == "left" else self.stats.right
+
+    def count(self, *closely: Name) -> None:
+        """Count the rows of both sides where they are not known, and look closer at some sides, in one job."""
+        unknown = [name for name in self.sides if self.of(name).rows is None]
+        if not unknown:
+            return
+        totals = self.totals({name: name in closely for name in unknown}).toArrow()
+        for name in unknown:
+            self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
+            self.learn_totals(name, totals)
+        self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
+
+    def check(self, name: Name) -> bool:
+        """Count a side whose size nobody knows, or on the caller's word only, in one job; tell whether that was done.
+
+        To be called before the side is held somewhere: what a wrong word would cost there is the driver or a task. Rows
+        that the driver holds already are not counted, unless someone has said how many there are.
+        """
+        known, side = self.of(name), self.sides[name]
+        is_given = known.is_given("rows") or known.is_given("row_bytes")
+        if not isinstance(side, FrameSide) or (known.rows is not None and not is_given):
+            return False
+        if not is_given and side.frame.isLocal():
+            return False
+        totals = self.totals({name: True}).toArrow()
+        self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
+        self.learn_totals(name, totals)
+        self.jobs.append(f"counted the {name} side{', whose size was given' if is_given else ''}")
+        return True
+
+    def totals(self, closely: Mapping[Name, bool]) -> DataFrame:
+        """Return one row with the figures of some sides, which are gone through together: one stage, and one more."""
+        parts: list[DataFrame] = []
+        figures: list[Column] = []
+        for name, is_close in closely.items():
+            side = self.sides[name]
+            assert isinstance(side, FrameSide)
+            # Rows of the other side have nulls there.
+            frame = side.frame.toDF(*(_column(name, i) for i in range(len(side.schema))))
+            parts.append(frame.select("*", F.lit(1).alias(_here(name))))
+            asked = self.figures(name, closely=is_close)
+            figures += [column.alias(f"{name}_{figure}") for figure, column in asked.items()]
+        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+        return together.agg(*figures)
+
+    def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
+        """Return what a count asks of a side: rows, if closely bytes."""
+        here = _here(name)
+        if not closely:
+            return {"rows": F.count(here)}
+        fields = self.sides[name].schema
+        sizes = (_size(self.column(name, i), field.type) for i, field in enumerate(fields) if _is_variable(field.type))
+        sums = (F.coalesce(F.sum(F.when(F.col(here) == 1, size)), F.lit(0)) for size in sizes)
+        return {"rows": F.count(here), "bytes": reduce(Column.__add__, sums, F.lit(0))}
+
+    def column(self, name: Name, place: int) -> Column:
+        """Return a column of a side, as `figures` may ask for it."""
+        return F.col(_column(name, place))
+
+    def learn_totals(self, name: Name, totals: pa.Table) -> None:
+        """Learn from figures of a side that were asked for."""
+        is_sure = self.of(name).sources.get("row_bytes") not in ("assumed", GIVEN)
+        if f"{name}_bytes" in totals.column_names and not is_sure:
+            rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
+            schema = self.sides[name].schema
+            fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
+            self.learn(name, "measured", row_bytes=fixed + -(-size // max(rows, 1)))
+
+    def learn(self, name: Name, source: str, **figures: Any) -> None:
+        """Note figures of a side, and where they come from."""
+        side = self.of(name)
+        said = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
+        sources = {**side.sources, **{figure: against(source, figures[figure], said[figure]) for figure in figures}}
+        self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
+
+    def learn_keys(self, name: Name, hashes: npt.NDArray[Any], picked: int) -> None:
+        """Learn from the hashes of the keys of some rows, picked by chance, of which those with a null have none."""
+        side = self.of(name)
+        if side.rows is None:
+            return
+        counts = np.unique(hashes, return_counts=True)[1]
+        sample = KeySample(counts, picked, side.rows, sampled_from(picked, side.rows))
+        figures, sources = sample.figures()
+        for figure, value in figures.items():
+            if getattr(side, figure) is None:
+                self.learn(name, sources[figure], **{figure: value})
+
+    def some(self, name: Name, frame: DataFrame, wanted: int) -> DataFrame:
+        """Return about so many rows of a side by chance: never far more, even if a caller was wrong about its size."""
+        fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
+        picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
+        return picked.limit(_TIMES_MOST * wanted) if self.of(name).is_given("rows") else picked
+
+    def pick(
+        self,
+        columns: Mapping[Name, Sequence[str]],
+        partitions: int,
+        *,
+        coded: Mapping[Name, Sequence[str]] | None = None,
+    ) -> dict[Name, list[pa.Table]]:
+        """Return some rows of both sides, which have been counted, in one job.
+
+        Parameters
+        ----------
+        columns
+            What is needed of each side.
+        partitions
+            How many are to be balanced by these rows.
+        coded
+            Columns that may come as dictionaries.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
+        left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
+        found: dict[Content, list[pa.Table]] = {Content.LEFT: [], Content.RIGHT: []}
+        for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
+            if packet.content is Content.ERROR:
+                raise_error(packet)
+            found[packet.content].append(packet.rows)
+        picked = sum(table.num_rows for tables in found.values() for table in tables)
+        self.jobs.append(f"sampled {picked:,} rows of both sides")
+        return dict(zip(self.sides, found.values(), strict=True))
+
+    def _picked(self, name: Name, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
+        side = self.sides[name]
+        frame, feed = side.rows(columns, coded=coded)
+        content = Content.LEFT if name == "left" else Content.RIGHT
+        if isinstance(side, FrameSide):
+            return packets(self.some(name, frame, wanted), Pick(feed, content, 1.0))
+        return packets(frame, Pick(feed, content, min(1.0, wanted / max(self.of(name).rows or 1, 1))))
+
+
+def _column(name: Name, place: int) -> str:
+    """Return what a count calls a column of a side, whose own name may hold dots, or be the other side's too."""
+    return f"{name}{place}"
+
+
+def _here(name: Name) -> str:
+    """Return what a count calls the column that is not null in the rows of a side."""
+    return f"{name}_here"
+
+
+def _known(side: Side, given: SideStats) -> SideStats:
+    """Return what is known of an input without a job."""
+    variable = any(_is_variable(field.type) for field in side.schema)
+    row_bytes = sum(_width(field.type) for field in side.schema)
+    if not isinstance(side, FileSide):
+        source = "assumed" if variable else "by its types"
+        found = SideStats(row_bytes=row_bytes, sources={"row_bytes": source})
+        return settled(given, found if given.row_bytes is None else SideStats())
+    rows = side.footers.num_rows
+    row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), given.row_bytes or 0)
+    sources = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
+    return settled(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
+
+
+def _width(data_type: pa.DataType) -> int:
+    """Return about how many bytes a value takes."""
+    return _VARIABLE_BYTES if _is_variable(data_type) else max(1, int(data_type.bit_width) // 8)
+
+
+def _is_variable(data_type: pa.DataType) -> bool:
+    """Tell types whose values differ in size."""
+    try:
+        return bool(pat.is_nested(data_type) or pat.is_dictionary(data_type) or data_type.bit_width < 0)
+    except ValueError:
+        return True
+
+
+def _size(value: Column, data_type: pa.DataType) -> Column:
+    """Return the bytes of a value whose size varies."""
+    text = F.to_json(F.struct(value)) if pat.is_nested(data_type) else value
+    return F.octet_length(text).cast("long")

@@ -1,0 +1,1 @@
+"""What tasks of as-of joins run."""

@@ -1,0 +1,190 @@
+"""Where a task's rows come from: batches that Spark hands over, or Parquet files that the task reads itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.runtime.footers import changed, read_footers
+from juncture.runtime.partitions import Value
+from juncture.runtime.paths import file_at
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.spill import SpillFolder, SpooledSource
+
+__all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units"]
+
+
+class Feed(Protocol):
+    """The rows of one task."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+        ...
+
+    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Yield the rows, given what Spark hands over, in chunks so large that handling one costs little."""
+        ...
+
+    def source(self, batches: Iterable[pa.RecordBatch], spill: SpillFolder, memory_bytes: int) -> Source:
+        """Return the rows as something that can be read again."""
+        ...
+
+
+@dataclass(frozen=True)
+class BatchFeed:
+    """Rows that Spark hands over.
+
+    Attributes
+    ----------
+    schema
+        The names and types that the rows get. The columns come in this order, under names of Spark's own.
+    chunk_rows, chunk_bytes
+        When a chunk is large enough.
+    """
+
+    schema: pa.Schema
+    chunk_rows: int = 1 << 20
+    chunk_bytes: int = 64 << 20
+
+    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Yield the rows, many batches at a time."""
+        held: list[pa.RecordBatch] = []
+        rows = held_bytes = 0
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            held_bytes += batch.nbytes
+            if rows >= self.chunk_rows or held_bytes >= self.chunk_bytes:
+                yield self._table(held)
+                held, rows, held_bytes = [], 0, 0
+        if rows:
+            yield self._table(held)
+
+    def source(self, batches: Iterable[pa.RecordBatch], spill: SpillFolder, memory_bytes: int) -> Source:
+        """Return the rows, kept in memory up to a limit."""
+        merged = (batch for chunk in self.chunks(batches) for batch in chunk.combine_chunks().to_batches())
+        return SpooledSource(self.schema, merged, spill, memory_bytes)
+
+    def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        table = pa.Table.from_batches(batches).rename_columns(self.schema.names)
+        # The session's time zone and names within nested types are Spark's own.
+        return table if table.schema.equals(self.schema) else table.cast(self.schema)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a Parquet file that one task reads.
+
+    Attributes
+    ----------
+    file
+        Its path or URI.
+    row_groups
+        Which of its row groups.
+    digest
+        Of the footer that the join was planned with.
+    partition
+        The columns that the names of its folders stand for, with their values.
+    """
+
+    file: str
+    row_groups: tuple[int, ...]
+    digest: bytes
+    partition: tuple[tuple[str, Value], ...] = ()
+
+
+def open_units(units: Iterable[Unit], schema: pa.Schema) -> Source:
+    """Return the rows of some parts of files.
+
+    Parameters
+    ----------
+    units
+        The parts.
+    schema
+        Of all files of the table.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read, or has changed since the join was planned.
+    """
+    return _UnitSource(list(units), schema)
+
+
+class _UnitSource(ParquetSource):
+    """Some parts of Parquet files."""
+
+    def __init__(self, units: Sequence[Unit], schema: pa.Schema) -> None:
+        files = []
+        for unit in units:
+            file = file_at(unit.file)
+            if file is None:
+                raise changed(unit.file, "is not there any more")
+            files.append(file)
+        footers = read_footers(files)
+        for unit, footer in zip(units, footers, strict=True):
+            if unit.digest != footer.digest:
+                raise changed(unit.file)
+        self._open(
+            files, footers, schema, [dict(unit.partition) for unit in units], [unit.row_groups for unit in units]
+        )
+
+
+@dataclass(frozen=True)
+class FileFeed:
+    """Rows that the task reads itself. Spark hands over nothing but the numbers of its shares.
+
+    Attributes
+    ----------
+    schema
+        The columns to read, and their types. A dictionary type asks for the values to stay encoded.
+    file_schema
+        All columns of the files.
+    shares
+        The units of each share, at least one.
+    """
+
+    schema: pa.Schema
+    file_schema: pa.Schema
+    shares: tuple[tuple[Unit, ...], ...]
+
+    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Yield the rows, a row group or a million rows at a time.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        source = open_units(self._units(batches), self.file_schema)
+        coded = [field.name for field in self.schema if pat.is_dictionary(field.type)]
+        for part in range(len(source.part_rows)):
+            for batch in source.read(part, self.schema.names, coded):
+                columns = [_as(column, field.type) for column, field in zip(batch.columns, self.schema, strict=True)]
+                yield pa.table(columns, schema=self.schema)
+
+    def source(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        spill: SpillFolder,  # noqa: ARG002 - the files are there to be read again
+        memory_bytes: int,  # noqa: ARG002 - likewise, nothing is held
+    ) -> Source:
+        """Return the row groups."""
+        return open_units(self._units(batches), self.file_schema)
+
+    def _units(self, batches: Iterable[pa.RecordBatch]) -> list[Unit]:
+        return [unit for batch in batches for share in batch.column(0).to_pylist() for unit in self.shares[share]]
+
+
+def _as(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return a column in the type that is wanted, encoded or not."""
+    if column.type == data_type:
+        return column
+    if pat.is_dictionary(data_type) and not pat.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.cast(data_type)

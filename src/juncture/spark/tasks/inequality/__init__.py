@@ -1,0 +1,1 @@
+"""What tasks of range, overlap and predicate joins run."""

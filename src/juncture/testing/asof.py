@@ -1,0 +1,103 @@
+"""As-of joins, by comparing every left row with every right row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from functools import cmp_to_key
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.errors import DataError
+from juncture.spec.asof import ResolvedAsof
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import keys, on_values, sign, tie_order, values
+
+__all__ = ["asof_join", "limits"]
+
+
+def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return an as-of join's rows.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The tables.
+
+    Returns
+    -------
+    pyarrow.Table
+        Left rows in their order, best match first; then, for ``right`` and ``full``, the right rows that were not
+        taken, in their order.
+
+    Raises
+    ------
+    DataError
+        If ``ties="error"`` and a tie has to be decided.
+
+    Notes
+    -----
+    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    """
+    return matched_rows(join, left, right, _matches(join, left, right))
+
+
+def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows that it matches, best first."""
+    spec = join.spec
+    left_on = on_values(left[join.left_on], join.domain)
+    right_on = on_values(right[join.right_on], join.domain)
+    left_keys = keys(left, join.left_by)
+    right_keys = keys(right, join.right_by)
+    tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
+    by_ties = tie_order(tie_values or [()] * right.num_rows)
+
+    def closeness(on: Any, other_on: Any, distance: Any) -> tuple[Any, ...]:
+        # Distances between floats are rounded, so only the two sides are told apart by them; within a side the
+        # values themselves decide.
+        side = (other_on > on, other_on if other_on > on else -other_on)
+        return (distance, *side) if spec.direction == "nearest" else side
+
+    def rank(a: tuple[tuple[Any, ...], Any, int], b: tuple[tuple[Any, ...], Any, int]) -> int:
+        return sign(a[0], b[0]) or by_ties(b[2], a[2])
+
+    for row, (on, key, limit) in enumerate(zip(left_on, left_keys, limits(join, left), strict=True)):
+        if on is None or key is None or limit is None:
+            yield []
+            continue
+        near: list[tuple[tuple[Any, ...], Any, int]] = []
+        for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True)):
+            if other_on is None or other_key != key:
+                continue
+            if (spec.direction == "backward" and other_on > on) or (spec.direction == "forward" and other_on < on):
+                continue
+            if other_on == on and not spec.allow_exact_matches:
+                continue
+            distance = 0 if other_on == on else abs(on - other_on)
+            if distance <= limit:
+                near.append((closeness(on, other_on, distance), other_on, other))
+        near.sort(key=cmp_to_key(rank))
+        best, rest = near[: spec.matches], near[spec.matches :]
+        if spec.ties == "error" and rest and rest[0][1] == best[-1][1]:
+            raise DataError(f"Right rows tie for left row {row}, and ties='error'.")
+        yield [other for _, _, other in best]
+
+
+def limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:
+    """Return the greatest distance for each left row; None where nothing matches."""
+    tolerance = join.tolerance
+    if tolerance is None or tolerance.column is None:
+        constant = math.inf if tolerance is None else tolerance.constant
+        return [constant] * left.num_rows
+    cells = values(left[tolerance.column])
+    if join.domain.is_time:
+        cells = [None if v is None else v // join.domain.step_ns for v in cells]
+    elif join.domain.kind == "decimal":
+        with localcontext(prec=100):
+            scaled = [None if v is None else Decimal(v).scaleb(join.domain.scale) for v in cells]
+            cells = [None if v is None else math.floor(v) for v in scaled]
+    return [None if v is None or not v >= 0 else v for v in cells]

@@ -1,0 +1,78 @@
+"""The rows of a join's output, once it is known which rows match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.spec.resolved import Resolved
+from juncture.testing.rows import cell
+
+__all__ = ["assemble", "gathered", "matched_rows"]
+
+Pair = tuple[int | None, int | None]
+Cell = tuple[pa.ChunkedArray, int]
+
+
+def matched_rows(join: Resolved, left: pa.Table, right: pa.Table, matches: Iterable[list[int]]) -> pa.Table:
+    """Return the output of a join, given the right rows that each left row matches, in order."""
+    pairs: list[Pair] = []
+    taken: set[int] = set()
+    for row, others in enumerate(matches):
+        taken.update(others)
+        if join.how == "semi":
+            pairs += [(row, None)] if others else []
+        elif join.how == "anti" or not others:
+            pairs += [(row, None)] if not others and join.how in ("anti", "left", "full") else []
+        else:
+            pairs += [(row, other) for other in others]
+    if join.how in ("right", "full"):
+        pairs += [(None, row) for row in range(right.num_rows) if row not in taken]
+    return pa.table(assemble(join, left, right, pairs), schema=join.given_back(left.schema, right.schema))
+
+
+def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair]) -> list[pa.ChunkedArray]:
+    """Return the output columns that are columns of the inputs."""
+    schema = join.given_back(left.schema, right.schema)
+    arrays = []
+    for column, field in zip(join.output, schema, strict=False):
+        own = left[column.source] if column.side == "left" else right[column.source]
+        cells: list[Cell | None] = []
+        for ours, theirs in pairs:
+            row = ours if column.side == "left" else theirs
+            if row is not None:
+                cells.append((own, row))
+            elif column.filled_from is not None and theirs is not None:
+                cells.append((right[column.filled_from], theirs))
+            else:
+                cells.append(None)
+        arrays.append(gathered(cells, field.type))
+    return arrays
+
+
+def gathered(cells: list[Cell | None], data_type: pa.DataType) -> pa.ChunkedArray:
+    """Return a column of some values, one at a time, since Arrow cannot take rows of all types."""
+    chunks = []
+    for place in cells:
+        if place is None:
+            chunks.append(pa.nulls(1, data_type))
+            continue
+        column, row = place
+        same = column.type == data_type
+        chunks += column.slice(row, 1).chunks if same else [encoded(cell(column, row), data_type)]
+    return pa.chunked_array(chunks, data_type)
+
+
+def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return an array of one value in a type of the same values."""
+    if pat.is_run_end_encoded(data_type):
+        ends = pa.array([1], data_type.run_end_type)
+        return pa.RunEndEncodedArray.from_arrays(ends, encoded(value, data_type.value_type), data_type)
+    if pat.is_dictionary(data_type):
+        indices, items = pa.array([0], data_type.index_type), encoded(value, data_type.value_type)
+        return pa.DictionaryArray.from_arrays(indices, items, ordered=data_type.ordered)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return data_type.wrap_array(encoded(value, data_type.storage_type))
+    return value.cast(data_type)

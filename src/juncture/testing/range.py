@@ -1,0 +1,89 @@
+"""Range joins, by comparing every left row with every right row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.spec.range import Bound, ResolvedRange
+from juncture.testing.aggregate import aggregated_rows
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import keys, on_values, values
+
+__all__ = ["range_join"]
+
+
+def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return a range join's rows.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The tables.
+
+    Returns
+    -------
+    pyarrow.Table
+        Left rows in their order, and the matches of each by their ``on``, equal ones in right order; then, for
+        ``right`` and ``full``, the right rows without a match, in their order. With aggregates, a row per left row.
+
+    Raises
+    ------
+    DataError
+        If a sum does not fit its type.
+
+    Notes
+    -----
+    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    """
+    matches = _matches(join, left, right)
+    if join.aggregates:
+        order = on_values(right[join.right_on], join.domain)
+        return aggregated_rows(join, left, right, matches, order)
+    return matched_rows(join, left, right, matches)
+
+
+def _matches(join: ResolvedRange, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows in its window."""
+    left_keys, right_keys = keys(left, join.left_by), keys(right, join.right_by)
+    left_on, right_on = on_values(left[join.left_on], join.domain), on_values(right[join.right_on], join.domain)
+    lowers = _offsets(join, join.lower, left, unbounded=-math.inf)
+    uppers = _offsets(join, join.upper, left, unbounded=math.inf)
+    for on, key, lower, upper in zip(left_on, left_keys, lowers, uppers, strict=True):
+        is_empty = lower is None or upper is None or lower > upper
+        if on is None or key is None or is_empty:
+            yield []
+            continue
+        found = [
+            other
+            for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True))
+            if other_on is not None
+            and other_key == key
+            and (join.lower is None or _is_before(on + lower, other_on, join.lower.closed))
+            and (join.upper is None or _is_before(other_on, on + upper, join.upper.closed))
+        ]
+        yield sorted(found, key=lambda other: right_on[other])
+
+
+def _is_before(one: Any, other: Any, or_equal: bool) -> bool:
+    return bool(one <= other if or_equal else one < other)
+
+
+def _offsets(join: ResolvedRange, bound: Bound | None, left: pa.Table, *, unbounded: float) -> list[Any]:
+    """Return, for each left row, how far an end is, in steps and exactly, or as a float; None where nothing matches."""
+    if bound is None:
+        return [unbounded] * left.num_rows
+    if bound.column is None:
+        return [bound.constant] * left.num_rows
+    cells = values(left[bound.column])
+    if join.domain.kind == "float":
+        return [None if cell is None or math.isnan(cell) else float(cell) for cell in cells]
+    step = join.domain.step_ns if join.domain.is_time else Fraction(10) ** -join.domain.scale
+    return [None if cell is None else Fraction(Decimal(cell)) / step for cell in cells]

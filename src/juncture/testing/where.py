@@ -1,0 +1,81 @@
+"""Predicate joins, by trying the predicate on every pair of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from juncture.predicate.evaluate.evaluate import matches as satisfied
+from juncture.predicate.language.nodes import Column, Node, walk
+from juncture.spec.schema import Side, plain_type
+from juncture.spec.where import ResolvedWhere
+from juncture.testing.output import matched_rows
+from juncture.testing.rows import cell, keys
+
+__all__ = ["passing", "where_join"]
+
+_PAIRS_AT_ONCE = 1 << 14
+
+
+def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return a predicate join's rows.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The tables.
+
+    Returns
+    -------
+    pyarrow.Table
+        Left rows in their order, and the matches of each in right order; then, for ``right`` and ``full``, the right
+        rows without a match, in their order.
+
+    Notes
+    -----
+    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    """
+    return matched_rows(join, left, right, _matches(join, left, right))
+
+
+def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows with which the predicate is true."""
+    right_keys = keys(right, join.right_by)
+    passed = passing(join.predicate, left, right)
+    for key, others in zip(keys(left, join.left_by), passed, strict=True):
+        yield [other for other in others if key is not None and right_keys[other] == key]
+
+
+def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows with which a predicate is true, whatever their keys."""
+    ours, theirs = _read(predicate, left, "left"), _read(predicate, right, "right")
+    count = right.num_rows
+    at_once = max(1, _PAIRS_AT_ONCE // max(count, 1))
+    for start in range(0, left.num_rows, at_once):
+        rows = range(start, min(start + at_once, left.num_rows))
+        pairs = [(row, other) for row in rows for other in range(count)]
+        one, two = (
+            side.take(pa.array([pair[place] for pair in pairs], pa.int64()))
+            for place, side in enumerate((ours, theirs))
+        )
+        passed = satisfied(predicate, one, two).to_pylist()
+        for place in range(len(rows)):
+            yield [other for other in range(count) if passed[place * count + other]]
+
+
+def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
+    """Return the columns that the predicate reads, and one more: a table without columns has no rows either."""
+    names = {part.name for part in walk(predicate) if isinstance(part, Column) and part.side == side}
+    columns = {name: _plain(table[name]) for name in names}
+    return pa.table({**columns, " row": pa.array(range(table.num_rows), pa.int64())})
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the same values without an encoding, of types that Arrow can take rows of."""
+    cells = [cell(column, row) for row in range(len(column))]
+    data_type = cells[0].type if cells else plain_type(column.type)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return pa.chunked_array(cells, data_type).cast(views.get(data_type, data_type))
