@@ -111,6 +111,32 @@ def test_an_interval_that_starts_after_its_end(side, left, right, said):
         next(iter(jn.plan(left, right, SPECS["overlap"]).batches()))
 
 
+BEYOND_PYTHON = [
+    (
+        pa.array([2**31 - 1, -(2**31)], pa.int32()).view(pa.date32()),
+        "<value out of range: 2147483647>",
+        "<value out of",
+    ),
+    (pa.array([2_932_897, 2_932_896], pa.int32()).view(pa.date32()), "10000-01-01", "9999-12-31"),
+    (pa.array([2**63 - 1, -(2**63)], pa.timestamp("s")), "<value out of range: 9223372036854775807>", "<value out of"),
+    (pa.array([1, -(2**63)], pa.timestamp("ns")), "1970-01-01 00:00:00.000000001", "1677-09-21 00:12:43.145224192"),
+    (pa.array([1, 0], pa.timestamp("ms", "No/Where")), "1970-01-01 00:00:00.001Z", "1970-01-01 00:00:00.000Z"),
+    (pa.array([1.5, 1.0], pa.float16()), "1.5", "1"),
+    (pa.array([1.7e308, -1.7e308]), "1.7e+308", "-1.7e+308"),
+    (pa.array([2**64 - 1, 0], pa.uint64()), "18446744073709551615", "0"),
+]
+
+
+@pytest.mark.parametrize(("ends", "start", "end"), BEYOND_PYTHON, ids=[str(each[0].type) for each in BEYOND_PYTHON])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_ends_are_shown_whatever_they_are(side, ends, start, end):
+    backward = pa.table({"s": ends.slice(0, 1), "e": ends.slice(1, 1)})
+    tables = [backward.slice(0, 0), backward] if side == "right" else [backward, backward.slice(0, 0)]
+    with pytest.raises(jn.DataError) as raised:
+        jn.join_overlap(*tables, left_interval=("s", "e"), right_interval=("s", "e"))
+    assert f"row 0 starts after its end: s={start} and e={end}" in str(raised.value)
+
+
 @pytest.mark.parametrize("kind", SPECS)
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 def test_sides_without_rows_and_keys_that_are_all_null(kind, how):

@@ -38,6 +38,16 @@ def test_rows():
     ]
 
 
+def test_dates_beyond_python():
+    days = pa.array([2_932_897, 2**31 - 1, 0], pa.int32()).view(pa.date32())
+    text = shown(lambda console: rows_view(pa.table({"day": days}), console, total=3), width=80)
+    assert [line.strip() for line in text.splitlines()[2:5]] == [
+        "10000-01-01",
+        "<value out of range: 214748…",
+        "1970-01-01",
+    ]
+
+
 def test_columns_that_do_not_fit_are_named():
     text = shown(lambda console: rows_view(TABLE, console, total=1000, first=["last", "x"]), width=20)
     assert text.splitlines()[0].split() == ["x", "last"]

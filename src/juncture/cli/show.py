@@ -115,8 +115,8 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _plain_text(column: pa.ChunkedArray) -> list[object]:
-    """Return values; times as text, in which trailing zeros are left out."""
-    if not pat.is_timestamp(column.type):
+    """Return values; dates and times as text, since Python's end in 9999, without trailing zeros."""
+    if not pat.is_timestamp(column.type) and not pat.is_date(column.type):
         return list(column.to_pylist())
     texts = column.cast(pa.string()).to_pylist()
     return [None if text is None else _short_time(text) for text in texts]

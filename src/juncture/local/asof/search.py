@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
+from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
@@ -353,17 +354,9 @@ class Search:
         names = [*join.left_by, join.left_on]
         values = select(self._left, names, np.array([row], np.int64), self._threads)
         row += self._first_row
-        shown = ", ".join(f"{name}={_shown(column[0])}" for name, column in zip(names, values, strict=True))
+        cells = ", ".join(f"{name}={shown(column.chunk(0))}" for name, column in zip(names, values, strict=True))
         return DataError(
-            f"Several right rows with the same {join.right_on!r} compete for the left row with {shown} (row {row:,}), "
+            f"Several right rows with the same {join.right_on!r} compete for the left row with {cells} (row {row:,}), "
             "and ties='error'. Remove the duplicates, or name in order_by= the columns that decide and pass "
             "ties='greatest'."
         )
-
-
-def _shown(value: pa.Scalar) -> str:
-    """Return a value as text, also a time that Python's own cannot hold."""
-    try:
-        return repr(value.as_py())
-    except (OverflowError, ValueError):
-        return f"{value.cast(pa.int64()).as_py()} ({value.type})"

@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.columnar.shown import shown
 from juncture.errors import DataError
 from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.inequality.external_merge import stream_merged
@@ -256,16 +257,8 @@ def _refuse(join: ResolvedOverlap, side: Side, wrong: Mask | None, batch: pa.Rec
     if len(rows) == 0:
         return
     interval = join.left_interval if side == "left" else join.right_interval
-    shown = " and ".join(f"{name}={_text(plain(batch.column(name))[int(rows[0])])}" for name in interval if name)
+    ends = " and ".join(f"{name}={shown(batch.column(name), int(rows[0]))}" for name in interval if name)
     raise DataError(
-        f"The {side} interval in row {first_row + int(rows[0]):,} starts after its end: {shown}. Swap the two columns "
+        f"The {side} interval in row {first_row + int(rows[0]):,} starts after its end: {ends}. Swap the two columns "
         f"of {side}_interval= if that is so throughout, or repair or drop such rows first."
     )
-
-
-def _text(value: pa.Scalar) -> str:
-    """Return a value as text, also a time that Python's own cannot hold."""
-    try:
-        return repr(value.as_py())
-    except (OverflowError, ValueError):
-        return f"{value.cast(pa.int64()).as_py()} ({value.type})"
