@@ -29,6 +29,7 @@ from strategies import (
     Layout,
     choices,
     common,
+    kind_of,
     pools,
 )
 from support.kinds import Spec, defined_rows
@@ -173,7 +174,7 @@ def range_arguments(draw: st.DrawFn, left: Layout, right: Layout, *, spark: bool
     add(draw, left, "ts", types[0], 5)
     add(draw, right, "time", types[1], 5)
     arguments: dict[str, Any] = {"left_on": "ts", "right_on": "time", "closed": draw(st.sampled_from(CLOSED))}
-    kind = plain_type(types[0])
+    kind = kind_of(types)
     open_side = draw(st.sampled_from([None, None, None, "lower", "upper"]))
     for argument in ("lower", "upper"):
         if argument == open_side:

@@ -12,16 +12,15 @@ from datetime import date, time, timedelta
 from decimal import Context, Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.schema import TIME_UNITS, plain_type
-from support.tables import timeless, write_table
+from support.arrays import build_column
+from support.tables import write_table
 
 __all__ = ["Example", "examples", "packed_examples"]
 
@@ -77,6 +76,14 @@ LOCAL_ON = [
     (pa.timestamp("us", "America/New_York"), pa.timestamp("ms", "Asia/Tokyo")),
     (pa.dictionary(pa.int8(), pa.int64()), pa.int64()),
     (pa.timestamp("us"), pa.run_end_encoded(pa.int32(), pa.timestamp("us"))),
+    (pa.null(), pa.timestamp("ms")),
+    (pa.decimal128(5, 2), pa.null()),
+    (pa.null(), pa.null()),
+    (pa.decimal128(5, -2), pa.decimal128(5, -2)),
+    (pa.decimal32(5, -2), pa.decimal256(20, -5)),
+    (pa.decimal128(7, -3), pa.decimal64(15, 2)),
+    (pa.float16(), pa.dictionary(pa.uint8(), pa.float16())),
+    (pa.run_end_encoded(pa.int16(), pa.decimal64(15, 0)), pa.dictionary(pa.int64(), pa.decimal32(5, 2))),
 ]
 SPARK_BY = [
     (pa.int64(), pa.int64()),
@@ -106,6 +113,18 @@ LOCAL_BY = [
     (struct(a=pa.int8()), struct(b=pa.int64())),
     (pa.list_(pa.timestamp("s")), pa.list_(pa.timestamp("ns"))),
     (pa.list_(pa.int32()), pa.large_list(pa.int64())),
+    (pa.null(), pa.string()),
+    (struct(a=pa.int8()), pa.dictionary(pa.int8(), pa.null())),
+    (pa.string_view(), pa.dictionary(pa.uint16(), pa.string_view())),
+    (pa.run_end_encoded(pa.int16(), pa.binary_view()), pa.binary()),
+    (pa.list_(pa.string_view()), pa.list_view(pa.string())),
+    (struct(a=pa.string_view()), struct(b=pa.dictionary(pa.int8(), pa.string()))),
+    (pa.large_list_view(pa.int8()), pa.list_(pa.int64())),
+    (pa.list_(pa.null()), pa.list_(pa.null())),
+    (pa.float16(), pa.float64()),
+    (pa.decimal32(5, 2), pa.decimal256(20, -5)),
+    (pa.dictionary(pa.int8(), pa.decimal128(5, -2)), pa.decimal64(9, -1)),
+    (pa.dictionary(pa.int16(), pa.list_(pa.int8())), pa.list_(pa.int8())),
 ]
 SPARK_PAYLOAD = [
     pa.int64(),
@@ -146,6 +165,19 @@ LOCAL_PAYLOAD = [
     pa.list_(pa.float32(), 2),
     pa.month_day_nano_interval(),
     pa.null(),
+    pa.decimal32(5, 2),
+    pa.decimal128(5, -2),
+    pa.binary_view(),
+    pa.dictionary(pa.uint8(), pa.float16()),
+    pa.dictionary(pa.int8(), pa.null()),
+    pa.dictionary(pa.int64(), pa.list_(pa.string_view())),
+    pa.run_end_encoded(pa.int16(), pa.string_view()),
+    pa.run_end_encoded(pa.int64(), struct(a=pa.int8())),
+    pa.list_(pa.string_view()),
+    pa.list_view(pa.timestamp("ns")),
+    pa.large_list_view(pa.dictionary(pa.int8(), pa.string())),
+    struct(a=pa.string_view(), b=pa.null()),
+    pa.map_(pa.string(), pa.string_view()),
 ]
 
 
@@ -174,7 +206,8 @@ def pool(data_type: pa.DataType) -> Sequence[Any]:
         return common + extreme[data_type.bit_width] + [-v for v in extreme[data_type.bit_width]]
     if pat.is_decimal(data_type):
         most = 10**data_type.precision - 1
-        near = [v * 10**data_type.scale for v in range(-2, 3) if abs(v) * 10**data_type.scale < most]
+        one = 10 ** max(data_type.scale, 0)
+        near = [v * one for v in range(-2, 3) if abs(v) * one < most]
         steps = [*near, *(v + 1 for v in near), *(v - 1 for v in near), most, most - 1, -most, 1 - most]
         return [Decimal(step).scaleb(-data_type.scale, EXACT) for step in steps]
     if pat.is_date(data_type):
@@ -201,25 +234,26 @@ def pool(data_type: pa.DataType) -> Sequence[Any]:
         return [None]
     if pat.is_fixed_size_binary(data_type):
         return [b"\x00\x00", b"\x00\x01", b"ab", b"\xff\xff"]
-    if pat.is_binary(data_type) or pat.is_large_binary(data_type):
+    if pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_binary_view(data_type):
         return [b"", b"\x00", b"\x00\x01", b"ab", b"\xff\xff"]
     if pat.is_map(data_type):
-        return [[], [("a", 1)], [("a", 1), ("b", None)], [("b", None), ("a", 1)], [("b", 2)]]
+        one, two = (1, 2) if pat.is_integer(data_type.item_type) else ("x", "")
+        return [[], [("a", one)], [("a", one), ("b", None)], [("b", None), ("a", one)], [("b", two)]]
     if pat.is_fixed_size_list(data_type):
         return [[0.0, 1.0], [NAN, None], [-0.0, 1.0]]
     if pat.is_struct(data_type):
         pools = [[None, *pool(field.type)[:3], *pool(field.type)[8:10]] for field in data_type]
         names = [field.name for field in data_type]
         return [dict(zip(names, values, strict=False)) for values in zip(*stretched(pools), strict=False)]
-    if pat.is_list(data_type) or pat.is_large_list(data_type):
-        items = pool(data_type.value_type)
+    if pat.is_nested(data_type):
+        items = [*pool(data_type.value_type), None]
         return [
             [],
             [None],
             list(items[:1]),
             list(items[:2]),
             [items[1], None],
-            [items[-1], items[0]],
+            [items[-2], items[0]],
             list(items[8:11]),
         ]
     return ["", "a", "A", "aa", "b", "é", "😀", "�", "a|b", "null"]
@@ -229,19 +263,6 @@ def stretched(pools: list[list[Any]]) -> list[list[Any]]:
     """Repeat each list, from another item on, until all are equally long."""
     length = max(map(len, pools)) + 2
     return [[values[(i + shift) % len(values)] for i in range(length)] for shift, values in enumerate(pools)]
-
-
-def build(values: list[Any], data_type: pa.DataType) -> pa.Array:
-    """Return an array of values of `pool`."""
-    if pat.is_dictionary(data_type):
-        return build(values, data_type.value_type).dictionary_encode().cast(data_type)
-    if pat.is_run_end_encoded(data_type):
-        return pc.run_end_encode(build(values, data_type.value_type), run_end_type=data_type.run_end_type)
-    if pat.is_timestamp(data_type) or pat.is_duration(data_type):
-        return pa.array(values, pa.int64()).cast(data_type)
-    if data_type == pa.float16():
-        return pa.array([None if v is None else np.float16(v) for v in values], data_type)
-    return pa.array(values, timeless(data_type)).cast(data_type)
 
 
 @dataclass
@@ -256,7 +277,7 @@ class Layout:
         columns = []
         for position, (name, data_type) in enumerate(self.types.items()):
             values = self.pools[name]
-            columns.append(build([values[row[position] % len(values)] for row in choices], data_type))
+            columns.append(build_column([values[row[position] % len(values)] for row in choices], data_type))
         return pa.table(columns, schema=pa.schema(list(self.types.items())))
 
     def with_ids(self, table: pa.Table, name: str) -> pa.Table:
@@ -394,7 +415,7 @@ def spec_arguments(
         "order_by": draw(st.lists(st.sampled_from(list(right.types)), unique=True, max_size=2)),
     }
     measure = draw(st.sampled_from(["none", "none", "none", "constant", "column"]))
-    kind = plain_type(on_types[0])
+    kind = kind_of(on_types)
     if measure == "constant":
         arguments["tolerance"] = draw(tolerances(kind))
     elif measure == "column":
@@ -403,6 +424,11 @@ def spec_arguments(
         left.types["limit"] = data_type
         left.pools["limit"] = draw(pools(data_type, 4))
     return arguments
+
+
+def kind_of(on_types: tuple[pa.DataType, pa.DataType]) -> pa.DataType:
+    """Return the type that tells what distances are: integers where neither side has one."""
+    return next((kind for each in on_types if not pat.is_null(kind := plain_type(each))), pa.int64())
 
 
 def tolerances(kind: pa.DataType) -> st.SearchStrategy[Any]:

@@ -195,6 +195,22 @@ def test_keys_without_a_type_match_nothing():
     assert answer["angle"].null_count == 3
 
 
+BEYOND_PYTHON = [
+    (pa.array([2**31 - 1], pa.int32()).view(pa.date32()), "<value out of range: 2147483647>"),
+    (pa.array([-(2**63)], pa.timestamp("s")), "<value out of range: -9223372036854775808>"),
+    (pa.array([2**63 - 1], pa.timestamp("ns", "No/Where")), "2262-04-11 23:47:16.854775807Z"),
+    (pa.array([{"a": 2**62}], pa.struct([("a", pa.timestamp("s"))])), "<value out of range: 4611686018427387904>"),
+]
+
+
+@pytest.mark.parametrize(("values", "said"), BEYOND_PYTHON, ids=[str(each[0].type) for each in BEYOND_PYTHON])
+def test_a_tie_shows_its_row_whatever_it_holds(values, said):
+    key = "ts" if pa.types.is_temporal(values.type) else "k"
+    left = pa.table({"ts": [1], "k": ["a"]}).set_column(["ts", "k"].index(key), key, values)
+    right = pa.concat_tables([left, left]).append_column("v", pa.array([1, 2]))
+    fails(jn.DataError, f"{key}=", said, "(row 0)", left=left, right=right, on="ts", by="k", ties="error")
+
+
 # Files, read in-process or by Spark's tasks.
 
 

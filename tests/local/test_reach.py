@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
+from support.kinds import defined_rows
+from support.tables import difference
 
 ENDS = {"left_interval": ("at", "end"), "right_interval": ("at", "end")}
 TIMES = {"left_interval": ("time", "until"), "right_interval": ("time", "until")}
@@ -103,3 +105,36 @@ def test_files_are_looked_at_in_parts(tmp_path):
         pq.write_table(rows.sort_by("at"), tmp_path / f"{name}.parquet", row_group_size=10_000)
     expected, rows = both(tmp_path / "left.parquet", tmp_path / "right.parquet", jn.Overlap(**ENDS, by="key"))
     assert expected.value == pytest.approx(rows, rel=0.3)
+
+
+EXTREMES = pa.table(
+    {"at": [-1.7e308, -np.inf, 5e-324, np.nan, 1.7e308, np.inf], "end": [1.7e308, 0.0, 1.0, 0.0] + [np.inf] * 2}
+)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        jn.Range(on="at", lower=-1e308, upper=1.7e308),
+        jn.Range(on="at", lower=-(10**350), upper=0),
+        jn.Range(on="at", upper="end"),
+        jn.Overlap(left_interval=("at", "end"), right_interval=("at", "end")),
+        jn.Overlap(left_interval=(None, "end"), right_interval=("at", None)),
+        jn.Where("r.at BETWEEN l.at - 1e308 AND l.at + 1.7e308"),
+        jn.Where("l.at < r.end AND r.at < l.end"),
+        jn.Asof(on="at", direction="nearest", tolerance=1.7e308),
+    ],
+    ids=lambda spec: type(spec).__name__,
+)
+def test_floats_that_are_far_apart(spec):
+    """Warnings of NumPy are errors."""
+    for rows in (EXTREMES, EXTREMES.slice(2, 3), EXTREMES.slice(4, 1)):
+        plan = jn.plan(rows, rows, spec)
+        assert plan.choice.rows.value is None or 0 <= plan.choice.rows.value <= rows.num_rows**2
+        assert difference(plan.execute(), defined_rows(spec, rows, rows), ordered=True) is None
+
+
+@pytest.mark.parametrize("data_type", [pa.int64(), pa.uint64(), pa.decimal128(38, 0), pa.float32()], ids=str)
+def test_windows_beyond_all_floats(data_type):
+    rows = pa.table({"at": pa.array([1, 2, 100], pa.int64()).cast(data_type)})
+    assert both(rows, rows, jn.Range(on="at", lower=-(10**350), upper=10**350))[0].value == 9

@@ -10,6 +10,7 @@ import pytest
 import juncture as jn
 from juncture.local.statistics import SAMPLE_ROWS, look
 from juncture.runtime.sources import ParquetSource, TableSource
+from support.arrays import build
 
 ROWS = 100_000
 
@@ -106,9 +107,15 @@ def test_keys_of_any_type_that_arrow_groups_by(column, keys):
 
 
 def test_an_order_that_arrow_does_not_compare_is_left_alone():
+    hundreds = build([100, 200, 300], pa.decimal128(5, -2))
+    side = seen(jn.Asof(on="ts"), TableSource(pa.table({"ts": hundreds})))
+    assert (side.rows, side.is_sorted) == (3, None)
+
+
+def test_half_floats_are_looked_at_as_floats():
     halves = pa.array(np.array([1, 2, 3], np.float16))
     side = seen(jn.Asof(on="ts"), TableSource(pa.table({"ts": halves})))
-    assert (side.rows, side.is_sorted) == (3, None)
+    assert (side.rows, side.extent, side.is_sorted) == (3, (1.0, 3.0), True)
 
 
 def test_intervals_go_from_the_first_start_to_the_last_end():

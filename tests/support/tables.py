@@ -155,10 +155,13 @@ def canonical_rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def python_values(column: pa.ChunkedArray) -> Iterable[Any]:
-    # Arrow cannot cast all nested and encoded values, and Python's dates end in 9999.
-    if pat.is_nested(column.type) or plain_type(column.type) != column.type or pat.is_date(column.type):
+    # Arrow cannot cast all nested and encoded values.
+    encoded = plain_type(column.type) != column.type or isinstance(column.type, pa.BaseExtensionType)
+    if pat.is_nested(column.type) or encoded:
         return values(column)
-    return column.cast(timeless(column.type)).to_pylist()
+    # Dates are days, since Python's own end in 9999, and those of 64 bits may have a time of day.
+    numbers = {pa.date32(): pa.int32(), pa.date64(): pa.int64()}
+    return column.cast(numbers.get(column.type, timeless(column.type))).to_pylist()
 
 
 def timeless(data_type: pa.DataType) -> pa.DataType:
@@ -212,7 +215,7 @@ def shown_type(data_type: pa.DataType) -> str:
         return f"map<{shown_type(data_type.key_type)}, {shown_type(data_type.item_type)}>"
     if pat.is_struct(data_type):
         return f"struct<{', '.join(f'{field.name}: {shown_type(field.type)}' for field in data_type)}>"
-    if pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
+    if pat.is_nested(data_type):
         return f"{str(data_type).partition('<')[0]}<{shown_type(data_type.value_type)}>"
     return str(data_type)
 

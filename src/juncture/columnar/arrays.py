@@ -22,7 +22,6 @@ __all__ = [
     "raw_values",
     "rows_of",
     "validity",
-    "with_order",
     "without_times",
 ]
 
@@ -133,6 +132,8 @@ def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
 def days(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return dates as days since 1970, however far; those of nulls are anything.
 
+    Some writers put a time of day into 64-bit dates, which Arrow refuses to cast: they count as the day they lie in.
+
     Examples
     --------
     >>> days(pa.array([-86_400_000, 2**63 - 2**63 % 86_400_000 - 86_400_000], pa.date64())).tolist()
@@ -143,21 +144,6 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
         return found
     whole: npt.NDArray[np.int64] = raw_values(array, np.int64) // _DAY_MS
     return whole
-
-
-def with_order(array: pa.Array) -> pa.Array:
-    """Return the same values in a type of which Arrow finds the least and the different ones: short ones are wider.
-
-    Examples
-    --------
-    >>> with_order(pa.array([0.5], pa.float16())).type
-    DataType(float)
-    """
-    if pat.is_float16(array.type):
-        return array.cast(pa.float32())
-    if pat.is_decimal32(array.type) or pat.is_decimal64(array.type):
-        return array.cast(pa.decimal128(array.type.precision, array.type.scale))
-    return array
 
 
 def without_times(data_type: pa.DataType) -> pa.DataType:

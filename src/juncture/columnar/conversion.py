@@ -1,7 +1,8 @@
 """Arrays turned into another type of the same values, also where Arrow's own casts know no way.
 
 Two types are of the same values if they differ in nothing but encodings (dictionaries, runs), layouts (views, the width
-of offsets) and extensions, at any depth. The null type is of the values of any other, as long as all are null.
+of offsets and numbers) and extensions, at any depth. The null type is of the values of any other, as long as all are
+null.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, raw_values, rows_of
+from juncture.columnar.arrays import array_of, raw_values, rows_of, validity
 from juncture.spec.schema import is_null_type
 
 __all__ = ["converted", "converted_columns", "with_types"]
@@ -24,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return an array's values in another type of the same values.
+    """Return an array's values in another type of the same values, without null in a dictionary.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     ['a', 'a', 'b']
     """
     if array.type == data_type:
-        return array
+        return _without_null_values(array) if pat.is_dictionary(data_type) else array
     if is_null_type(array.type) or is_null_type(data_type):
         return pa.nulls(len(array), data_type)
     if pat.is_run_end_encoded(array.type):
@@ -90,21 +91,28 @@ def _to_runs(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 def _from_dictionary(array: pa.DictionaryArray, data_type: pa.DataType) -> pa.Array:
     if not pat.is_dictionary(data_type):
         return rows_of(converted(array.dictionary, data_type), array.indices)
-    values = converted(array.dictionary, data_type.value_type)
-    return pa.DictionaryArray.from_arrays(array.indices.cast(data_type.index_type), values, ordered=data_type.ordered)
+    indices, values = array.indices.cast(data_type.index_type), converted(array.dictionary, data_type.value_type)
+    return _without_null_values(pa.DictionaryArray.from_arrays(indices, values, ordered=data_type.ordered))
+
+
+def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return a dictionary array with null in its indices only: Arrow makes one dictionary of several only of such."""
+    there = validity(array.dictionary)
+    if there is None:
+        return array
+    places = array_of(np.cumsum(there) - 1, pa.int64(), there).cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(
+        rows_of(places, array.indices), array.dictionary.drop_null(), ordered=array.type.ordered
+    )
 
 
 def _to_dictionary(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    # Those that Arrow makes no dictionary of have their bits in common with others.
-    stand_ins = {pa.float16(): pa.uint16()}
-    stand_in = stand_ins.get(array.type, array.type)
-    if pat.is_decimal32(array.type) or pat.is_decimal64(array.type):
-        stand_in = pa.int32() if array.type.bit_width == 32 else pa.int64()
     if pat.is_nested(array.type):
+        # Arrow finds no equal ones.
         indices, values = _numbers(0, len(array)), array
     else:
-        encoded = array.view(stand_in).dictionary_encode()
-        indices, values = encoded.indices, encoded.dictionary.view(array.type)
+        encoded = array.dictionary_encode()
+        indices, values = encoded.indices, encoded.dictionary
     indices = indices.cast(data_type.index_type)
     values = converted(values, data_type.value_type)
     return pa.DictionaryArray.from_arrays(indices, values, ordered=data_type.ordered)

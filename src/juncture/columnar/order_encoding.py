@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity, with_order
+from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
@@ -175,13 +175,13 @@ class RankCoder:
         """Return the coder of a join whose two ``on`` columns hold these values. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
-            steps = steps_of(with_order(plain(column)).unique(), join.domain)
+            steps = steps_of(plain(column).unique(), join.domain)
             distinct.update(step for step in steps if step is not None)
         return cls(join.domain, sorted(distinct))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one."""
-        encoded = with_order(plain(array)).dictionary_encode()
+        encoded = plain(array).dictionary_encode()
         steps = steps_of(encoded.dictionary, self.domain)
         ranks = np.array([0 if step is None else bisect_left(self.values, step) for step in steps] or [0], np.int64)
         valid = validity(encoded)

@@ -108,13 +108,15 @@ def _rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
 
 
 def _filled(values: pl.Series, rows: Ints, filling: pl.Series) -> pl.Series:
-    """Return values, with others in rows that have no number.
+    """Return values, with others in rows that have no number, and the type of these where there was none.
 
     Raises
     ------
     DataError
         If one of these is not among the categories.
     """
+    if values.dtype == pl.Null:
+        values = values.cast(filling.dtype)
     try:
         others = filling.cast(values.dtype)
     except pl.exceptions.InvalidOperationError as error:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain, with_order
+from juncture.columnar.arrays import plain
 from juncture.columnar.key_encoding import Form, form_of
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.local.asof.left import Left
@@ -140,7 +140,7 @@ def _form_extent(ends: pa.Array | None, form: Form) -> Extent | None:
 
 def ends_of(array: pa.Array) -> pa.Array:
     """Return the least and the greatest value of an array; nulls if it has none."""
-    ends = pc.min_max(with_order(array))
+    ends = pc.min_max(array)
     return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
 
 

@@ -146,7 +146,7 @@ class _Look:
                 if getattr(given, figure) is None and figure not in self.figures:
                     self._learn(sources[figure], **{figure: figures[figure]})
         if wants_on:
-            # Types that Arrow cannot compare, such as half floats, are left alone.
+            # What Arrow cannot compare, such as decimals that end before the point, is left alone.
             with suppress(pa.ArrowNotImplementedError):
                 self._look_at_order(rows, name)
 

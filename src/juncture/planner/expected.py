@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ __all__ = [
     "equi_matches",
     "expected_rows",
     "expected_shuffle",
+    "float_of",
     "near_matches",
 ]
 
@@ -161,6 +164,9 @@ def _spread(pairs: float, left: int, right: int, how: str) -> Matches:
 Extent = tuple[float, float] | None
 Floats = npt.NDArray[np.float64]
 
+_GREATEST = sys.float_info.max
+_LARGE = 2.0**900
+
 _PLACES = 1_001
 """At how many places of the left extent a window is looked at."""
 
@@ -174,11 +180,29 @@ def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[flo
         return None, "nobody has looked from where to where the rows lie"
     # Whole steps are points of their own.
     step = 0.0 if join.domain.kind == "float" else 1.0
-    places = np.linspace(float(left[0]), float(left[1]), _PLACES)
-    low = places + (-np.inf if ends[0] is None else float(ends[0])) - step / 2
-    high = places + (np.inf if ends[1] is None else float(ends[1])) + step / 2
-    extent = float(right[0]), float(right[1])
+    shares = np.linspace(0.0, 1.0, _PLACES)
+    places = float_of(left[0]) * (1.0 - shares) + float_of(left[1]) * shares
+    # What is beyond all floats is infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        low = places + (-np.inf if ends[0] is None else float_of(ends[0])) - step / 2
+        high = places + (np.inf if ends[1] is None else float_of(ends[1])) + step / 2
+    extent = float_of(right[0]), float_of(right[1])
     return covered_share(low, high, extent, step), "the part of the right extent that a window covers"
+
+
+def float_of(number: Any) -> float:
+    """Return a number as a float, rounded; the greatest or least one where it is beyond all of them.
+
+    Examples
+    --------
+    >>> float_of(10**400), float_of(-math.inf)
+    (1.7976931348623157e+308, -1.7976931348623157e+308)
+    """
+    try:
+        near = float(number)
+    except OverflowError:
+        near = math.inf if number > 0 else -math.inf
+    return max(-_GREATEST, min(_GREATEST, near))
 
 
 def _is_constant(join: ResolvedRange) -> bool:
@@ -206,9 +230,13 @@ def covered_share(first: Floats, last: Floats, extent: tuple[float, float], step
     least, greatest = extent[0] - step / 2, extent[1] + step / 2
     if greatest == least:
         return float(np.mean((first <= least) & (last >= greatest)))
+    # No float is as large as the greatest and the least are far apart, or as a sum of such lengths.
+    smaller = 1.0 if max(-least, greatest) < _LARGE else 1 / _LARGE
+    length = greatest * smaller - least * smaller
+    with np.errstate(over="ignore", invalid="ignore"):
+        covered = np.minimum(last, greatest) * smaller - np.maximum(first, least) * smaller
     # What nothing covers counts 0, and so does what is not a number.
-    covered = np.minimum(last, greatest) - np.maximum(first, least)
-    return float(np.mean(np.where(covered > 0, covered, 0.0)) / (greatest - least))
+    return float(np.mean(np.where(covered > 0, covered, 0.0)) / length)
 
 
 _SHUFFLED = ("hash", "range", "shuffle_hash", "sort_merge", "window")

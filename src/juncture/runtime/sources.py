@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from juncture.columnar.conversion import converted_columns, with_types
+from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.errors import DataError
 from juncture.runtime.footers import (
     INT96_UNIT,
@@ -271,7 +271,7 @@ class ParquetSource(Source):
     def converted(self, types: Mapping[str, pa.DataType]) -> Self:
         """Return the same with some columns in other types of the same values."""
         other = copy(self)
-        other._converted, other.schema = types, with_types(self.schema, types)
+        other.schema, other._converted = with_types(self.schema, types), types
         return other
 
     def only(self, parts: Sequence[int]) -> Self:
@@ -295,7 +295,8 @@ class ParquetSource(Source):
         found = self._chunk(part, column)
         if found is None or found[0].statistics is None or not found[0].statistics.has_min_max:
             return None
-        return extent_of(found[0].statistics, found[1], self.schema.field(column).type)
+        extent = extent_of(found[0].statistics, found[1], self._stored.field(column).type)
+        return None if extent is None else converted(extent, self.schema.field(column).type)
 
     def nulls(self, column: str, /) -> int | None:
         """Return how many values of a column are null by the row groups' statistics, or by the names of folders."""
@@ -351,7 +352,7 @@ class ParquetSource(Source):
             parquet = pq.ParquetFile(
                 content,
                 metadata=footer.metadata,
-                read_dictionary=[name for name in inside if name in coded and is_coded(self.schema.field(name).type)],
+                read_dictionary=[name for name in inside if name in coded and is_coded(self._stored.field(name).type)],
                 pre_buffer=False,
                 buffer_size=piece_bytes,
                 coerce_int96_timestamp_unit=INT96_UNIT,

@@ -1,10 +1,10 @@
 """The types that an in-process join works in: inputs are brought to them as they are read, and the output back.
 
-Arrow takes no rows of views and of runs, joins no list views, finds no dictionary of half floats, loses count of nulls
-without a type, and within lists and structs has fewer ways yet. So a join sees none of these: views are strings and
-binary, list views are lists, and what is encoded by runs, or by a dictionary of values that Arrow finds none for, or
-within other values, is not. A column of the null type has the type that the resolved join gives it, if it is compared
-(see `juncture.spec.nulls`), or else any.
+Arrow takes no rows of views and of runs, joins no list views, counts neither half floats nor short decimals, and within
+lists and structs has fewer ways yet, and loses count of nulls without a type. So a join sees none of these. Views are
+strings and binary, list views are lists, numbers are wider, and what is encoded by runs, or by a dictionary of nested
+values or within them, is decoded. A column of the null type has the type that the resolved join gives it, if it is
+compared (see `juncture.spec.nulls`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.conversion import converted, converted_columns, with_types
-from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 
@@ -41,16 +41,22 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
     >>> working_type(pa.list_(pa.dictionary(pa.int8(), pa.string_view())))
     ListType(list<item: large_string>)
     """
+    if is_null_type(data_type):
+        return pa.int8() if nested else pa.null()
     if pat.is_dictionary(data_type):
         values = working_type(data_type.value_type, nested=True)
-        kept = not nested and _has_dictionaries(values)
-        return pa.dictionary(data_type.index_type, values, data_type.ordered) if kept else values
+        # Arrow makes no dictionaries of nested values.
+        if nested or pat.is_nested(values):
+            return values
+        return pa.dictionary(data_type.index_type, values, data_type.ordered)
     if pat.is_run_end_encoded(data_type):
         return working_type(data_type.value_type, nested=True)
     if isinstance(data_type, pa.BaseExtensionType):
         return working_type(data_type.storage_type, nested=nested)
-    if pat.is_null(data_type):
-        return pa.int8()
+    if pat.is_float16(data_type):
+        return pa.float32()
+    if pat.is_decimal32(data_type) or pat.is_decimal64(data_type):
+        return pa.decimal128(data_type.precision, data_type.scale)
     if pat.is_string_view(data_type):
         return pa.large_string()
     if pat.is_binary_view(data_type):
@@ -71,12 +77,6 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
 
 def _working_field(field: pa.Field) -> pa.Field:
     return field.with_type(working_type(field.type, nested=True))
-
-
-def _has_dictionaries(data_type: pa.DataType) -> bool:
-    """Tell types of which Arrow makes dictionaries, and one of several."""
-    short = pat.is_float16(data_type) or pat.is_decimal32(data_type) or pat.is_decimal64(data_type)
-    return not (short or pat.is_nested(data_type) or pat.is_null(data_type))
 
 
 def in_working_types(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
@@ -112,15 +112,27 @@ def _working_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def working_source(source: Source, schema: pa.Schema) -> Source:
-    """Return a source whose columns are in working types, those of the null type in the types of a schema."""
+    """Return a source whose columns are in working types, those of the null type in the types of a schema.
+
+    Nor is there null in a dictionary, but in its indices.
+    """
     types = {}
     for field in source.schema:
         wanted = schema.field(field.name).type if is_null_type(field.type) else working_type(field.type)
-        if wanted != field.type:
+        if wanted != field.type or _may_have_null_values(source, field):
             types[field.name] = wanted
     if not types:
         return source
     return source.converted(types) if isinstance(source, ParquetSource) else _ConvertedSource(source, types)
+
+
+def _may_have_null_values(source: Source, field: pa.Field) -> bool:
+    """Tell whether there may be null among the values of a column's dictionaries; files have none."""
+    if not pat.is_dictionary(field.type) or isinstance(source, ParquetSource):
+        return False
+    if isinstance(source, TableSource):
+        return any(chunk.dictionary.null_count for chunk in source.table.column(field.name).chunks)
+    return True
 
 
 class _ConvertedSource(Source):

@@ -351,6 +351,9 @@ def check_keys(
             )
 
 
+_LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
+
+
 def _key_kind(data_type: pa.DataType) -> str:
     """Name the class of types among which values are compared exactly, whatever their width or encoding."""
     data_type = plain_type(data_type)
@@ -374,7 +377,7 @@ def _key_kind(data_type: pa.DataType) -> str:
         return "time"
     if pat.is_map(data_type):
         return "map"
-    if pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
+    if any(is_list(data_type) for is_list in _LISTS):
         return f"list<{_key_kind(data_type.value_type)}>"
     if pat.is_struct(data_type):
         fields = (data_type.field(i) for i in range(data_type.num_fields))

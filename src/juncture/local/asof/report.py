@@ -92,7 +92,7 @@ def _steps_between(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedA
     sides = [plain(side.combine_chunks()) for side in (left, right)]
     if join.domain.kind == "float":
         ours, theirs = (side.cast(pa.float64()).to_numpy() for side in sides)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.where(ours == theirs, 0.0, np.abs(ours - theirs))
     coder = StepCoder.of(join)
     try:

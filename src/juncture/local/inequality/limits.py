@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain, raw_values, validity, with_order
+from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
 from juncture.spec.schema import TIME_UNITS, Domain
 
@@ -77,7 +77,7 @@ class Axis:
         """Return the axis on which right columns with these values are coded by rank. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
-            steps = steps_of(with_order(plain(column)).unique(), self.domain)
+            steps = steps_of(plain(column).unique(), self.domain)
             distinct.update(step for step in steps if step is not None)
         return Axis(self.coder, tuple(sorted(distinct)), self.nan_counts)
 

@@ -19,7 +19,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, days, plain, validity
 from juncture.local.inequality.conditions import offset_of
 from juncture.local.inequality.limits import floats
-from juncture.planner.expected import covered_share
+from juncture.planner.expected import covered_share, float_of
 from juncture.planner.stats import Stats
 from juncture.predicate.decompose.shape import Band, Containment, End, Shape
 from juncture.predicate.decompose.shape import Overlap as Overlapping
@@ -97,10 +97,12 @@ def likely_pairs(
     if keys is None:
         return None, "nobody has looked at the keys"
     share = 1.0
-    for spans in islice(_spans(join, left, right), _MOST_PARTS):
-        if spans is None:
-            return None, "a condition compares what is neither a number nor a time"
-        share *= _meeting_share(*spans)
+    # What is beyond all floats is infinite, and what is not a number matches nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for spans in islice(_spans(join, left, right), _MOST_PARTS):
+            if spans is None:
+                return None, "a condition compares what is neither a number nor a time"
+            share *= _meeting_share(*spans)
     shape = join.shape if isinstance(join, ResolvedWhere) else Shape()
     share *= _passed_share(shape, left, right)
     if shape.residual is not None:
@@ -191,7 +193,7 @@ def _ranged(join: ResolvedRange, left: pa.Table, right: pa.Table) -> tuple[Spans
         if bound is None:
             return open_end
         if bound.column is None:
-            return float(bound.constant or 0) * unit
+            return float_of(bound.constant or 0) * unit
         found = _numbers(left[bound.column])
         assert found is not None
         return found[0]
@@ -231,7 +233,7 @@ def _from_to(lower: End | None, upper: End | None, side: Side, rows: pa.Table, *
     spans = _between(first, last, rows.num_rows)
     if spans is None:
         return None
-    added = [0.0 if end is None else float(offset_of(end)) for end in (lower, upper)]
+    added = [0.0 if end is None else float_of(offset_of(end)) for end in (lower, upper)]
     moved = Spans(spans.first + added[0], spans.last + added[1], spans.step)
     out = (_out(lower is None or not lower.strict), _out(upper is None or not upper.strict))
     return moved.widened(out) if exact else moved
