@@ -13,7 +13,6 @@ import pytest
 
 import juncture as jn
 from juncture.local.asof import probe
-from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
 
@@ -102,19 +101,19 @@ def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
     monkeypatch.setattr(probe, "_TIES_MOST", 1)
     right = pa.table({"ts": values, "v": range(len(values))})
     jn.join_asof(right.select(["ts"]), right, on="ts", algorithm="probe")
-    said = [line for name, line in lines("DEBUG") if name == "juncture.local.asof.search"]
-    assert any(line.startswith("Starting again") and why in line for line in said)
-    assert any(re.fullmatch(r"Phase right took [\d.]+ s", line) for line in said)
+    said = lines("DEBUG")
+    again = [line for name, line in said if name == "juncture.local.asof.search" and line.startswith("Starting again")]
+    assert any(why in line for line in again)
+    phases = [line for name, line in said if name == "juncture.runtime.progress"]
+    assert any(re.fullmatch(r"Phase right took [\d.]+ s", line) for line in phases)
 
 
 def test_tasks_on_spark_say_what_they_join(lines):
-    engine.join(SPECS["asof"], TABLE, TABLE)
-    join = SPECS["where"].resolve(TABLE.schema, TABLE.schema)
-    with SpillFolder() as spill:
-        list(engine.stream(join, TableSource(TABLE), TableSource(TABLE), spill, 1 << 20))
+    with engine.task_context() as context:
+        list(engine.join(SPECS["asof"], TABLE, TABLE, context))
     said = [line for name, line in lines("DEBUG") if name == engine.__name__]
-    assert said[0] == "As-of join of 3 left and 3 right rows"
-    assert said[1].startswith("Join of 3 left and 3 right rows by ")
+    assert len(said) == 1
+    assert said[0].startswith("Join of 3 left and 3 right rows by ")
 
 
 def test_nothing_is_printed_unless_asked_for(tmp_path):

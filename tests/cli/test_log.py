@@ -36,7 +36,7 @@ def test_lines_are_shown_as_far_as_they_are_asked_for():
     assert not any(line.startswith("DEBUG") for line in once)
     twice = lines("-vv", *JOIN)
     assert [line for line in twice if line.startswith(CHOSEN)]
-    assert [line for line in twice if line.startswith("DEBUG juncture.local.asof.search: Phase left took")]
+    assert [line for line in twice if line.startswith("DEBUG juncture.runtime.progress: Phase left took")]
     assert not any("juncture." in line for line in lines(*JOIN))
 
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -32,11 +33,11 @@ def losing_rows(monkeypatch):
     """Have equality joins lose the last row of every batch that has several."""
     kind = KINDS[Equi]
 
-    def stream(*arguments: object, **options: object) -> Iterator[pa.RecordBatch]:
-        for batch in kind.stream(*arguments, **options):
+    def execute(*arguments: Any) -> Iterator[pa.RecordBatch]:
+        for batch in kind.execute(*arguments):
             yield batch.slice(0, batch.num_rows - (batch.num_rows > 2))
 
-    monkeypatch.setitem(KINDS, Equi, replace(kind, stream=stream))
+    monkeypatch.setitem(KINDS, Equi, replace(kind, execute=execute))
 
 
 def run_script(text: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import juncture as jn
 from juncture.local import plan as planning
-from juncture.local.kinds import KINDS
 from juncture.runtime.sources import TableSource
+from support.engines import execute
 from support.kinds import Spec
 
 BAND = {"on": "v", "by": "k", "lower": -3, "upper": 1}
@@ -53,14 +53,8 @@ def assert_nothing_is_left(scratch: Path) -> None:
 def test_a_join_that_is_stopped(kind, stop, scratch):
     spec, algorithm = JOINS[kind]
     left, right = side(1), side(2)
-    rows = KINDS[type(spec)].stream(
-        spec.resolve(left.schema, right.schema),
-        TableSource(left),
-        TableSource(right),
-        algorithm=algorithm,
-        threads=2,
-        memory_bytes=MEMORY_BYTES,
-    )
+    join = spec.resolve(left.schema, right.schema)
+    rows = execute(join, TableSource(left), TableSource(right), algorithm, threads=2, memory_bytes=MEMORY_BYTES)
     assert next(rows).num_rows > 0
     assert list(scratch.iterdir()) != []
     assert threads_at_work() != []

@@ -13,14 +13,14 @@ from juncture.local.equi import grace
 from juncture.local.equi import hash_index as grouped
 from juncture.local.equi import in_memory as held
 from juncture.local.equi import join as equi
-from juncture.local.kinds import KINDS
 from juncture.runtime import spill as spilling
+from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
-from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.spill import SpooledSource
 from juncture.spec.equi import Equi
 from near_strategies import near_examples
 from support.disk import FullDisk
-from support.engines import LOCAL_EQUI, join_in_process
+from support.engines import LOCAL_EQUI, execute, join_in_process
 from support.tables import difference
 
 ON_DISK = ("grace", "external_sort_merge")
@@ -41,11 +41,10 @@ def tables(rows=1_000, keys=250, seed=3):
 def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_bytes):
     example = data.draw(near_examples("equi"))
     join = example.spec.resolve(example.left.schema, example.right.schema)
-    with pytest.MonkeyPatch.context() as patch, SpillFolder() as spill:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spilling, "_PART_ROWS", part_rows)
         sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
-        stream = KINDS[Equi].stream
-        batches = stream(join, *sources, algorithm=algorithm, spill=spill, memory_bytes=memory_bytes)
+        batches = execute(join, *sources, algorithm, memory_bytes=memory_bytes)
         answer = pa.Table.from_batches(batches, join.given_back(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
@@ -119,10 +118,10 @@ def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
 def test_what_fits_is_not_written(algorithm):
     left, right = tables()
     join = Equi(on="k").resolve(left.schema, right.schema)
-    with SpillFolder() as spill:
+    with join_context() as context:
         sources = TableSource(left), TableSource(right)
-        assert sum(b.num_rows for b in equi.stream(join, *sources, algorithm=algorithm, spill=spill)) > 0
-        assert spill.spilled_bytes == 0
+        assert sum(b.num_rows for b in equi.execute(join, *sources, algorithm, context)) > 0
+        assert context.spill.spilled_bytes == 0
 
 
 @pytest.mark.parametrize("algorithm", ON_DISK)

@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import DataError, PlanError, StateError
-from juncture.local.kinds import KINDS
 from juncture.runtime import spill as spilling
-from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.spill import SpooledSource
 from juncture.spec.asof import Asof
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 from near_strategies import near_examples
 from support.disk import FullDisk
-from support.engines import join_in_process
+from support.engines import execute, join_in_process
 from support.tables import difference
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
@@ -52,11 +51,10 @@ def tables(rows=300, keys=20):
 def test_parts_of_any_size_and_any_budget(kind, agg, data, part_rows, memory_bytes):
     example = data.draw(near_examples(kind, agg=agg))
     join = example.resolve()
-    with pytest.MonkeyPatch.context() as patch, SpillFolder() as spill:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spilling, "_PART_ROWS", part_rows)
         sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
-        stream = KINDS[type(example.spec)].stream
-        batches = stream(join, *sources, algorithm="external_merge", spill=spill, memory_bytes=memory_bytes, threads=2)
+        batches = execute(join, *sources, "external_merge", memory_bytes=memory_bytes, threads=2)
         try:
             answer = pa.Table.from_batches(batches, join.given_back(example.left.schema, example.right.schema))
         except PlanError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.runtime import external_sort as module
+from juncture.runtime.context import join_context
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads
 
 SCHEMA = pa.schema([("text", pa.string()), ("code", pa.int64()), ("place", pa.int64())])
 
@@ -26,10 +28,11 @@ def batches(codes, sizes):
 
 
 def sorted_rows(codes, sizes, memory_bytes, thread_count=2, sample=None):
-    with SpillFolder() as spill, Threads(thread_count, room_bytes=memory_bytes) as threads:
+    with join_context(threads=thread_count, memory_bytes=memory_bytes) as context:
         sample = None if sample is None else np.array(sample, np.int64)
-        sorter = ExternalSorter(SCHEMA, "code", spill, memory_bytes, threads, sample)
-        return pa.Table.from_batches(sorter.sort(batches(codes, sizes)), SCHEMA), spill
+        context = replace(context, threads=context.threads.within(memory_bytes))
+        sorter = ExternalSorter(SCHEMA, "code", context, sample)
+        return pa.Table.from_batches(sorter.sort(batches(codes, sizes)), SCHEMA), context.spill
 
 
 def in_order(codes):
@@ -87,9 +90,9 @@ def test_rows_are_written_once_where_the_sample_is_right():
 
 
 def test_files_are_removed_once_they_are_read(tmp_path):
-    with SpillFolder(tmp_path) as spill, Threads(2) as threads:
+    with SpillFolder(tmp_path) as spill, join_context(threads=2, memory_bytes=20_000) as context:
         codes = np.random.default_rng(1).integers(0, 50, 5_000).tolist()
-        rows = ExternalSorter(SCHEMA, "code", spill, 20_000, threads).sort(batches(codes, [100] * 50))
+        rows = ExternalSorter(SCHEMA, "code", replace(context, spill=spill)).sort(batches(codes, [100] * 50))
         assert list(tmp_path.glob("*/*"))
         for _ in rows:
             pass

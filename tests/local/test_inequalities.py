@@ -103,7 +103,6 @@ def check(spec, algorithms, left, right, data):
     """Compare each algorithm with the reference."""
     algorithm = data.draw(st.sampled_from(algorithms))
     options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
-    options["payload_bytes"] = data.draw(st.sampled_from([None, 0]))
     try:
         answer = defined_rows(spec, left, right)
     except DataError:
@@ -244,7 +243,6 @@ def test_predicates(pieces, predicate, data):
     )  # fmt: skip
     algorithm = data.draw(st.sampled_from(["auto", "auto", "sorted", "tree", "blocks", "nested"]))
     options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
-    options["payload_bytes"] = data.draw(st.sampled_from([None, 0]))
     try:
         answer = join_in_process(spec, left, right, **options)
     except PlanError:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
 
+from juncture.runtime.context import join_context
+from juncture.runtime.memory import MEMORY_BYTES
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 
 ROWS, PART_ROWS, BATCH_ROWS = 1_000, 100, 30
 
@@ -40,14 +42,19 @@ class Parts(Source):
         return 8 * ROWS * len(columns)
 
 
+@contextmanager
+def reading(count, room_bytes, report=None):
+    """Yield a context of so many threads, whose rows under way may take so much, if that is limited."""
+    with join_context(threads=count, memory_bytes=room_bytes or MEMORY_BYTES, report=report) as context:
+        yield context if room_bytes is None else context.streaming(1.0)
+
+
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("room_bytes", [None, 10**6, 100])
 def test_results_come_in_order(count, room_bytes):
     source, done = Parts(), []
-    with Threads(count, room_bytes=room_bytes) as threads:
-        made = read_through(
-            source, lambda first, batch: (first, batch["number"].to_pylist()), threads, lambda *each: done.append(each)
-        )
+    with reading(count, room_bytes, lambda _, *each: done.append(each)) as context:
+        made = read_through(source, lambda first, batch: (first, batch["number"].to_pylist()), context, "left")
         results = list(made)
     assert [number for _, numbers in results for number in numbers] == list(range(ROWS))
     assert all(first == numbers[0] for first, numbers in results)
@@ -67,8 +74,8 @@ def test_parts_that_do_not_fit_are_read_one_after_the_other():
             if room_bytes > part_bytes and first in (0, PART_ROWS):
                 barrier.wait(timeout=30)
 
-        with Threads(3, room_bytes=room_bytes) as threads:
-            assert len(list(read_through(source, make, threads))) == 10 * 4
+        with reading(3, room_bytes) as context:
+            assert len(list(read_through(source, make, context, "left"))) == 10 * 4
         assert source.most_open in most_open
 
 
@@ -80,16 +87,16 @@ def test_an_error_ends_the_reading(room_bytes):
         if first == 430:
             raise ValueError("row 430")
 
-    with Threads(2, room_bytes=room_bytes) as threads, pytest.raises(ValueError, match="row 430"):
-        list(read_through(source, make, threads))
+    with reading(2, room_bytes) as context, pytest.raises(ValueError, match="row 430"):
+        list(read_through(source, make, context, "left"))
     assert source.open <= 1
 
 
 @pytest.mark.parametrize("room_bytes", [None, 100])
 def test_what_is_let_go_is_read_no_further(room_bytes):
     source = Parts()
-    with Threads(2, room_bytes=room_bytes) as threads:
-        made = read_through(source, lambda first, _batch: first, threads)
+    with reading(2, room_bytes) as context:
+        made = read_through(source, lambda first, _batch: first, context, "left")
         assert next(made) == 0
         made.close()
         del made

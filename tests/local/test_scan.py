@@ -11,8 +11,9 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.local.asof import join as asof
+from juncture.local.asof.join import find
 from juncture.runtime import sources as scan
+from juncture.runtime.context import join_context
 from juncture.runtime.sources import ParquetSource, TableSource
 
 TABLE = pa.table({"ts": pa.array(range(10), pa.int64()), "k": list("aabbccddee"), "v": [i / 2 for i in range(10)]})
@@ -162,9 +163,10 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path, direction, toleranc
     left = pa.table({"ts": pa.array([35, 36], pa.int64()), "limit": pa.array([3, 8], pa.int64())})
     spec = jn.Asof(on="ts", direction=direction, tolerance=tolerance)
     join = spec.resolve(left.schema, right.schema)
-    table, report = asof.join(join, TableSource(left), ParquetSource([str(tmp_path)]))
-    assert report.parts_skipped == skipped
-    assert table["v"].to_pylist() == [35, 36]
+    with join_context() as context:
+        found = find(join, TableSource(left), ParquetSource([str(tmp_path)]), "probe", context)
+    assert found.report.parts_skipped == skipped
+    assert found.pointers[:, 0].tolist() == [35, 36]
 
 
 def test_a_column_within_a_struct_does_not_pass_for_another(tmp_path):

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
-from juncture.local.asof import join as asof
 from juncture.local.asof import probe
-from juncture.local.kinds import KINDS
+from juncture.local.asof.join import find
 from juncture.runtime import sources as scan
+from juncture.runtime.context import join_context
+from juncture.runtime.memory import MEMORY_BYTES
 from juncture.runtime.sources import TableSource
-from juncture.runtime.working_types import given_back, working
+from juncture.runtime.working_types import working
 from juncture.spec.schema import How
 from strategies import Example, examples
+from support.engines import execute
 from support.small import small_pieces
 from support.tables import difference, read_table
 
@@ -34,20 +36,21 @@ def small(request, monkeypatch):
         yield
 
 
-def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int | None) -> None:
+def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int = MEMORY_BYTES) -> None:
     join = example.resolve()
-    sides = working(join, TableSource(example.left), TableSource(example.right))
-    arguments = {"algorithm": algorithm, "threads": threads, "memory_bytes": memory_bytes}
+    left, right = TableSource(example.left), TableSource(example.right)
+    options = {"threads": threads, "memory_bytes": memory_bytes}
     try:
         expected = reference.asof_join(join, example.left, example.right)
     except DataError:
         with pytest.raises(DataError, match="compete"):
-            asof.join(*sides, **arguments)
+            list(execute(join, left, right, algorithm, **options))
         return
-    table, report = asof.join(*sides, **arguments)
-    batches = given_back(table.to_batches(), expected.schema)
+    batches = execute(join, left, right, algorithm, **options)
     problem = difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True)
     assert problem is None, problem
+    with join_context(**options) as context:
+        report = find(*working(join, left, right), algorithm, context).report
     reasons = (report.null_on, report.null_key, report.unknown_key, report.nothing_there, report.too_far)
     assert min(reasons) >= 0
     assert report.left_rows == report.matched + sum(reasons) == example.left.num_rows
@@ -56,7 +59,7 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int |
 def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None:
     join = example.resolve()
     left, right = TableSource(example.left), TableSource(example.right)
-    batches = KINDS[jn.Asof].stream(join, left, right, algorithm=algorithm, threads=2, memory_bytes=memory_bytes)
+    batches = execute(join, left, right, algorithm, threads=2, memory_bytes=memory_bytes)
     try:
         expected = reference.asof_join(join, example.left, example.right)
     except DataError:
@@ -70,7 +73,7 @@ def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None
 @given(
     example=examples(rows=24),
     threads=st.integers(1, 3),
-    memory_bytes=st.sampled_from([None, 1, 400]),
+    memory_bytes=st.sampled_from([MEMORY_BYTES, 1, 1_500]),
 )
 def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, memory_bytes):
     check(example, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes)
@@ -128,7 +131,7 @@ def test_floods_of_ties_are_settled(small, example, threads, matches, ons):
         example.spec, on=None, left_on="ts", right_on="at", by=None, left_by=None, right_by=None, tolerance=None,
         order_by=(), matches=matches, suffix="_other",
     )  # fmt: skip
-    check(Example(spec, left, right), algorithm="probe", threads=threads, memory_bytes=None)
+    check(Example(spec, left, right), algorithm="probe", threads=threads)
 
 
 @pytest.mark.parametrize("how", ["left", "full", "semi"])
@@ -148,7 +151,7 @@ def test_ties_that_codes_cannot_tell_apart(small, payload, how):
     left = pa.table({"ts": pa.array([7, 6, 8], pa.int64())})
     for matches in (1, 2, 3, 5):
         spec = jn.Asof(on="ts", how=how, matches=matches)
-        check(Example(spec, left, right), algorithm="probe", threads=1, memory_bytes=None)
+        check(Example(spec, left, right), algorithm="probe", threads=1)
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
@@ -166,7 +169,7 @@ def test_rows_that_fall_between_stripes(small, direction, keys):
     for exact in (True, False):
         spec = jn.Asof(on="ts", by="k", direction=direction, allow_exact_matches=exact)
         for threads in (1, 3):
-            check(Example(spec, left, right), algorithm="probe", threads=threads, memory_bytes=None)
+            check(Example(spec, left, right), algorithm="probe", threads=threads)
 
 
 def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
@@ -174,10 +177,11 @@ def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
     left = pa.table({"ts": pa.array(range(10), pa.int64())})
     right = pa.table({"ts": pa.array(range(10), pa.int64()), "v": list(range(10))})
     join = jn.Asof(on="ts").resolve(left.schema, right.schema)
-    for memory_bytes, times in ((None, 1), (1, 3)):
-        table, report = asof.join(join, TableSource(left), TableSource(right), threads=1, memory_bytes=memory_bytes)
-        assert report.right_rows_read == 10 * times
-        assert table["v"].to_pylist() == list(range(10))
+    for memory_bytes, times in ((MEMORY_BYTES, 1), (1, 3)):
+        with join_context(threads=1, memory_bytes=memory_bytes) as context:
+            found = find(join, TableSource(left), TableSource(right), "probe", context)
+        assert found.report.right_rows_read == 10 * times
+        assert found.pointers[:, 0].tolist() == list(range(10))
 
 
 @pytest.mark.parametrize("how", ["left", "anti", "full"])

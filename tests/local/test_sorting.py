@@ -7,8 +7,8 @@ import pytest
 
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime import sort as sorting
+from juncture.runtime.context import join_context
 from juncture.runtime.sort import sort_slots
-from juncture.runtime.threads import Threads
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -27,9 +27,9 @@ def test_sorts_like_numpy(monkeypatch, threads, keys, values):
     }[values].astype(np.int64)
     codes = chance.integers(0, keys, count).astype(np.int32)
     rows = np.flatnonzero(chance.random(count) < 0.9).astype(np.int32)
-    with Threads(threads) as pool:
-        slots = sort_slots(codes, on, rows.copy(), keys, pool)
-        ranges, groups = slots.ranges(pool), slots.group_ranges(pool)
+    with join_context(threads=threads) as context:
+        slots = sort_slots(codes, on, rows.copy(), keys, context)
+        ranges, groups = slots.ranges(context), slots.group_ranges(context)
     expected = rows[np.lexsort((on[rows], codes[rows]))]
     assert slots.rows.tolist() == expected.tolist()
     assert slots.on[: len(slots)].tolist() == on[expected].tolist()
@@ -42,6 +42,6 @@ def test_sorts_like_numpy(monkeypatch, threads, keys, values):
 
 
 def test_nothing_to_sort():
-    with Threads(2) as pool:
-        slots = sort_slots(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32), 3, pool)
-        assert (len(slots), slots.key_count, slots.ranges(pool), slots.group_ranges(pool)) == (0, 3, [], [(0, 3)])
+    with join_context(threads=2) as context:
+        slots = sort_slots(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32), 3, context)
+        assert (len(slots), slots.key_count, slots.ranges(context), slots.group_ranges(context)) == (0, 3, [], [(0, 3)])

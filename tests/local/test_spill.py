@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import StateError
-from juncture.local.output.payload import read_payload
+from juncture.local.output.payload import read_held
 from juncture.runtime import spill as module
+from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder, SpooledSource
-from juncture.runtime.threads import Threads
 from support.disk import FullDisk
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])
@@ -81,8 +81,8 @@ def test_each_batch_may_have_a_dictionary_of_its_own(values, memory_bytes):
         assert [batch.to_pydict() for batch in found] == [batch.to_pydict() for batch in batches]
         assert all(batch.schema.equals(schema) for batch in found)
         whole = pa.Table.from_batches(batches)
-        with Threads(1) as threads:
-            payload = read_payload(TableSource(whole), ["v"], folder, threads)
+        with join_context(threads=1) as context:
+            payload = read_held(TableSource(whole), ["v"], context)
         (taken,) = payload.take(["v"], np.array([3, 0, 6], np.int32))
         assert taken.to_pylist() == whole["v"].take([3, 0, 6]).to_pylist()
 

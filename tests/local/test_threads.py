@@ -12,7 +12,8 @@ from juncture.runtime.threads import Threads
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("room_bytes", [None, 1])
 def test_results_come_in_order(count, room_bytes):
-    with Threads(count, room_bytes=room_bytes) as threads:
+    with Threads(count) as pool:
+        threads = pool if room_bytes is None else pool.within(room_bytes)
         assert list(threads.map(lambda item: -item, range(100))) == [-item for item in range(100)]
         assert list(threads.ahead(iter(range(100)))) == list(range(100))
         assert list(threads.ahead([])) == []
@@ -27,7 +28,8 @@ def test_no_more_wait_than_may_be_at_once(room_bytes, most):
             taken.append(item)
             yield item
 
-    with Threads(3, room_bytes=room_bytes) as threads:
+    with Threads(3) as pool:
+        threads = pool if room_bytes is None else pool.within(room_bytes)
         for done, _ in enumerate(threads.map(lambda item: item, items())):
             assert len(taken) - done <= most
 

@@ -33,14 +33,15 @@ def join_right(example: Example, small: Small, tasks: int) -> pa.Table:
     columns = tuple(needed_right(join))
     output = output_of(join)
     return collect(
-        scattered(lambda feed: JoinRight(task_spec(join), feed, small, columns, output), example.left, tasks), join
+        scattered(lambda feed: JoinRight(task_spec(join), feed, small, columns, 16_000, output), example.left, tasks),
+        join,
     )
 
 
 def probe_left(example: Example, small: Small, tasks: int, targets: int) -> pa.Table:
     join = example.resolve()
     right = example.right.select(needed_right(join))
-    probe, choose = probe_stages(join, small, output_of(join), targets, memory_bytes=0)
+    probe, choose = probe_stages(join, small, output_of(join), targets, memory_bytes=16_000)
     placeholders = [Packet(target, Content.EMPTY, pa.table({})) for target in range(targets)]
     sent = [*write_packets(placeholders), *scattered(probe, right, tasks)]
     return collect([batch for part in arrived(sent, targets) for batch in choose(right.schema)(part)], join)

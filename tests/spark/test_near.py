@@ -42,7 +42,9 @@ def check(spec, left: pa.Table, right: pa.Table, data) -> None:
     places = PLACES[kind_of(spec)](join)
     assert places is not None
     cuts = cuts_through(data.draw, join, places, left, right)
-    got = run(join, places, left, right, cuts, data.draw(st.integers(1, 3)), data.draw(st.sampled_from([0, 1 << 22])))
+    got = run(
+        join, places, left, right, cuts, data.draw(st.integers(1, 3)), data.draw(st.sampled_from([100_000, 1 << 22]))
+    )
     problem = difference(got, defined_rows(spec, left, right), ordered=False)
     assert problem is None, f"{cuts}\n{problem}"
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from juncture.spark.asof.report import match_report
+import juncture as jn
 from support.cases import read_cases
 from support.engines import fits_spark, to_spark
 from support.reports import expected_report
@@ -27,7 +27,8 @@ def cases():
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_a_report(spark, case):
     join = case.spec.resolve(case.left.schema, case.right.schema)
-    found = asdict(match_report(join, to_spark(spark, case.left), to_spark(spark, case.right)))
+    plan = jn.plan(to_spark(spark, case.left), to_spark(spark, case.right), case.spec)
+    found = asdict(plan.match_report())
     expected = asdict(expected_report(join, case.left, case.right))
     # Decimals are subtracted exactly, but their difference is rounded to a float.
     assert found.pop("distances") == pytest.approx(expected.pop("distances"))

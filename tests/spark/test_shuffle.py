@@ -58,7 +58,7 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
     )
     cuts = sorted(draw(st.sets(cut, max_size=6)))
     hashes, codes = (np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64)))
-    return Layout(Cuts(hashes, codes), coding, draw(st.integers(1, 3)), draw(st.sampled_from([0, 1 << 20])))
+    return Layout(Cuts(hashes, codes), coding, draw(st.integers(1, 3)), draw(st.sampled_from([16_000, 1 << 20])))
 
 
 def check(example: Example, layout: Layout) -> None:

@@ -19,7 +19,12 @@ from juncture.spec.where import ResolvedWhere
 from support.kinds import Spec, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from juncture.runtime.progress import Report
+    from juncture.runtime.sources import Source
 
 __all__ = [
     "LOCAL",
@@ -28,6 +33,7 @@ __all__ = [
     "SPARK",
     "SPARK_NEAR",
     "algorithms_on_spark",
+    "execute",
     "fits_spark",
     "is_connect",
     "join_in_process",
@@ -161,7 +167,7 @@ def run_in_process(spec: Spec, left: object, right: object, algorithm: str) -> p
 
 def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str, **options: Any) -> pa.Table:
     """Join two tables by the engine itself, without a plan; ``"auto"`` is what is chosen for tables of unknown size."""
-    from juncture.local.kinds import KINDS, question
+    from juncture.local.kinds import question
     from juncture.runtime.sources import TableSource
 
     join = spec.resolve(left.schema, right.schema)
@@ -169,8 +175,26 @@ def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str,
         # Holds a few rows at once.
         options = {"memory_bytes": 2_000} | options
     algorithm = choose(question(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
-    batches = KINDS[type(spec)].stream(join, TableSource(left), TableSource(right), algorithm=algorithm, **options)
+    batches = execute(join, TableSource(left), TableSource(right), algorithm, **options)
     return pa.Table.from_batches(batches, join.given_back(left.schema, right.schema))
+
+
+def execute(
+    join: Resolved,
+    left: Source,
+    right: Source,
+    algorithm: str,
+    *,
+    threads: int | None = None,
+    memory_bytes: int = 4 << 30,
+    progress: Report | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join of two sources, with a context of its own."""
+    from juncture.local.kinds import KINDS
+    from juncture.runtime.context import join_context
+
+    with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
+        yield from KINDS[type(join.spec)].execute(join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

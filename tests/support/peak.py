@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 import juncture as jn
 from juncture.local.kinds import KINDS
+from juncture.runtime.context import join_context
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import ParquetSource
 
@@ -46,8 +47,9 @@ def main(kind: str, algorithm: str, memory: str, left: str, right: str) -> None:
     sum(batch.num_rows for batch in jn.plan(*beginnings, spec, algorithm=algorithm, memory=int(memory)).batches())
     sides = [ParquetSource([path]) for path in beginnings]
     join = spec.resolve(*(side.schema for side in sides))
-    for _ in KINDS[type(spec)].stream(join, *sides, algorithm=algorithm, memory_bytes=2_000_000):
-        pass
+    with join_context(memory_bytes=2_000_000) as context:
+        for _ in KINDS[type(spec)].execute(join, *sides, algorithm, context):
+            pass
     # Sets the peak back to what is held now, where there is a /proc.
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

@@ -42,7 +42,6 @@ def demo(
     from juncture.cli.spark import spark_session, stages, write_parquet
     from juncture.datasets import flights, weather
     from juncture.joins import plan as plan_join
-    from juncture.spark.asof.report import match_report
 
     console = results()
     with tempfile.TemporaryDirectory(prefix="juncture-") as folder:
@@ -60,7 +59,7 @@ def demo(
             print_plan(plan.explain(), console)
             rows = write_parquet(session, plan.execute(), fresh)
             with step("Counting matches") as counting, stages(session, counting):
-                report = match_report(plan.join, departures, observations)
+                report = plan.match_report()
             Path(fresh, _MARK).touch()
     head = _first_rows(output)
     console.print(heading("Some rows"), rows_view(head, console, total=rows, first=_SHOWN))

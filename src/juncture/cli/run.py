@@ -59,14 +59,10 @@ class Planned:
         The plan.
     session
         The Spark session, or None in-process.
-    left, right
-        Paths of the inputs, as Parquet.
     """
 
     plan: Plan
     session: Any
-    left: str
-    right: str
 
 
 @contextmanager
@@ -92,7 +88,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         session = stack.enter_context(_session(request.engine, is_analyzed))
         with step("Planning"):
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
-        yield Planned(plan=plan, session=session, left=left, right=right)
+        yield Planned(plan=plan, session=session)
 
 
 def run(spec: Spec, request: Request) -> None:
@@ -113,7 +109,7 @@ def run(spec: Spec, request: Request) -> None:
         else:
             _write(plan, session, request.output, output_format)
         if request.report:
-            report = _report(plan, ready.left, ready.right)
+            report = _report(plan, session)
             messages().print(heading("Match report"), report_view(report, _asof(plan)))
 
 
@@ -206,10 +202,12 @@ def _asof(plan: Plan) -> ResolvedAsof:
     return plan.join
 
 
-def _report(plan: Plan, left: str, right: str) -> MatchReport:
-    """Count what became of the left rows, in this process wherever the join ran: it reads the same files."""
-    from juncture.local.asof.report import match_report
-    from juncture.runtime.sources import ParquetSource
+def _report(plan: Plan, session: Any) -> MatchReport:
+    """Count what became of the left rows, where the join ran."""
+    if session is None:
+        with step("Counting matches") as counting:
+            return plan.match_report(progress=counting.phase)
+    from juncture.cli.spark import stages
 
-    with step("Counting matches") as counting:
-        return match_report(_asof(plan), ParquetSource([left]), ParquetSource([right]), progress=counting.phase)
+    with step("Counting matches") as counting, stages(session, counting):
+        return plan.match_report()

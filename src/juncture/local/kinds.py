@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from juncture.local.inequality import range as ranges
 from juncture.local.inequality.selectivity import likely_pairs
 from juncture.planner.question import Offer, Question
 from juncture.planner.stats import Resources, Stats
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import Source
 from juncture.runtime.working_types import in_working_types
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
@@ -23,14 +26,13 @@ from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import ResolvedWhere, Where
 
-__all__ = ["KINDS", "Kind", "Stream", "question"]
+__all__ = ["KINDS", "Execute", "Kind", "question"]
 
 
-Stream = Callable[..., Iterator[pa.RecordBatch]]
+Execute = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of a join, batch by batch, in the order of the left rows.
 
-Takes the join and its two sides, and by name ``algorithm``, ``threads``, ``spill``, ``memory_bytes`` and ``progress``.
-`juncture.local.inequality.range.stream` says what they mean.
+Takes the resolved join, its two sides, the algorithm, and what the join may use.
 """
 
 
@@ -40,13 +42,13 @@ class Kind:
 
     Attributes
     ----------
-    stream
+    execute
         Runs a join by an algorithm.
     offer
         Says what the conditions of a join offer to bring rows together by.
     """
 
-    stream: Stream
+    execute: Execute
     offer: Callable[[Any], Offer]
 
 
@@ -79,10 +81,10 @@ def _conditional(join: ResolvedWhere) -> Offer:
 
 
 KINDS: dict[type, Kind] = {
-    Asof: Kind(stream=in_working_types(asof.stream), offer=_keyed),
-    Range: Kind(stream=in_working_types(ranges.stream), offer=_ranged),
-    Overlap: Kind(stream=in_working_types(overlap.stream), offer=_overlapping),
-    Where: Kind(stream=in_working_types(where.stream), offer=_conditional),
-    Equi: Kind(stream=in_working_types(equi.stream), offer=_keyed),
+    Asof: Kind(execute=in_working_types(partial(asof.execute, by_number=equi.execute)), offer=_keyed),
+    Range: Kind(execute=in_working_types(ranges.execute), offer=_ranged),
+    Overlap: Kind(execute=in_working_types(overlap.execute), offer=_overlapping),
+    Where: Kind(execute=in_working_types(where.execute), offer=_conditional),
+    Equi: Kind(execute=in_working_types(equi.execute), offer=_keyed),
 }
 """The kinds of join, by their specs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,19 +14,24 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
+from juncture.local.asof.report import match_report
 from juncture.local.kinds import KINDS, question
 from juncture.local.profile import Opened, measure
 from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
 from juncture.planner.constants import constants_at_hand
-from juncture.planner.plan import Plan, Progress
+from juncture.planner.plan import Plan
+from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, SideStats, Stats, settled
+from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
+from juncture.runtime.progress import Report
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
-from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.spill import SpooledSource
 from juncture.runtime.threads import available_cores
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.spec.size import format_size
@@ -66,8 +72,8 @@ class _Input:
         )
         return settled(known, counted)
 
-    def source(self, spill: SpillFolder, memory_bytes: int) -> Source:
-        """Return the input as something that can be read again by a join that may hold so much.
+    def source(self, context: JoinContext) -> Source:
+        """Return the input as something that the join can read again.
 
         Raises
         ------
@@ -75,7 +81,7 @@ class _Input:
             If it is a stream that an earlier run has read.
         """
         if self._source is not None:
-            return self._source.within(memory_bytes)
+            return self._source.within(context.memory.total_bytes)
         if self.given.is_stream and self._is_read:
             raise PlanError(
                 f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
@@ -83,10 +89,10 @@ class _Input:
             )
         self._is_read = True
         assert self.given.batches is not None
-        schema = self.given.schema
+        schema, memory_bytes = self.given.schema, context.memory.total_bytes
         if self.given.number is not None:
             schema = schema.append(pa.field(self.given.number, pa.int64()))
-        return SpooledSource(schema, self.given.batches(), spill, min(SPOOLED_BYTES, memory_bytes // 16))
+        return SpooledSource(schema, self.given.batches(), context.spill, min(SPOOLED_BYTES, memory_bytes // 16))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled and copied.
@@ -128,39 +134,45 @@ class _Execution:
     stats: Stats
     resources: Resources
 
-    def execute(self, progress: Progress | None) -> Any:
+    def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
-        return self.answer.table(self._batches(self.answer.run, progress))
+        return self.answer.table(self._batches(self.answer.run, report))
 
-    def stream(self, progress: Progress | None) -> pa.RecordBatchReader:
+    def stream(self, report: Report | None) -> pa.RecordBatchReader:
         """Return the rows batch by batch, as they are asked for."""
-        batches = self.as_arrow.batches(self._batches(self.as_arrow.run, progress))
+        batches = self.as_arrow.batches(self._batches(self.as_arrow.run, report))
         return pa.RecordBatchReader.from_batches(self.as_arrow.schema, batches)
 
-    def measure(self, progress: Progress | None, keep: bool) -> tuple[Run, Any]:
+    def measure(self, report: Report | None, keep: bool) -> tuple[Run, Any]:
         """Return what happened, and the joined table if it is to be kept."""
         kept: list[pa.RecordBatch] = []
-        spill = SpillFolder(memory_bytes=self.resources.memory_bytes)
-        run = measure(
-            self._opened, partial(self._run, self.answer.run), spill, kept.append if keep else _forget, progress
-        )
+        take = kept.append if keep else _forget
+        with self._context(report) as context:
+            run = measure(self._opened, partial(self._run, self.answer.run), context, take)
         return run, self.answer.table(kept) if keep else None
 
-    def _batches(self, join: Resolved, progress: Progress | None) -> Iterator[pa.RecordBatch]:
-        with SpillFolder(memory_bytes=self.resources.memory_bytes) as spill:
-            inputs = self._opened(spill)
-            yield from self._run(
-                join, inputs.left, inputs.right, algorithm=inputs.algorithm, spill=spill, progress=progress
-            )
+    def match_report(self, report: Report | None) -> MatchReport:
+        """Return what becomes of the left rows of an as-of join."""
+        join = self.answer.run
+        assert isinstance(join, ResolvedAsof)
+        with self._context(report) as context:
+            inputs = self._opened(context)
+            return match_report(join, inputs.left, inputs.right, context)
 
-    def _run(self, join: Resolved, left: Source, right: Source, **options: Any) -> Iterator[pa.RecordBatch]:
-        stream = KINDS[type(join.spec)].stream
-        return stream(join, left, right, memory_bytes=self.resources.memory_bytes, **options)
+    def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
+        return join_context(memory_bytes=self.resources.memory_bytes, report=report)
 
-    def _opened(self, spill: SpillFolder) -> Opened:
+    def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
+        with self._context(report) as context:
+            yield from self._run(join, self._opened(context), context)
+
+    def _run(self, join: Resolved, inputs: Opened, context: JoinContext) -> Iterator[pa.RecordBatch]:
+        return KINDS[type(join.spec)].execute(join, inputs.left, inputs.right, inputs.algorithm, context)
+
+    def _opened(self, context: JoinContext) -> Opened:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
-        join, memory_bytes = self.answer.run, self.resources.memory_bytes
-        left, right = (side.source(spill, memory_bytes) for side in (self.left, self.right))
+        join = self.answer.run
+        left, right = (side.source(context) for side in (self.left, self.right))
         seen = Stats(
             left=self.left.seen(join, "left", self.stats.left, left),
             right=self.right.seen(join, "right", self.stats.right, right),
@@ -227,6 +239,7 @@ def plan(
         run=execution.execute,
         stream=execution.stream,
         measure=execution.measure,
+        count_matches=execution.match_report if isinstance(resolved, ResolvedAsof) else None,
     )
 
 

@@ -14,8 +14,8 @@ from juncture.columnar.arrays import plain
 from juncture.columnar.key_encoding import Form, form_of
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.local.asof.left import Left
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source
-from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange
@@ -82,7 +82,7 @@ def parts_within(source: Source, column: str, domain: Domain, low: Any, high: An
     return kept
 
 
-def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int | Threads | None) -> Source:
+def within_reach(join: ResolvedRange, left: Source, right: Source, context: JoinContext) -> Source:
     """Return the right side of a range join without the row groups that the window of no left row reaches.
 
     Only constant ends tell, and only of right rows that nobody wants without a match.
@@ -91,8 +91,7 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
     if not ends or join.how in ("right", "full") or not isinstance(right, ParquetSource):
         return right
 
-    with pool_of(threads) as pool:
-        found = [extent_of(ends, join.domain) for ends in _all_ends(left, join.left_on, pool)]
+    found = [extent_of(ends, join.domain) for ends in _all_ends(left, join.left_on, context)]
     extents = [each for each in found if each is not None]
     if not extents:
         return right.only([])
@@ -100,7 +99,7 @@ def within_reach(join: ResolvedRange, left: Source, right: Source, threads: int 
     return right.only(parts_within(right, join.right_on, join.domain, low, high))
 
 
-def within_keys(join: ResolvedEqui, left: Source, right: Source, threads: Threads) -> tuple[Source, Source]:
+def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Source, Source]:
     """Return both sides of an equality join, the larger one without the row groups where no key of the smaller can be.
 
     Only rows that nobody wants without a match are left out.
@@ -119,7 +118,7 @@ def within_keys(join: ResolvedEqui, left: Source, right: Source, threads: Thread
         is_float = pat.is_floating(plain_type(large.schema.field(theirs).type))
         if is_float or all(extent is None for extent in extents.values()):
             continue
-        found = [ends for ends in _all_ends(small, ours, threads) if ends.null_count == 0]
+        found = [ends for ends in _all_ends(small, ours, context) if ends.null_count == 0]
         known = [extent for ends in found if (extent := _form_extent(ends, form)) is not None]
         if not found:
             kept = []
@@ -144,7 +143,7 @@ def ends_of(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
 
 
-def _all_ends(source: Source, column: str, threads: Threads) -> Iterator[pa.Array]:
+def _all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.Array]:
     """Yield the least and the greatest value of each piece of a column: by statistics, or else by reading it."""
 
     def found(part: int) -> list[pa.Array]:
@@ -154,7 +153,7 @@ def _all_ends(source: Source, column: str, threads: Threads) -> Iterator[pa.Arra
             return [known]
         return [ends_of(plain(batch.column(0))) for batch in source.read(part, [column])]
 
-    for ends in threads.map(found, range(len(source.part_rows))):
+    for ends in context.threads.map(found, range(len(source.part_rows))):
         yield from ends
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from juncture.errors import PlanError
-from juncture.planner.run import Phase
+from juncture.runtime.progress import Phase
 
 __all__ = ["charting", "draw_costs", "draw_flow", "draw_timeline"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
-__all__ = ["Distances", "MatchReport"]
+__all__ = ["REASONS", "Distances", "MatchReport"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,11 @@ class Distances:
     is_time: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
+"""Why a left row has no match, in the order in which they are asked."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MatchReport:
     """The left rows of an as-of join, counted by what became of them.
 
@@ -76,3 +82,30 @@ class MatchReport:
         2
         """
         return asdict(self)
+
+    def __repr__(self) -> str:
+        lines = [tuple(line) for line in self._lines()]
+        label, count = (max(len(line[place]) for line in lines) for place in (0, 1))
+        rows = [f"{name:<{label}}  {number:>{count}}  {share:>6}".rstrip() for name, number, share in lines]
+        return "\n".join([*rows, f"{'distance':<{label}}  {self._distances_text()}"])
+
+    def _repr_html_(self) -> str:
+        rows = [*self._lines(), ("distance", self._distances_text(), "")]
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        return f"<table>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
+
+    def _lines(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what is counted, how many rows that are, and their share of the left rows; reasons that occur only."""
+        yield "left rows", f"{self.left_rows:,}", ""
+        yield "right rows", f"{self.right_rows:,}", ""
+        counts = {"matched": self.matched, **{reason: getattr(self, reason) for reason in REASONS}, "ties": self.ties}
+        for name, rows in counts.items():
+            if rows or name == "matched":
+                yield name.replace("_", " "), f"{rows:,}", f"{rows / self.left_rows:.2%}" if self.left_rows else ""
+
+    def _distances_text(self) -> str:
+        if self.distances is None:
+            return "none, since nothing matched"
+        figures = {"min": "minimum", "p50": "p50", "p90": "p90", "p99": "p99", "max": "maximum"}
+        unit = " ns" if self.distances.is_time else ""
+        return ", ".join(f"{name} {getattr(self.distances, field):,.12g}{unit}" for name, field in figures.items())

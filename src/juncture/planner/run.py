@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Phase", "Run"]
+from juncture.runtime.progress import Phase
 
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """A stretch of time in which a join did one thing.
-
-    Attributes
-    ----------
-    name
-        What it did: ``"inputs"`` (open them, and keep a stream so that it can be read again), ``"left"`` and
-        ``"right"`` (work through the rows of a side), ``"payload"`` (fetch columns of matched rows), ``"output"``
-        (give out the last rows); on Spark ``"stage 7"`` and so on, which may run at once, or ``"query"`` (all of them).
-    start_s
-        When it began, in seconds from the start of the join.
-    seconds
-        How long it took.
-    """
-
-    name: str
-    start_s: float
-    seconds: float
+__all__ = ["Run"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
-from juncture.runtime.spill import SpillFile, SpillFolder
-from juncture.runtime.threads import Threads
+from juncture.runtime.spill import SpillFile
 
 __all__ = ["ExternalSorter"]
 
@@ -47,12 +47,8 @@ class ExternalSorter:
     ----------
     schema, column
         Of the batches; the column holds integers of 64 bits, none of them null.
-    spill
-        Where to put what does not fit.
-    memory_bytes
-        How much to hold.
-    threads
-        Who works.
+    context
+        What may be used, all of whose memory is for what is sorted.
     sample
         Values that are spread about as those of the column; by default those of the first rows.
 
@@ -69,20 +65,18 @@ class ExternalSorter:
         self,
         schema: pa.Schema,
         column: str,
-        spill: SpillFolder,
-        memory_bytes: int,
-        threads: Threads,
+        context: JoinContext,
         sample: Ints | None = None,
     ) -> None:
         self._schema = schema
         self._position = schema.get_field_index(column)
-        self._spill = spill
+        memory_bytes = context.memory.total_bytes
         # A group of rows on its way to the disk is there three times: as it came, in order, and encoded.
-        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * threads.at_once), _BYTES_MOST))
+        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * context.threads.at_once), _BYTES_MOST))
         # A range on its way back is there twice, and one more is being handed out.
-        self._range_bytes = max(1, min(memory_bytes // (2 * threads.at_once + 1), _BYTES_MOST))
-        self._threads = threads
-        self._alone = Threads(1)
+        self._range_bytes = max(1, min(memory_bytes // (2 * context.threads.at_once + 1), _BYTES_MOST))
+        self._context = context
+        self._alone = context.alone()
         self._sample = sample
 
     def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,7 +96,7 @@ class ExternalSorter:
             if size > self._range_bytes:
                 break
         else:
-            return iter(self._sorted(held, self._threads))
+            return iter(self._sorted(held, self._context))
         sample = np.concatenate([self._values(batch) for batch in held]) if self._sample is None else self._sample
         everything = _Range(_LEAST, _GREATEST, sample=[sample])
         return self._read(*self._cut(_one_after_the_other(held, batches), everything, self._most_ranges))
@@ -114,7 +108,7 @@ class ExternalSorter:
 
     def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
         """Write rows to a file, those of each of about so many ranges in pieces of their own."""
-        file = self._spill.file(self._schema)
+        file = self._context.spill.file(self._schema)
         _log.debug("Sorting by way of the disk: rows are cut into about %d ranges", count)
         edges = whole.edges(count)
         ranges = [_Range(first, end - 1) for first, end in pairwise([whole.first, *edges.tolist(), whole.last + 1])]
@@ -131,7 +125,7 @@ class ExternalSorter:
                 (each, piece.nbytes, self._some(piece), file.encoded(piece)) for each, piece in pieces if piece.num_rows
             ]
 
-        for pieces in self._threads.map(encode, self._groups(batches)):
+        for pieces in self._context.threads.map(encode, self._groups(batches)):
             for each, size, sample, piece in pieces:
                 each.pieces.append(file.append(piece))
                 each.size_bytes += size
@@ -164,7 +158,7 @@ class ExternalSorter:
         together = _together(ranges, self._range_bytes)
         for are_small, several in groupby(together, lambda each: each.size_bytes <= self._range_bytes):
             if are_small:
-                for batches in self._threads.map(partial(self._read_small, file), several):
+                for batches in self._context.threads.map(partial(self._read_small, file), several):
                     yield from batches
             else:
                 for each in several:
@@ -182,20 +176,20 @@ class ExternalSorter:
             # Rows of one value have kept the order in which they came.
             for group in self._groups(pieces):
                 yield from _slices(joined_batches(group), _BATCH_ROWS)
-        elif one.size_bytes <= self._threads.count * self._range_bytes:
-            yield from self._sorted(list(pieces), self._threads)
+        elif one.size_bytes <= self._context.threads.count * self._range_bytes:
+            yield from self._sorted(list(pieces), self._context)
         else:
             count = min(self._most_ranges, int(_MORE * one.size_bytes / self._range_bytes) + 1)
             yield from self._read(*self._cut(pieces, one, count))
 
-    def _sorted(self, batches: list[pa.RecordBatch], threads: Threads) -> list[pa.RecordBatch]:
+    def _sorted(self, batches: list[pa.RecordBatch], context: JoinContext) -> list[pa.RecordBatch]:
         """Return the rows of some batches in order."""
         if not batches:
             return []
         rows = joined_batches(batches)
         values = self._values(rows)
         if (values[1:] < values[:-1]).any():
-            rows = rows_of(rows, array_of(order_of([values], threads), pa.int32()))
+            rows = rows_of(rows, array_of(order_of([values], context), pa.int32()))
         return list(_slices(rows, _BATCH_ROWS))
 
     def _values(self, batch: pa.RecordBatch) -> Ints:

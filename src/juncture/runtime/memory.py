@@ -15,7 +15,8 @@ import pyarrow as pa
 __all__ = [
     "LEAST_MEMORY_BYTES",
     "MEMORY_BYTES",
-    "PARTS_UNDER_WAY",
+    "UNDER_WAY_SHARE",
+    "MemoryBudget",
     "default_budget_bytes",
     "memory_limit_bytes",
     "peak_memory_bytes",
@@ -28,13 +29,71 @@ LEAST_MEMORY_BYTES = 64 * 10**6
 MEMORY_BYTES = 4 << 30
 """How much a join on disk may hold unless the caller says otherwise."""
 
-PARTS_UNDER_WAY = 4
-"""What streams past rows that are held in memory may take one of so many parts of it."""
+UNDER_WAY_SHARE = 1 / 4
+"""What rows that stream past others, which are held in memory, may take of it."""
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where a container's limit stands, by version of its control groups."""
 
 _SHARE = 0.6
+_ROUNDING = 1e-9
+
+
+class MemoryBudget:
+    """How much a join, or a part of it, may hold, and what its parts have reserved of that.
+
+    Reservations are a plan, which the parts keep to by what they hold at once; they are not counted by the byte.
+
+    Parameters
+    ----------
+    total_bytes
+        How much there is.
+
+    Examples
+    --------
+    >>> budget = MemoryBudget(1_000)
+    >>> held = budget.reserve("left rows", 1 / 2)
+    >>> held.total_bytes, budget.reserved
+    (500, {'left rows': 500})
+    >>> budget.release("left rows")
+    >>> budget.reserved
+    {}
+    """
+
+    def __init__(self, total_bytes: int) -> None:
+        self.total_bytes = total_bytes
+        self._parts: dict[str, MemoryBudget] = {}
+        self._shares: dict[str, float] = {}
+        self._held_bytes = 0
+
+    @property
+    def reserved(self) -> dict[str, int]:
+        """How many bytes each part has reserved, by what it holds."""
+        return {name: part.total_bytes for name, part in self._parts.items()}
+
+    def reserve(self, name: str, share: float) -> MemoryBudget:
+        """Take a share of the whole for a part of the work, which may divide it further.
+
+        Work that is done again takes its reservation again, under the same name.
+        """
+        self.release(name)
+        taken = sum(self._shares.values()) + share
+        assert taken <= 1 + _ROUNDING, f"{name} asks for more than is left: {self._shares}"
+        self._shares[name] = share
+        self._parts[name] = part = MemoryBudget(max(1, int(self.total_bytes * share)))
+        return part
+
+    def hold(self, size_bytes: int) -> bool:
+        """Count bytes that are held from now on, and return whether they fit; those that do not are not counted."""
+        if self._held_bytes + size_bytes > self.total_bytes:
+            return False
+        self._held_bytes += size_bytes
+        return True
+
+    def release(self, name: str) -> None:
+        """Give back what was reserved under a name, if anything was."""
+        self._parts.pop(name, None)
+        self._shares.pop(name, None)
 
 
 def release_unused() -> None:

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 
 __all__ = ["read_through"]
 
@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 def read_through(
     source: Source,
     make: Callable[[int, pa.RecordBatch], Result],
-    threads: Threads,
-    advance: Callable[[int, int], None] | None = None,
+    context: JoinContext,
+    phase: str,
     *,
     columns: Sequence[str] | None = None,
     coded: Collection[str] = (),
@@ -36,8 +36,8 @@ def read_through(
     threads
         Who works: each reads a part, as far as these fit into the room of the threads; otherwise parts are read one
         after the other, and they work on their batches.
-    advance
-        Called with the number of rows that are done, and of all.
+    phase
+        What progress calls this.
     columns
         Which to read; by default all.
     coded
@@ -57,20 +57,20 @@ def read_through(
         return [make(*each) for each in batches(part)]
 
     parts = range(len(source.part_rows))
-    if _fit_at_once(source, names, made_bytes, threads):
-        made: Iterator[Iterable[Result]] = threads.map(read, parts)
+    if _fit_at_once(source, names, made_bytes, context):
+        made: Iterator[Iterable[Result]] = context.threads.map(read, parts)
     else:
-        made = (threads.map(lambda each: make(*each), threads.ahead(batches(part))) for part in parts)
+        made = (context.threads.map(lambda each: make(*each), context.threads.ahead(batches(part))) for part in parts)
+    advance = context.progress.of(phase)
     for part, results in enumerate(made):
         yield from results
-        if advance is not None:
-            advance(int(source.bounds[part + 1]), source.num_rows)
+        advance(int(source.bounds[part + 1]), source.num_rows)
 
 
-def _fit_at_once(source: Source, names: Sequence[str], made_bytes: int, threads: Threads) -> bool:
+def _fit_at_once(source: Source, names: Sequence[str], made_bytes: int, context: JoinContext) -> bool:
     """Tell whether as many parts as there are tasks at once fit: each as it was read, and what is made of it."""
-    if threads.room_bytes is None:
+    if context.threads.room_bytes is None:
         return True
     rows = max(source.part_rows, default=0)
     row_bytes = source.plain_bytes_of(names) // max(source.num_rows, 1)
-    return threads.at_once * rows * (row_bytes + max(row_bytes, made_bytes)) <= threads.room_bytes
+    return context.threads.at_once * rows * (row_bytes + max(row_bytes, made_bytes)) <= context.threads.room_bytes

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from juncture.kernels import sort as kernels
 from juncture.kernels.intrinsics import WINDOW
-from juncture.runtime.threads import Threads, slices
+from juncture.runtime.context import JoinContext
+from juncture.runtime.threads import slices
 
 __all__ = ["ROWS_MOST", "Slots", "order_of", "sort_slots"]
 
@@ -52,20 +53,20 @@ class Slots:
         """The number of groups, empty ones included."""
         return len(self.starts) - 1
 
-    def ranges(self, threads: Threads) -> list[tuple[int, int, int]]:
+    def ranges(self, context: JoinContext) -> list[tuple[int, int, int]]:
         """Cut the slots into ranges for threads: first slot, end, and the group of the first."""
-        ranges = slices(len(self), 4 * threads.count, least=_SLICE_LEAST)
+        ranges = slices(len(self), 4 * context.threads.count, least=_SLICE_LEAST)
         groups = np.searchsorted(self.starts, [first for first, _ in ranges], "right") - 1
         return [(first, end, int(group)) for (first, end), group in zip(ranges, groups, strict=True) if end > first]
 
-    def group_ranges(self, threads: Threads) -> list[tuple[int, int]]:
+    def group_ranges(self, context: JoinContext) -> list[tuple[int, int]]:
         """Cut the groups into ranges of about as many slots."""
-        edges = {0, self.key_count, *(group for _, _, group in self.ranges(threads))}
+        edges = {0, self.key_count, *(group for _, _, group in self.ranges(context))}
         ordered = sorted(edges)
         return list(pairwise(ordered))
 
 
-def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, threads: Threads) -> Slots:
+def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, context: JoinContext) -> Slots:
     """Sort rows by key and ``on``, stably.
 
     Parameters
@@ -76,23 +77,23 @@ def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, threads: Thread
         The rows to sort; at most `ROWS_MOST`.
     key_count
         The number of key codes.
-    threads
-        Who sorts.
+    context
+        What the join may use.
 
     Notes
     -----
     A pass of 3 ns a row for each byte in which ``on`` codes differ, and for each byte of the key codes; none where the
     rows are sorted already. Needs 36 bytes a row while it runs, and leaves 12.
     """
-    rows = _sorted(_offsets(_gather(on, rows, threads)), rows, threads)
+    rows = _sorted(_offsets(_gather(on, rows, context)), rows, context)
     counts = np.bincount(keys[rows], minlength=key_count) if key_count > 1 else np.array([len(rows)])
     if key_count > 1:
-        rows = _sorted(_gather(keys, rows, threads).astype(np.uint64), rows, threads)
+        rows = _sorted(_gather(keys, rows, context).astype(np.uint64), rows, context)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Slots(_gather(on, rows, threads, spare=WINDOW), rows, starts)
+    return Slots(_gather(on, rows, context, spare=WINDOW), rows, starts)
 
 
-def order_of(keys: Sequence[Ints], threads: Threads) -> Rows:
+def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
     """Return the order of rows by several numbers each, the most significant first; equal rows keep their order.
 
     Notes
@@ -101,7 +102,7 @@ def order_of(keys: Sequence[Ints], threads: Threads) -> Rows:
     """
     rows = np.arange(len(keys[0]), dtype=np.int32)
     for key in reversed(keys):
-        rows = _sorted(_offsets(_gather(key, rows, threads)), rows, threads)
+        rows = _sorted(_offsets(_gather(key, rows, context)), rows, context)
     return rows
 
 
@@ -113,7 +114,7 @@ def _offsets(codes: Ints) -> Words:
     return codes.view(np.uint64) - np.uint64(int(codes.min()) & (2**64 - 1))
 
 
-def _gather(values: npt.NDArray[np.generic], rows: Rows, threads: Threads, spare: int = 0) -> npt.NDArray[np.int64]:
+def _gather(values: npt.NDArray[np.generic], rows: Rows, context: JoinContext, spare: int = 0) -> npt.NDArray[np.int64]:
     """Return the values of some rows, with some zeros at the end."""
     gathered = np.empty(len(rows) + spare, values.dtype)
     gathered[len(rows) :] = 0
@@ -121,16 +122,16 @@ def _gather(values: npt.NDArray[np.generic], rows: Rows, threads: Threads, spare
     def fill(part: tuple[int, int]) -> None:
         np.take(values, rows[slice(*part)], out=gathered[slice(*part)], mode="clip")
 
-    threads.run(fill, slices(len(rows), 4 * threads.count, least=_SLICE_LEAST))
+    context.threads.run(fill, slices(len(rows), 4 * context.threads.count, least=_SLICE_LEAST))
     return gathered
 
 
-def _sorted(codes: Words, rows: Rows, threads: Threads) -> Rows:
+def _sorted(codes: Words, rows: Rows, context: JoinContext) -> Rows:
     """Return the rows in the order of their codes."""
     if kernels.is_ascending(codes):
         return rows
     bits = int(codes.max()).bit_length()
-    parts = slices(len(codes), threads.count, least=_SLICE_LEAST)
+    parts = slices(len(codes), context.threads.count, least=_SLICE_LEAST)
     counts = np.empty((len(parts), kernels.DIGITS), np.int64)
     other_codes, other_rows = np.empty_like(codes), np.empty_like(rows)
     for shift in range(0, bits, _DIGIT_BITS):
@@ -138,7 +139,7 @@ def _sorted(codes: Words, rows: Rows, threads: Threads) -> Rows:
         def count(number: int, shift: int = shift, codes: Words = codes) -> None:
             kernels.count_digits(codes[slice(*parts[number])], shift, counts[number])
 
-        threads.run(count, range(len(parts)))
+        context.threads.run(count, range(len(parts)))
         if (counts.sum(axis=0) == len(codes)).any():
             continue
         # An item goes behind all of smaller digits, and those of its digit in the slices before its own.
@@ -157,6 +158,6 @@ def _sorted(codes: Words, rows: Rows, threads: Threads) -> Rows:
             part = slice(*parts[number])
             kernels.move_by_digit(codes[part], rows[part], shift, offsets[number], other_codes, other_rows)
 
-        threads.run(move, range(len(parts)))
+        context.threads.run(move, range(len(parts)))
         codes, rows, other_codes, other_rows = other_codes, other_rows, codes, rows
     return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -13,8 +13,9 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
 from juncture.kernels import gather as kernels
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source
-from juncture.runtime.threads import Threads, slices
+from juncture.runtime.threads import slices
 from juncture.spec.schema import is_fixed
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
-Progress = Callable[[int, int], None]
 
 _SLICE_ROWS = 1 << 20
 _SLICE_LEAST = 1 << 16
@@ -40,7 +40,7 @@ _CODED_BYTES_MOST = 6.0
 
 
 def select(
-    source: Source, columns: Sequence[str], rows: Ints | None, threads: Threads, progress: Progress | None = None
+    source: Source, columns: Sequence[str], rows: Ints | None, context: JoinContext, phase: str | None = None
 ) -> list[pa.ChunkedArray]:
     """Return columns of rows in ascending order, repeated ones included.
 
@@ -50,10 +50,10 @@ def select(
         What to read.
     rows
         Which rows; None for all.
-    threads
-        Who reads: a part each.
-    progress
-        Called with the number of parts that are done, and of all.
+    context
+        What the join may use.
+    phase
+        What progress calls this, if it is to be told.
 
     Notes
     -----
@@ -77,10 +77,10 @@ def select(
         return taken
 
     batches: list[pa.RecordBatch] = []
-    for done, taken in enumerate(threads.map(read, parts), 1):
+    for done, taken in enumerate(context.threads.map(read, parts), 1):
         batches += taken
-        if progress is not None:
-            progress(done, len(parts))
+        if phase is not None:
+            context.progress.of(phase)(done, len(parts))
     types = [source.schema.field(name).type for name in columns]
     return [pa.chunked_array([batch.column(i) for batch in batches], kind) for i, kind in enumerate(types)]
 
@@ -132,13 +132,13 @@ def encoded(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def gather(
-    source: Source, columns: Sequence[str], pointers: Ints, threads: Threads, progress: Progress | None = None
+    source: Source, columns: Sequence[str], pointers: Ints, context: JoinContext, phase: str | None = None
 ) -> list[pa.ChunkedArray]:
     """Return columns of the rows that pointers name, in their order; null where they are negative.
 
     Parameters
     ----------
-    source, columns, threads, progress
+    source, columns, context, phase
         As for `select`.
     pointers
         Row numbers, in any order.
@@ -151,7 +151,7 @@ def gather(
     """
     if not columns:
         return []
-    positions, edges = _by_part(source, pointers, threads)
+    positions, edges = _by_part(source, pointers, context)
     types = [source.schema.field(name).type for name in columns]
     targets: list[_Scattered | _Kept] = [
         _Scattered(kind, len(pointers)) if is_fixed(kind) else _Kept(kind, len(pointers), len(source.part_rows))
@@ -174,20 +174,20 @@ def gather(
                 target.put(part, array, here, places)
             start += batch.num_rows
 
-    for done, _ in enumerate(threads.map(read, parts), 1):
-        if progress is not None:
-            progress(done, len(parts))
-    return [target.finish(threads) for target in targets]
+    for done, _ in enumerate(context.threads.map(read, parts), 1):
+        if phase is not None:
+            context.progress.of(phase)(done, len(parts))
+    return [target.finish(context) for target in targets]
 
 
-def _by_part(source: Source, pointers: Ints, threads: Threads) -> tuple[Positions, Ints]:
+def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Positions, Ints]:
     """Return the positions of the pointers part by part, and where each part's begin."""
     count = len(source.part_rows)
-    ranges = slices(len(pointers), threads.count, least=_SLICE_LEAST)
+    ranges = slices(len(pointers), context.threads.count, least=_SLICE_LEAST)
     parts = np.empty(len(pointers), np.int32)
     counts = np.zeros((len(ranges), count), np.int64)
     if count:
-        threads.run(
+        context.threads.run(
             lambda i: kernels.count_parts(
                 pointers[slice(*ranges[i])], source.bounds, parts[slice(*ranges[i])], counts[i]
             ),
@@ -197,7 +197,7 @@ def _by_part(source: Source, pointers: Ints, threads: Threads) -> tuple[Position
     offsets = np.ascontiguousarray(before.reshape(count, len(ranges)).T)
     positions = np.empty(int(counts.sum()), np.int32)
     if count:
-        threads.run(
+        context.threads.run(
             lambda i: kernels.order_by_part(parts[slice(*ranges[i])], ranges[i][0], offsets[i], positions),
             range(len(ranges)),
         )
@@ -231,7 +231,7 @@ class _Scattered:
         valid = validity(array)
         self._valid[places] = True if valid is None else valid[rows]
 
-    def finish(self, _threads: Threads) -> pa.ChunkedArray:
+    def finish(self, _threads: JoinContext) -> pa.ChunkedArray:
         """Return the column."""
         return pa.chunked_array([array_of(self._values, self._type, self._valid)])
 
@@ -252,7 +252,7 @@ class _Kept:
         self._arrays[part].append(rows_of(array, array_of(rows, pa.int64())))
         self._places[part].append(places)
 
-    def finish(self, threads: Threads) -> pa.ChunkedArray:
+    def finish(self, context: JoinContext) -> pa.ChunkedArray:
         """Return the column, in slices."""
         arrays = [array for part in self._arrays for array in part]
         if not arrays:
@@ -263,7 +263,7 @@ class _Kept:
         self._arrays, self._places = [], []
         whole = joined(arrays)
         cut = slices(self._length, -(-self._length // _SLICE_ROWS))
-        taken = threads.map(partial(ordered, whole, order, self._type), cut)
+        taken = context.threads.map(partial(ordered, whole, order, self._type), cut)
         return pa.chunked_array([chunk for chunks in taken for chunk in chunks], self._type)
 
 

@@ -6,17 +6,17 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
 from juncture.runtime.memory import release_unused
 
-__all__ = ["Threads", "available_cores", "pool_of", "slices"]
+__all__ = ["Threads", "available_cores", "slices"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,26 +56,39 @@ class Threads:
     ----------
     count
         How many; by default one for each core that this process may use.
-    room_bytes
-        How much what is under way may take, where that matters. If it is little for so many threads, each gives back,
-        after each task, what Arrow keeps for it unused.
 
     Attributes
     ----------
-    at_once
-        How many results may be at work or waiting.
+    room_bytes
+        How much rows under way may take; None where that does not matter.
+    is_frugal
+        Whether that is little for so many threads.
     """
 
-    def __init__(self, count: int | None = None, *, room_bytes: int | None = None) -> None:
+    def __init__(self, count: int | None = None) -> None:
         self.count = available_cores() if count is None else max(1, count)
-        self.room_bytes = room_bytes
-        self.is_frugal = room_bytes is not None and room_bytes < self.count * _ROOM_BYTES
-        self.at_once = self.count if self.is_frugal else 2 * self.count
+        self.room_bytes: int | None = None
+        self.is_frugal = False
         self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
 
-    def __enter__(self) -> Threads:
+    @property
+    def at_once(self) -> int:
+        """How many results may be at work or waiting."""
+        return self.count if self.is_frugal else 2 * self.count
+
+    def within(self, room_bytes: int) -> Threads:
+        """Return the same threads for work whose rows under way may take so much.
+
+        If that is little for so many threads, each gives back, after each task, what Arrow keeps for it unused.
+        """
+        threads = copy(self)
+        threads.room_bytes = room_bytes
+        threads.is_frugal = room_bytes < self.count * _ROOM_BYTES
         # What was used before, to plan the join or for other work.
-        self.release_unused()
+        threads.release_unused()
+        return threads
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -136,16 +149,6 @@ class Threads:
             return
         for _ in self.map(function, items):
             pass
-
-
-@contextmanager
-def pool_of(threads: int | Threads | None, *, room_bytes: int | None = None) -> Iterator[Threads]:
-    """Yield the threads that are given, or for as long as the context lasts a pool of so many."""
-    if isinstance(threads, Threads):
-        yield threads
-        return
-    with Threads(threads, room_bytes=room_bytes) as pool:
-        yield pool
 
 
 def _releasing(function: Callable[[Item], Result]) -> Callable[[Item], Result]:

@@ -7,19 +7,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.tie_order import order_keys
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather
-from juncture.runtime.threads import Threads
 
 __all__ = ["tie_keys"]
 
 Ints = npt.NDArray[np.int64]
 
 
-def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, threads: Threads) -> list[Ints]:
+def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:
     """Return numbers to order the rows by that pointers name, the most significant first; greater ones win ties.
 
     Of rows that are equal, the later one wins.
     """
-    table = pa.table(gather(source, columns, pointers, threads), names=list(map(str, range(len(columns)))))
+    table = pa.table(gather(source, columns, pointers, context), names=list(map(str, range(len(columns)))))
     return [*order_keys(table), pointers]

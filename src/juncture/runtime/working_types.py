@@ -85,13 +85,13 @@ def in_working_types(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[.
     Parameters
     ----------
     run
-        Takes the join and its two sides, and options by name.
+        Takes the join and its two sides, and whatever else it needs.
     """
 
-    def stream(join: Resolved, left: Source, right: Source, **options: Any) -> Iterator[pa.RecordBatch]:
-        yield from given_back(run(*working(join, left, right), **options), join.given_back(left.schema, right.schema))
+    def execute(join: Resolved, left: Source, right: Source, *others: Any) -> Iterator[pa.RecordBatch]:
+        yield from given_back(run(*working(join, left, right), *others), join.given_back(left.schema, right.schema))
 
-    return stream
+    return execute
 
 
 def working(join: Join, left: Source, right: Source) -> tuple[Join, Source, Source]:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from juncture.errors import PlanError
 from juncture.inputs import kind_of, paths_of
-from juncture.planner.plan import Plan, Progress
+from juncture.planner.plan import Plan
+from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, Stats
+from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
+from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
 from juncture.spark.inequality.overlap import overlap_pairs, overlap_places
 from juncture.spark.inequality.plan import Kind, NearPlanning
@@ -27,7 +30,7 @@ from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.type_rules import check_types
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
@@ -99,7 +102,18 @@ def plan(
         details=built.details,
         run=query.execute,
         measure=query.measure,
+        count_matches=partial(_match_report, join, sides[0], sides[1]) if isinstance(join, ResolvedAsof) else None,
     )
+
+
+def _match_report(join: ResolvedAsof, left: Side, right: Side, _report: Report | None) -> MatchReport:
+    join, ours, theirs = in_sql(join, left, right)
+    return match_report(join, ours.frame, theirs.frame, _joined)
+
+
+def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:
+    frame: DataFrame = plan(spec, left, right).execute()
+    return frame
 
 
 @dataclass(frozen=True)
@@ -114,11 +128,11 @@ class _Query:
 
     frame: DataFrame
 
-    def execute(self, _progress: Progress | None) -> DataFrame:
+    def execute(self, _report: Report | None) -> DataFrame:
         """Return the result."""
         return self.frame
 
-    def measure(self, _progress: Progress | None, keep: bool) -> tuple[Run, Any]:
+    def measure(self, _report: Report | None, keep: bool) -> tuple[Run, Any]:
         """Compute the result, and return what happened, and the result if it is to be kept."""
         return measure(self.frame), self.frame if keep else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -10,16 +10,15 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.order_encoding import StepCoder
+from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, gather, nulls, select
-from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["assemble", "lonely_right", "pairs_of", "unmatched_right"]
 
 Ints = npt.NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
 
 def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:
@@ -59,10 +58,9 @@ def assemble(
     left: Source,
     right: Source,
     pointers: Ints,
-    threads: Threads,
+    context: JoinContext,
     *,
     codes: Ints | None = None,
-    progress: Progress | None = None,
 ) -> pa.Table:
     """Return the joined table.
 
@@ -72,12 +70,10 @@ def assemble(
         The join and its two sides.
     pointers
         Right row numbers for each left row, best first; -1 where there are no more.
-    threads
-        Who works.
+    context
+        What the join may use.
     codes
         The codes of the right rows' ``on``, so that it need not be read again.
-    progress
-        Called with the parts of the right side that are done, and those that hold matches.
 
     Returns
     -------
@@ -87,7 +83,7 @@ def assemble(
     how = join.spec.how
     if how in ("semi", "anti"):
         rows = np.flatnonzero((pointers[:, 0] >= 0) == (how == "semi"))
-        columns = select(left, [column.source for column in join.output], rows, threads, progress)
+        columns = select(left, [column.source for column in join.output], rows, context, "payload")
         return pa.table(columns, schema=join.output_schema)
     left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
     right_rows = pointers[:, 0] if here is None else pointers[here]
@@ -96,9 +92,9 @@ def assemble(
         on = codes[:, 0] if here is None else codes[here]
         known[join.right_on] = _restored(join, on, right_rows >= 0)
     theirs = [column.source for column in join.output if column.side == "right" and column.source not in known]
-    gathered = dict(zip(theirs, gather(right, theirs, right_rows, threads, progress), strict=True)) | known
+    gathered = dict(zip(theirs, gather(right, theirs, right_rows, context, "payload"), strict=True)) | known
     ours = [column.source for column in join.output if column.side == "left"]
-    selected = dict(zip(ours, select(left, ours, left_rows, threads), strict=True))
+    selected = dict(zip(ours, select(left, ours, left_rows, context), strict=True))
     columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
     table = pa.table(columns, schema=join.output_schema)
     if how in ("left", "inner"):

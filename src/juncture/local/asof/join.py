@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.local.asof.assemble import assemble, lonely_right, pairs_of, unmatched_right
-from juncture.local.asof.late import fetch
-from juncture.local.asof.search import Algorithm, Found, Progress, Report, Search, Timer, pieces
-from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.local.asof.late import Execute, fetch
+from juncture.local.asof.search import Algorithm, Found, Search, pieces
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.selection import SomeParts
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder, in_small_parts
-from juncture.runtime.threads import Threads
+from juncture.runtime.spill import in_small_parts
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import How
 
-__all__ = ["Found", "Matches", "Progress", "Report", "find", "join", "match", "stream"]
+__all__ = ["Matches", "execute", "find", "match"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,143 +48,35 @@ class Matches:
     right_rows: Ints
 
 
-def match(
+def execute(
     join: ResolvedAsof,
     left: Source,
     right: Source,
+    algorithm: Algorithm,
+    context: JoinContext,
     *,
-    algorithm: Algorithm = "probe",
-    threads: int | None = None,
-    memory_bytes: int | None = None,
-    progress: Progress | None = None,
-) -> Matches:
-    """Return the pairs of rows that match.
-
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas. Its ``how`` does not matter, except that ``semi`` and ``anti`` ask
-        for one match, whichever.
-    left, right
-        The two sides.
-    algorithm
-        ``"probe"`` streams the right side past the sorted left; ``"merge"`` sorts both.
-    threads
-        By default one for each core.
-    memory_bytes
-        How much the codes and candidates of the left side may take. A larger left side is joined piece by piece, and
-        the right side read once for each.
-    progress
-        Called as the work goes on, from the calling thread.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read, or ``ties="error"`` and a tie has to be decided.
-    """
-    found = find(join, left, right, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes, progress=progress)
-    left_rows, here = pairs_of(found.pointers, keep_unmatched=False)
-    assert left_rows is not None
-    return Matches(left_rows, found.pointers[here])
-
-
-def find(
-    join: ResolvedAsof,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: Algorithm = "probe",
-    threads: int | None = None,
-    memory_bytes: int | None = None,
-    progress: Progress | None = None,
-    count_ties: bool = False,
-    skip_parts: bool = True,
-) -> Found:
-    """Return the matches of each left row, and what happened.
-
-    Parameters
-    ----------
-    join, left, right, algorithm, threads, memory_bytes, progress
-        As for `match`.
-    count_ties
-        Whether to count the ties instead of settling them.
-    skip_parts
-        Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
-
-    Raises
-    ------
-    DataError
-        As `match` does.
-    """
-    with Threads(threads) as pool:
-        search = Search(
-            join, left, right, algorithm, pool, Timer(progress), count_ties=count_ties, skip_parts=skip_parts
-        )
-        return search.run(memory_bytes)
-
-
-def join(
-    join: ResolvedAsof,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: Algorithm = "probe",
-    threads: int | None = None,
-    memory_bytes: int | None = None,
-    progress: Progress | None = None,
-) -> tuple[pa.Table, Report]:
-    """Return the joined table, and what happened.
-
-    Parameters
-    ----------
-    join, left, right, algorithm, threads, memory_bytes, progress
-        As for `match`.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, best match first, then the right rows without a match where the join keeps them.
-    Report
-        Counts and times.
-
-    Raises
-    ------
-    DataError
-        As `match` does.
-    """
-    with Threads(threads) as pool:
-        timer = Timer(progress)
-        found = _search(join, left, right, algorithm, pool, timer).run(memory_bytes)
-        return _assembled(join, left, right, found, pool, timer), found.report
-
-
-def stream(
-    join: ResolvedAsof,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: Algorithm = "probe",
-    threads: int | None = None,
-    spill: SpillFolder | None = None,
-    memory_bytes: int = MEMORY_BYTES,
-    progress: Progress | None = None,
+    by_number: Execute,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an as-of join, batch by batch, in the order of the left rows.
 
     Parameters
     ----------
-    join, left, right, algorithm, threads, progress
-        As for `join`.
-    spill
-        Where to put what does not fit; by default in a folder of the join's own.
-    memory_bytes
-        How much may be held: the left side with its matches and the output, or as much of the left side as fits at a
-        time. The right side goes by once for each piece, and is never held.
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The two sides.
+    algorithm
+        ``"probe"`` streams the right side past the sorted left; ``"merge"`` sorts both.
+    context
+        What the join may use. It holds the left side with its matches and the output, or as much of the left side as
+        fits at a time. The right side goes by once for each piece, and is never held.
+    by_number
+        The equality join that fetches right rows by their numbers, where there are several pieces.
 
     Raises
     ------
     DataError
-        As `match` does, before anything is yielded.
+        If a file cannot be read, or ``ties="error"`` and a tie has to be decided, before anything is yielded.
     StateError
         If there is no room to spill.
 
@@ -195,58 +85,98 @@ def stream(
     Time O(P R + L log L) for P pieces: row groups of the right side that no row of a piece can match are left out. If
     there are several pieces, all that the output shows is written to disk, once or twice.
     """
-    timer, room = Timer(progress), int(memory_bytes * _LEFT_SHARE)
-    row_bytes = _search(join, left, right, algorithm, Threads(1), timer).row_bytes
-    fits = left.num_rows * (row_bytes + _shown_bytes(join, left, right)) <= room
-    with ExitStack() as stack:
-        pool = stack.enter_context(Threads(threads, room_bytes=None if fits else memory_bytes // PARTS_UNDER_WAY))
-        if fits:
-            search = _search(join, left, right, algorithm, pool, timer, memory_bytes=memory_bytes)
-            yield from _in_one_piece(join, left, right, search.run(None), pool, timer)
-            return
-        _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room // row_bytes):,}")
-        spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
-        left = in_small_parts(left, join.needed("left"), max(1, room // row_bytes), spill)
-
-        def found() -> Iterator[tuple[Source, Ints]]:
-            for piece in pieces(left, row_bytes, room):
-                ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
-                search = Search(join, ours, right, algorithm, pool, timer, first_row=first, memory_bytes=memory_bytes)
-                yield ours, search.run(None).pointers
-
-        yield from fetch(
-            join, found(), right, spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress
-        )
+    room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
+    search = _search(join, left, right, algorithm, context)
+    if left.num_rows * (search.row_bytes + _shown_bytes(join, left, right)) <= room_bytes:
+        yield from _in_one_piece(join, left, right, search.run(room_bytes), context)
+        return
+    found = _piecewise(join, left, right, algorithm, context, search.row_bytes)
+    yield from fetch(join, found, right, by_number, context)
 
 
-def _in_one_piece(
-    join: ResolvedAsof, left: Source, right: Source, found: Found, threads: Threads, timer: Timer
-) -> Iterator[pa.RecordBatch]:
-    """Yield the left rows with their matches, then the right rows without one, a part at a time."""
-    alone = replace(join, spec=replace(join.spec, how=_ALONE.get(join.how, join.how)))
-    yield from _assembled(alone, left, right, found, threads, timer).to_batches()
-    if alone.spec.how != join.how:
-        yield from lonely_right(join, right, unmatched_right(right.num_rows, found.pointers))
-
-
-def _search(
+def find(
     join: ResolvedAsof,
     left: Source,
     right: Source,
     algorithm: Algorithm,
-    threads: Threads,
-    timer: Timer,
-    **options: Any,
-) -> Search:
+    context: JoinContext,
+    *,
+    count_ties: bool = False,
+    skip_parts: bool = True,
+) -> Found:
+    """Return the matches of each left row, and what happened.
+
+    Parameters
+    ----------
+    join, left, right, algorithm, context
+        As for `execute`. Which rows the join keeps does not matter, except that ``semi`` and ``anti`` ask for one
+        match, whichever.
+    count_ties
+        Whether to count the ties instead of settling them.
+    skip_parts
+        Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
+
+    Raises
+    ------
+    DataError
+        As `execute` does.
+    """
+    room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
+    search = Search(join, left, right, algorithm, context, count_ties=count_ties, skip_parts=skip_parts)
+    return search.run(room_bytes)
+
+
+def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> Matches:
+    """Return the pairs of rows that match, found by ``"probe"``.
+
+    Parameters
+    ----------
+    join, left, right, context
+        As for `find`.
+
+    Raises
+    ------
+    DataError
+        As `execute` does.
+    """
+    pointers = find(join, left, right, "probe", context).pointers
+    left_rows, here = pairs_of(pointers, keep_unmatched=False)
+    assert left_rows is not None
+    return Matches(left_rows, pointers[here])
+
+
+def _search(join: ResolvedAsof, left: Source, right: Source, algorithm: Algorithm, context: JoinContext) -> Search:
     shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
-    return Search(join, left, right, algorithm, threads, timer, keep_codes=shows_on, **options)
+    return Search(join, left, right, algorithm, context, keep_codes=shows_on)
 
 
-def _assembled(
-    join: ResolvedAsof, left: Source, right: Source, found: Found, threads: Threads, timer: Timer
-) -> pa.Table:
-    with timer.phase("payload") as advance:
-        return assemble(join, left, right, found.pointers, threads, codes=found.codes, progress=advance)
+def _in_one_piece(
+    join: ResolvedAsof, left: Source, right: Source, found: Found, context: JoinContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the left rows with their matches, then the right rows without one, a part at a time."""
+    alone = replace(join, spec=replace(join.spec, how=_ALONE.get(join.how, join.how)))
+    with context.progress.during("payload"):
+        table = assemble(alone, left, right, found.pointers, context, codes=found.codes)
+    yield from table.to_batches()
+    if alone.spec.how != join.how:
+        yield from lonely_right(join, right, unmatched_right(right.num_rows, found.pointers))
+
+
+def _piecewise(
+    join: ResolvedAsof, left: Source, right: Source, algorithm: Algorithm, context: JoinContext, row_bytes: int
+) -> Iterator[tuple[Source, Ints]]:
+    """Yield pieces of the left side with the right row numbers of their matches."""
+    context = context.streaming(UNDER_WAY_SHARE)
+    room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
+    _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room_bytes // row_bytes):,}")
+    left = in_small_parts(left, join.needed("left"), max(1, room_bytes // row_bytes), context.spill)
+    for piece in pieces(left, row_bytes, room_bytes):
+        ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
+        search = Search(join, ours, right, algorithm, context, first_row=first)
+        yield ours, search.run(room_bytes).pointers
+    # The join that fetches right rows reserves memory of its own.
+    for name in context.memory.reserved:
+        context.memory.release(name)
 
 
 def _shown_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:

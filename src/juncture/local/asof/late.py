@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,29 +11,28 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, plain
 from juncture.local.asof.assemble import pairs_of
-from juncture.local.equi import join as equi
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedSource
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.spill import SpilledSource
 from juncture.runtime.take import nulls, take
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import Equi, ResolvedEqui
 
-__all__ = ["fetch"]
+__all__ = ["Execute", "fetch"]
 
 Ints = npt.NDArray[np.int64]
+
+Execute = Callable[[ResolvedEqui, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
+"""Yields the rows of an equality join."""
 
 
 def fetch(
     join: ResolvedAsof,
     found: Iterable[tuple[Source, Ints]],
     right: Source,
-    *,
-    spill: SpillFolder,
-    memory_bytes: int,
-    threads: int | None,
-    progress: Progress | None,
+    by_number: Execute,
+    context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose matches are known, in the order of the left rows.
 
@@ -45,8 +45,10 @@ def fetch(
         more.
     right
         The right side.
-    spill, memory_bytes, threads, progress
-        As for `juncture.local.equi.join.stream`, which does the work.
+    by_number
+        Does the work: an equality join by the numbers of the right rows.
+    context
+        What the join may use.
     """
     row = "row"
     while row in (*join.left_schema.names, *join.right_schema.names):
@@ -58,12 +60,12 @@ def fetch(
             (join.right_schema, join.needed("right")),
         )
     )
-    pointed = SpilledSource(_plain(ours), spill, 0)
+    pointed = SpilledSource(_plain(ours), context.spill, 0)
     for left, pointers in found:
         for batch in _pointed(left, pointers, pointed.schema):
             pointed.write(batch)
     pointed.finish()
-    by_number = ResolvedEqui(
+    equality = ResolvedEqui(
         spec=Equi(on=row, how=join.how),
         how=join.how,
         left_schema=ours,
@@ -75,16 +77,7 @@ def fetch(
         nulls_equal=False,
     )
     numbered = NumberedSource(right, _plain(theirs), 0)
-    yield from equi.stream(
-        by_number,
-        pointed,
-        numbered,
-        algorithm="grace",
-        threads=threads,
-        spill=spill,
-        memory_bytes=memory_bytes,
-        progress=progress,
-    )
+    yield from by_number(equality, pointed, numbered, "grace", context)
 
 
 def _pointed(left: Source, pointers: Ints, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +12,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["Left", "read_left"]
@@ -59,8 +58,7 @@ def read_left(
     source: Source,
     parts: range,
     coder: Coder,
-    threads: Threads,
-    progress: Callable[[int, int], None],
+    context: JoinContext,
 ) -> Left:
     """Read some parts of the left side, code and sort them.
 
@@ -72,10 +70,8 @@ def read_left(
         Which parts.
     coder
         The coder of ``on``.
-    threads
-        Who works.
-    progress
-        Called with the number of rows that are read, and of all.
+    context
+        What the join may use.
 
     Notes
     -----
@@ -88,12 +84,12 @@ def read_left(
         [join.right_schema.field(name).type for name in join.right_by],
     )
     reading = _Reading(join, source, coder, keys, first, total)
-    done = 0
-    for read in threads.map(reading.read, parts):
+    advance, done = context.progress.of("left"), 0
+    for read in context.threads.map(reading.read, parts):
         done += read
-        progress(done, total)
+        advance(done, total)
     rows = np.flatnonzero(reading.codes != EMPTY).astype(np.int32)
-    slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), threads)
+    slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), context)
     barred = reading.barred if reading.barred.any() else None
     return Left(slots, keys, reading.all_limits(), barred, total, sum(reading.null_on), sum(reading.null_key))
 

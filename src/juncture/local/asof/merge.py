@@ -17,8 +17,8 @@ from juncture.kernels import merge as kernels
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.probe import Direction, Right
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
-from juncture.runtime.threads import Threads
 from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["merge"]
@@ -28,7 +28,7 @@ Rows = npt.NDArray[np.int32]
 
 
 def merge(
-    slots: Slots, right: Right, directions: Sequence[Direction], places: int, threads: Threads
+    slots: Slots, right: Right, directions: Sequence[Direction], places: int, context: JoinContext
 ) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
     """Return each slot's best right rows in each direction, and which keys the right side has: as `probe`.
 
@@ -46,25 +46,25 @@ def merge(
             f"algorithm='merge' sorts the right side in memory, and {right.rows:,} rows are too many for that. "
             "Use algorithm='probe', which streams it."
         )
-    keys, on, pointers = _load(right, threads)
+    keys, on, pointers = _load(right, context)
     rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
-    ordered = sort_slots(keys, on, rows, slots.key_count, threads)
+    ordered = sort_slots(keys, on, rows, slots.key_count, context)
     del keys, on
     ends = np.empty(len(ordered), np.int32)
     repeated = mark_runs(ordered.on[: len(ordered)], ordered.starts, ends)
     sorted_pointers = pointers[ordered.rows]
     if repeated and right.ties != "ignore":
-        _order_ties(sorted_pointers, ends, right, threads)
+        _order_ties(sorted_pointers, ends, right, context)
     work = partial(_merge_range, slots, ordered, sorted_pointers, ends)
     best = []
     for direction in directions:
         found = np.full((len(slots), places, 2), NOWHERE, np.int64)
-        threads.run(partial(work, direction, found), slots.ranges(threads))
+        context.threads.run(partial(work, direction, found), slots.ranges(context))
         best.append(found)
     return best, np.diff(ordered.starts) > 0
 
 
-def _load(right: Right, threads: Threads) -> tuple[Rows, Ints, Ints]:
+def _load(right: Right, context: JoinContext) -> tuple[Rows, Ints, Ints]:
     """Return key code, ``on`` code and pointer of all rows."""
     sizes = [right.source.part_rows[part] for part in right.parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -80,15 +80,14 @@ def _load(right: Right, threads: Threads) -> tuple[Rows, Ints, Ints]:
             first = rows.stop
         return sizes[number]
 
-    done = 0
-    for rows in threads.map(load, range(len(sizes))):
+    advance, done = context.progress.of("right"), 0
+    for rows in context.threads.map(load, range(len(sizes))):
         done += rows
-        if right.progress is not None:
-            right.progress(done, total)
+        advance(done, total)
     return keys, on, pointers
 
 
-def _order_ties(pointers: Ints, ends: Rows, right: Right, threads: Threads) -> None:
+def _order_ties(pointers: Ints, ends: Rows, right: Right, context: JoinContext) -> None:
     """Order the rows within each run of equal key and ``on``, the winner last."""
     inside = np.ones(len(ends), np.bool_)
     inside[1:] = ends[1:] == ends[:-1]
@@ -96,8 +95,8 @@ def _order_ties(pointers: Ints, ends: Rows, right: Right, threads: Threads) -> N
     inside[:1] = ends[:1] > 1
     places = np.flatnonzero(inside)
     tied = pointers[places]
-    keys = tie_keys(right.source, right.tie_columns, tied, threads)
-    pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], threads)]
+    keys = tie_keys(right.source, right.tie_columns, tied, context)
+    pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
 
 
 def _merge_range(

@@ -7,7 +7,7 @@ stripes, and a thread owns one stripe at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,9 +25,9 @@ from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
 from juncture.local.asof.ties import Ties, settle
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 
 __all__ = ["Direction", "Right", "TieFloodError", "Ties", "probe"]
 
@@ -45,6 +45,9 @@ _TIES_ROOM = 1 << 14
 _TIES_MOST = 1 << 22
 _TIE_BYTES = 150
 """What a tie takes until it is settled."""
+_SHARE = 1 / 8
+"""For right rows that threads look at, and for ties that are written down."""
+
 _SCRATCH_ROW_BYTES = 40
 
 
@@ -93,10 +96,6 @@ class Right:
         Whether these codes decide everything.
     may_flood
         Whether to give up when millions of rows tie and their codes are not kept.
-    progress
-        Called with the number of rows that have gone by, and of all.
-    memory_bytes
-        How much the whole join may hold; None for as much as serves.
     """
 
     source: Source
@@ -110,12 +109,6 @@ class Right:
     code_columns: tuple[str, ...] = ()
     decided: bool = False
     may_flood: bool = False
-    progress: Callable[[int, int], None] | None = None
-    memory_bytes: int | None = None
-
-    def most(self, count: int, each_bytes: int) -> int:
-        """Return how many things there may be at once: so many, or what fits in an eighth of the memory."""
-        return count if self.memory_bytes is None else max(1, min(count, self.memory_bytes // (8 * each_bytes)))
 
     @property
     def rows(self) -> int:
@@ -178,18 +171,18 @@ class _Gate:
 class _Index:
     """The bucket index of the slots, cut into partitions for the cache and stripes for the threads."""
 
-    def __init__(self, slots: Slots, threads: Threads) -> None:
+    def __init__(self, slots: Slots, context: JoinContext) -> None:
         self.groups = np.zeros((slots.key_count, search.GROUP_COLUMNS), np.int64)
         entries = search.plan_index(slots.on, slots.starts, _ROWS_PER_BUCKET, self.groups)
         self.entries = np.empty(entries, np.int32)
-        threads.run(
+        context.threads.run(
             lambda part: search.fill_index(slots.on, slots.starts, self.groups, *part, self.entries),
-            slots.ranges(threads),
+            slots.ranges(context),
         )
         wanted = min(max(len(slots) // _PARTITION_SLOTS, 1), _PARTITIONS_MOST)
         self.shift = max(0, (-(-entries // wanted) - 1).bit_length())
         self.partitions = ((entries - 1) >> self.shift) + 1
-        stripes = max(1, min(self.partitions, _STRIPES_PER_THREAD * threads.count, _STRIPES_MOST))
+        stripes = max(1, min(self.partitions, _STRIPES_PER_THREAD * context.threads.count, _STRIPES_MOST))
         self.edges = [self.partitions * i // stripes for i in range(stripes + 1)]
         # The first slot of each stripe, and the number of slots at the end.
         self.slots = [0, *(int(self.entries[edge << self.shift]) for edge in self.edges[1:-1]), len(slots)]
@@ -215,21 +208,22 @@ class _Pass:
     """One pass of the right side: the candidates of each direction, and what the threads share."""
 
     def __init__(
-        self, slots: Slots, right: Right, directions: Sequence[Direction], places: int, threads: Threads
+        self, slots: Slots, right: Right, directions: Sequence[Direction], places: int, context: JoinContext
     ) -> None:
         self.slots = slots
         self.right = right
         self.directions = directions
-        self.index = _Index(slots, threads)
+        self.index = _Index(slots, context)
         words = len(right.code_columns) + 2
         self.best = [np.full((len(slots), places, words), kernels.NOWHERE, np.int64) for _ in directions]
         self.ties = [Ties() for _ in directions]
         self.seen = np.zeros(slots.key_count, np.uint8)
         self.gate = _Gate()
-        self.batches = _batches(right, threads)
+        self.batches = _batches(right, context)
         most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
-        self.ties_most = right.most(_TIES_MOST, _TIE_BYTES)
-        self.scratch = _Scratch(min(most, _rows_at_once(right, threads)), len(right.code_columns))
+        self.context = context
+        self.ties_most = _most(context, "ties", _TIES_MOST, _TIE_BYTES)
+        self.scratch = _Scratch(min(most, _rows_at_once(right, context)), len(right.code_columns))
 
     def scan(self, numbered: tuple[int, list[int]]) -> int:
         """Offer the rows of a batch of parts to their slots, and return how many there are."""
@@ -337,20 +331,20 @@ class _Pass:
             if self.right.may_flood and len(ties) > self.ties_most // 2:
                 raise TieFloodError
             # The other threads wait, and must not be asked for help.
-            with Threads(1) as alone:
-                settle(self.best[which], ties, self.right.source, self.right.tie_columns, alone, within=False)
+            alone = self.context.alone()
+            settle(self.best[which], ties, self.right.source, self.right.tie_columns, alone, within=False)
 
-    def finish(self, threads: Threads) -> None:
+    def finish(self, context: JoinContext) -> None:
         """Settle what is tied, and spread the candidates over the slots that they serve."""
         for direction, best, ties in zip(self.directions, self.best, self.ties, strict=True):
             if self.right.ties != "ignore" and not self.right.decided:
-                settle(best, ties.drain(best), self.right.source, self.right.tie_columns, threads, within=True)
+                settle(best, ties.drain(best), self.right.source, self.right.tie_columns, context, within=True)
             fill = partial(_spread, best, self.slots.starts, direction)
-            threads.run(fill, self.slots.group_ranges(threads))
+            context.threads.run(fill, self.slots.group_ranges(context))
 
 
 def probe(
-    slots: Slots, right: Right, directions: Sequence[Direction], places: int, threads: Threads
+    slots: Slots, right: Right, directions: Sequence[Direction], places: int, context: JoinContext
 ) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
     """Return each slot's best right rows in each direction, and which keys the right side has.
 
@@ -364,8 +358,8 @@ def probe(
         Where to look.
     places
         How many candidates each slot keeps.
-    threads
-        Who works.
+    context
+        What the join may use.
 
     Returns
     -------
@@ -386,13 +380,12 @@ def probe(
     Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one place, and
     for each thread about 40 bytes for each of two million rows.
     """
-    work = _Pass(slots, right, directions, places, threads)
-    total, done = right.rows, 0
-    for rows in threads.map(work.scan, enumerate(work.batches)):
+    work = _Pass(slots, right, directions, places, context)
+    advance, total, done = context.progress.of("right"), right.rows, 0
+    for rows in context.threads.map(work.scan, enumerate(work.batches)):
         done += rows
-        if right.progress is not None:
-            right.progress(done, total)
-    work.finish(threads)
+        advance(done, total)
+    work.finish(context)
     return work.best, work.seen.astype(np.bool_)
 
 
@@ -400,14 +393,20 @@ def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, i
     kernels.spread(best, starts, *groups, direction.forward)
 
 
-def _rows_at_once(right: Right, threads: Threads) -> int:
+def _rows_at_once(right: Right, context: JoinContext) -> int:
     """Return how many rows a thread looks at in one go."""
-    return right.most(_BATCH_ROWS, threads.count * (_SCRATCH_ROW_BYTES + 8 * len(right.code_columns)))
+    row_bytes = context.threads.count * (_SCRATCH_ROW_BYTES + 8 * len(right.code_columns))
+    return _most(context, "right rows looked at", _BATCH_ROWS, row_bytes)
 
 
-def _batches(right: Right, threads: Threads) -> list[list[int]]:
+def _most(context: JoinContext, what: str, count: int, each_bytes: int) -> int:
+    """Return how many things there may be at once: so many, or what fits in their share of the memory."""
+    return max(1, min(count, context.memory.reserve(what, _SHARE).total_bytes // each_bytes))
+
+
+def _batches(right: Right, context: JoinContext) -> list[list[int]]:
     """Group consecutive parts into batches that are worth a thread's while, and enough of them for all threads."""
-    wanted = min(_rows_at_once(right, threads), max(_BATCH_ROWS_LEAST, right.rows // (4 * threads.count)))
+    wanted = min(_rows_at_once(right, context), max(_BATCH_ROWS_LEAST, right.rows // (4 * context.threads.count)))
     batches: list[list[int]] = []
     held = 0
     for part in right.parts:

@@ -12,20 +12,18 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
-from juncture.local.asof.join import Progress, find
+from juncture.local.asof.join import find
 from juncture.planner.report import Distances, MatchReport
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
-from juncture.runtime.threads import Threads
 from juncture.runtime.working_types import working
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["match_report"]
 
 
-def match_report(
-    join: ResolvedAsof, left: Source, right: Source, *, threads: int | None = None, progress: Progress | None = None
-) -> MatchReport:
+def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:
     """Count what becomes of the left rows of an as-of join.
 
     Parameters
@@ -35,10 +33,8 @@ def match_report(
         without effect.
     left, right
         The inputs.
-    threads
-        By default one for each core.
-    progress
-        Called as the work goes on.
+    context
+        What the join may use.
 
     Raises
     ------
@@ -53,13 +49,12 @@ def match_report(
     join, left, right = working(join, left, right)
     plainest = replace(join, spec=replace(join.spec, how="left", matches=1, ties="greatest"))
     # Row groups that cannot match are read too: their keys are known all the same.
-    found = find(plainest, left, right, threads=threads, progress=progress, count_ties=True, skip_parts=False)
+    found = find(plainest, left, right, "probe", context, count_ties=True, skip_parts=False)
     counts = found.report
     pointers = found.pointers[:, 0]
     rows = np.flatnonzero(pointers >= 0)
-    with Threads(threads) as pool:
-        [left_on] = select(left, [join.left_on], rows, pool)
-        [right_on] = gather(right, [join.right_on], pointers[rows], pool)
+    [left_on] = select(left, [join.left_on], rows, context)
+    [right_on] = gather(right, [join.right_on], pointers[rows], context)
     # Without keys there is none to be unknown: the right side is just empty.
     unknown = counts.unknown_key if join.left_by else 0
     return MatchReport(

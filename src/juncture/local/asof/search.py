@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from time import perf_counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -25,21 +22,18 @@ from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
 from juncture.local.pruning import useful_parts
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
-from juncture.runtime.threads import Threads
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Algorithm", "Found", "Progress", "Report", "Search", "Timer", "pieces"]
+__all__ = ["Algorithm", "Found", "Report", "Search", "pieces"]
 
 _log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
 Ints = npt.NDArray[np.int64]
-
-Progress = Callable[[str, int, int], None]
-"""Called with a phase (``"left"``, ``"right"``, ``"payload"``), how much of it is done, and how much there is."""
 
 _LEFT_ROW_BYTES = 56
 _CANDIDATE_BYTES = 16
@@ -67,8 +61,6 @@ class Report:
         Left rows without a right row of their key on the wanted side.
     too_far
         Left rows whose nearest right row is farther than their tolerance.
-    seconds
-        Spent on each phase.
     """
 
     left_rows: int = 0
@@ -81,7 +73,6 @@ class Report:
     unknown_key: int = 0
     nothing_there: int = 0
     too_far: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,32 +97,9 @@ class Found:
     report: Report
 
 
-class Timer:
-    """Seconds by phase, and progress for whoever wants to know."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[Callable[[int, int], None]]:
-        """Time a phase; yield what to call with how much of it is done."""
-        start = perf_counter()
-        try:
-            yield partial(self._advance, name)
-        finally:
-            seconds = perf_counter() - start
-            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-            _log.debug("Phase %s took %.3f s", name, seconds)
-
-    def _advance(self, name: str, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress(name, done, total)
-
-
-def pieces(left: Source, row_bytes: int, memory_bytes: int | None) -> Iterator[range]:
-    """Cut the parts of the left side into pieces that fit in memory."""
-    most = ROWS_MOST if memory_bytes is None else max(1, min(ROWS_MOST, memory_bytes // row_bytes))
+def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
+    """Cut the parts of the left side into pieces that fit in so much."""
+    most = max(1, min(ROWS_MOST, room_bytes // row_bytes))
     first = rows = 0
     for part, part_rows in enumerate(left.part_rows):
         if part > first and rows + part_rows > most:
@@ -150,8 +118,8 @@ class Search:
         The join and its two sides.
     algorithm
         How to search.
-    threads, timer
-        Who works, and who counts the time.
+    context
+        What the join may use.
     count_ties
         Whether to count ties instead of settling them.
     skip_parts
@@ -160,8 +128,6 @@ class Search:
         Whether to return the codes of the matches' ``on``.
     first_row
         What errors call the first left row.
-    memory_bytes
-        How much the whole join may hold, of which what goes by takes a share; None for as much as serves.
     """
 
     def __init__(
@@ -170,24 +136,20 @@ class Search:
         left: Source,
         right: Source,
         algorithm: Algorithm,
-        threads: Threads,
-        timer: Timer,
+        context: JoinContext,
         *,
         count_ties: bool = False,
         skip_parts: bool = True,
         keep_codes: bool = False,
         first_row: int = 0,
-        memory_bytes: int | None = None,
     ) -> None:
         self._join = join
         self._left = left
         self._right = right
         self._algorithm = {"probe": probe, "merge": merge}[algorithm]
-        self._threads = threads
-        self._timer = timer
+        self._context = context
         self._skip_parts = skip_parts
         self._first_row = first_row
-        self._memory_bytes = memory_bytes
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
@@ -221,8 +183,8 @@ class Search:
             return [Direction(forward=False, strict=strict), Direction(forward=True, strict=True)]
         return [Direction(forward=self._join.spec.direction == "forward", strict=strict)]
 
-    def run(self, memory_bytes: int | None) -> Found:
-        """Find the matches of all left rows, piece by piece if they do not fit.
+    def run(self, room_bytes: int) -> Found:
+        """Find the matches of all left rows, piece by piece if they do not fit in so much.
 
         Raises
         ------
@@ -232,13 +194,11 @@ class Search:
         pointers = np.full((self._left.num_rows, self._wanted), kernels.NOWHERE, np.int64)
         codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
         counts: Counter[str] = Counter()
-        for piece in pieces(self._left, self.row_bytes, memory_bytes):
+        for piece in pieces(self._left, self.row_bytes, room_bytes):
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
             counts.update(self._persist(piece, pointers[first:end], codes[first:end]))
         tied = counts.pop("tied", 0)
-        report = Report(
-            left_rows=self._left.num_rows, right_rows=self._right.num_rows, seconds=self._timer.seconds, **counts
-        )
+        report = Report(left_rows=self._left.num_rows, right_rows=self._right.num_rows, **counts)
         return Found(pointers[:, : self._kept], codes if self._keep_codes else None, tied, report)
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
@@ -261,8 +221,8 @@ class Search:
                 self._trusts_codes = False
 
     def _read_left(self, piece: range) -> Left:
-        with self._timer.phase("left") as advance:
-            return read_left(self._join, self._left, piece, self._coder, self._threads, advance)
+        with self._context.progress.during("left"):
+            return read_left(self._join, self._left, piece, self._coder, self._context)
 
     def _on_columns(self) -> Iterator[pa.Array]:
         for source, column in ((self._left, self._join.left_on), (self._right, self._join.right_on)):
@@ -272,11 +232,10 @@ class Search:
 
     def _attempt(self, piece: range, left: Left, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Find the matches of a piece of the left side, and count what became of its rows."""
-        with self._timer.phase("right") as advance:
-            right = self._prepare(left, advance)
-            best, seen = self._algorithm(left.slots, right, self._directions, self._places, self._threads)
-        with self._timer.phase("choose"):
-            counts = self._choose(left, best, pointers, codes)
+        with self._context.progress.during("right"):
+            right = self._prepare(left)
+            best, seen = self._algorithm(left.slots, right, self._directions, self._places, self._context)
+        counts = self._choose(left, best, pointers, codes)
         if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
         alone = int(np.diff(left.slots.starts)[~seen].sum())
@@ -293,7 +252,7 @@ class Search:
             "parts_skipped": len(self._right.part_rows) - len(right.parts),
         }
 
-    def _prepare(self, left: Left, advance: Callable[[int, int], None]) -> Right:
+    def _prepare(self, left: Left) -> Right:
         """Say what of the right side to read, and how."""
         join, columns = self._join, self._coded
         parts = list(range(len(self._right.part_rows)))
@@ -312,8 +271,6 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
-            memory_bytes=self._memory_bytes,
-            progress=advance,
         )
 
     def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
@@ -343,7 +300,7 @@ class Search:
             )
             return counts
 
-        for counts in self._threads.map(choose, left.slots.ranges(self._threads)):
+        for counts in self._context.threads.map(choose, left.slots.ranges(self._context)):
             firsts = [int(each[kernels.FIRST_TIED]) for each in (counters, counts)]
             counters += counts
             counters[kernels.FIRST_TIED] = min((first for first in firsts if first >= 0), default=-1)
@@ -352,7 +309,7 @@ class Search:
     def _tie_error(self, row: int) -> DataError:
         join = self._join
         names = [*join.left_by, join.left_on]
-        values = select(self._left, names, np.array([row], np.int64), self._threads)
+        values = select(self._left, names, np.array([row], np.int64), self._context)
         row += self._first_row
         cells = ", ".join(f"{name}={shown(column.chunk(0))}" for name, column in zip(names, values, strict=True))
         return DataError(

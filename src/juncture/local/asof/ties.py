@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.kernels.asof import NOWHERE
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["Ties", "settle"]
@@ -44,7 +44,9 @@ class Ties:
         return live
 
 
-def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], threads: Threads, *, within: bool) -> None:
+def settle(
+    best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], context: JoinContext, *, within: bool
+) -> None:
     """Give tied places to the rows that win them.
 
     Parameters
@@ -55,8 +57,8 @@ def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], thr
         What `Ties.drain` returned.
     source, columns
         The right side, and what decides, the first column first.
-    threads
-        Who works.
+    context
+        What the join may use.
     within
         Whether to order rows that tie with each other inside the places, too.
 
@@ -72,11 +74,11 @@ def settle(best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], thr
     pointer = np.concatenate([best[held_slots, held_places, -1], ties[:, POINTER]])
     if len(slot) == 0:
         return
-    keys = tie_keys(source, columns, pointer, threads)
-    order = order_of([slot, ~rank, *(~key for key in keys)], threads)
+    keys = tie_keys(source, columns, pointer, context)
+    order = order_of([slot, ~rank, *(~key for key in keys)], context)
     # The places of a slot and rank are consecutive, and as many as it has: the winners take them in order.
     place = np.concatenate([held_places, np.full(len(ties), places)])
-    targets = order_of([slot, ~rank, place], threads)
+    targets = order_of([slot, ~rank, place], context)
     free = place[targets] < places
     run = _runs(slot[order], rank[order])
     winners = _first_of_runs(run, _counts_of_runs(_runs(slot[targets], rank[targets])[free], run))

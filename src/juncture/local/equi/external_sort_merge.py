@@ -12,20 +12,22 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.columnar.hashes import KeyHashes
 from juncture.local.equi.in_memory import held_bytes, key_types, stream_blockwise, stream_held
-from juncture.local.output.batches import Advance, reporter
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder, SpooledSource
-from juncture.runtime.threads import Threads
+from juncture.runtime.spill import SpooledSource
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["ExternalMergeJoin"]
 
 _HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.int64)
 """How hashes of 64 bits are spread."""
+
+
+_SHARE = 1 / 3
+"""For either side on its way through the disk, and for the right rows of a window."""
 
 
 class ExternalMergeJoin:
@@ -38,31 +40,19 @@ class ExternalMergeJoin:
     ----------
     numbered
         The join, and its sides.
-    spill
-        Where to keep what does not fit.
-    memory_bytes
-        How much to hold.
-    threads
-        Who works.
+    context
+        What may be used, all of whose memory is for rows that are held, beside those under way.
     """
 
-    def __init__(
-        self, numbered: NumberedJoin[ResolvedEqui], spill: SpillFolder, memory_bytes: int, threads: Threads
-    ) -> None:
+    def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
         self._numbered = numbered
-        self._spill = spill
-        self._room = max(1, memory_bytes // 3)
-        self._threads = threads
+        self._context = context
+        self._room = max(1, context.memory.reserve("rows of one window", _SHARE).total_bytes)
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
         self._code = numbered.number + "_code"
 
-    def rows(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+    def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers.
-
-        Parameters
-        ----------
-        progress
-            Called as the work goes on, from the calling thread.
 
         Raises
         ------
@@ -70,38 +60,40 @@ class ExternalMergeJoin:
             If there is no room to spill.
         """
         join = self._numbered.join
-        advance, done = reporter(progress, "windows"), 0
-        for left, right in self._windows(progress):
+        advance, done, quiet = self._context.progress.of("windows"), 0, self._context.quiet()
+        for left, right in self._windows():
             if held_bytes(right) <= self._room:
-                yield from stream_held(join, left, right, "sort_merge", self._threads)
+                yield from stream_held(join, left, right, "sort_merge", quiet)
             else:
-                yield from stream_blockwise(self._numbered, left, right, self._room, self._threads)
+                yield from stream_blockwise(self._numbered, left, right, self._room, quiet)
             done += left.num_rows
             advance(done, self._numbered.left.num_rows)
 
-    def _windows(self, progress: Progress | None) -> Iterator[tuple[Source, Source]]:
+    def _windows(self) -> Iterator[tuple[Source, Source]]:
         """Yield rows of both sides that no other rows have to meet."""
         join = self._numbered.join
-        left = self._sorted(self._numbered.left, join.left_by, reporter(progress, "sort left"))
-        right = self._sorted(self._numbered.right, join.right_by, reporter(progress, "sort right"))
+        left = self._sorted(self._numbered.left, join.left_by, "sort left")
+        right = self._sorted(self._numbered.right, join.right_by, "sort right")
         while held := right.fill(self._room // 2):
             end = int(_values(held[-1])[-1])
             yield (
-                SpooledSource(left.schema, left.through(end), self._spill, self._room),
-                SpooledSource(right.schema, chain(held, right.through(end)), self._spill, self._room),
+                SpooledSource(left.schema, left.through(end), self._context.spill, self._room),
+                SpooledSource(right.schema, chain(held, right.through(end)), self._context.spill, self._room),
             )
-        rest = SpooledSource(left.schema, left.rest(), self._spill, self._room)
-        yield rest, SpooledSource(right.schema, [], self._spill)
+        rest = SpooledSource(left.schema, left.rest(), self._context.spill, self._room)
+        yield rest, SpooledSource(right.schema, [], self._context.spill)
 
-    def _sorted(self, side: Source, names: Sequence[str], advance: Advance) -> _Ascending:
+    def _sorted(self, side: Source, names: Sequence[str], phase: str) -> _Ascending:
         """Sort a side by the hash of its keys."""
         schema = side.schema.append(pa.field(self._code, pa.int64()))
-        sorter = ExternalSorter(schema, self._code, self._spill, self._room, self._threads, _HASHES)
+        sorter = ExternalSorter(
+            schema, self._code, self._context.within(self._context.memory.reserve(phase, _SHARE)), _HASHES
+        )
 
         def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return self._coded(batch, names, schema)
 
-        return _Ascending(schema, sorter.sort(read_through(side, coded, self._threads, advance)))
+        return _Ascending(schema, sorter.sort(read_through(side, coded, self._context, phase)))
 
     def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         hashes, usable = self._hashes.of([batch.column(name) for name in names])

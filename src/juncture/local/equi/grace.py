@@ -24,13 +24,11 @@ from juncture.local.equi.in_memory import (
 )
 from juncture.local.equi.partitioned import partition_rows
 from juncture.local.equi.swapped import can_turn, stream_turned
-from juncture.local.output.batches import Advance, reporter
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpilledSource, SpillFolder
-from juncture.runtime.threads import Threads
+from juncture.runtime.spill import SpilledSource
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["GraceJoin"]
@@ -51,31 +49,19 @@ class GraceJoin:
     ----------
     numbered
         The join, and its sides.
-    spill
-        Where to keep the pieces.
-    memory_bytes
-        How much to hold, beside what streams past.
-    threads
-        Who works.
+    context
+        What may be used, all of whose memory is for rows that are held, beside those under way.
     """
 
-    def __init__(
-        self, numbered: NumberedJoin[ResolvedEqui], spill: SpillFolder, memory_bytes: int, threads: Threads
-    ) -> None:
+    def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
         self._numbered = numbered
-        self._spill = spill
         # For the rows of a piece that are held; while none are, for what is on its way to the disk.
-        self._room = max(1, memory_bytes)
-        self._threads = threads
+        self._room = max(1, context.memory.total_bytes)
+        self._context = context
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
 
-    def rows(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+    def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the numbered rows of the join, piece by piece; rows of one number come in their order.
-
-        Parameters
-        ----------
-        progress
-            Called as the work goes on, from the calling thread.
 
         Raises
         ------
@@ -83,52 +69,50 @@ class GraceJoin:
             If there is no room to spill.
         """
         left, right = self._numbered.left, self._numbered.right
-        yield from self._joined(left, right, 0, progress)
+        yield from self._joined(left, right, 0, self._context)
 
-    def _joined(
-        self, left: Source, right: Source, level: int, progress: Progress | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def _joined(self, left: Source, right: Source, level: int, context: JoinContext) -> Iterator[pa.RecordBatch]:
         join = self._numbered.join
-        if (rows := self._in_memory(left, right, progress)) is not None:
+        if (rows := self._in_memory(left, right, context)) is not None:
             yield from rows
             return
         least = min(held_bytes(left), held_bytes(right)) if can_turn(self._numbered) else held_bytes(right)
         count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
         _log.debug("Neither side fits: rows are cut into %d pieces by a hash of their keys, level %d", count, level)
         pieces = [
-            self._cut(side, names, count, level, reporter(progress, f"cut {name}"))
+            self._cut(side, names, count, level, context, f"cut {name}")
             for name, side, names in (("left", left, join.left_by), ("right", right, join.right_by))
         ]
-        advance, done = reporter(progress, "pieces"), 0
+        advance, done, quiet = context.progress.of("pieces"), 0, context.quiet()
         for ours, theirs in zip(*pieces, strict=True):
             # All right rows in one piece are of one key, as far as hashes tell.
-            if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs) is None:
-                yield from stream_blockwise(self._numbered, ours, theirs, self._room, self._threads)
+            if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs, quiet) is None:
+                yield from stream_blockwise(self._numbered, ours, theirs, self._room, quiet)
             else:
-                yield from self._joined(ours, theirs, level + 1)
+                yield from self._joined(ours, theirs, level + 1, quiet)
             done += ours.num_rows
             for piece in (ours, theirs):
                 piece.remove()
             advance(done, left.num_rows)
 
-    def _in_memory(
-        self, left: Source, right: Source, progress: Progress | None = None
-    ) -> Iterator[pa.RecordBatch] | None:
+    def _in_memory(self, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch] | None:
         """Return the rows of a join of which a side fits in memory; None if neither does."""
         if held_bytes(right) <= self._room:
-            return stream_held(self._numbered.join, left, right, "hash", self._threads, progress)
+            return stream_held(self._numbered.join, left, right, "hash", context)
         if held_bytes(left) > self._room:
             return None
         if can_turn(self._numbered):
-            return stream_turned(self._numbered, left, right, self._threads, progress)
+            return stream_turned(self._numbered, left, right, context)
         if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
-            return stream_held(self._numbered.join, left, right, "hash", self._threads, progress)
+            return stream_held(self._numbered.join, left, right, "hash", context)
         return None
 
-    def _cut(self, side: Source, names: Sequence[str], count: int, level: int, advance: Advance) -> list[SpilledSource]:
+    def _cut(
+        self, side: Source, names: Sequence[str], count: int, level: int, context: JoinContext, phase: str
+    ) -> list[SpilledSource]:
         """Write the rows of a side to so many pieces by the hash of their keys."""
         batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self._room // (4 * count)))
-        pieces = [SpilledSource(side.schema, self._spill, batch_bytes) for _ in range(count)]
+        pieces = [SpilledSource(side.schema, context.spill, batch_bytes) for _ in range(count)]
 
         def cut(_first: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
             order, edges = partition_rows(self._hash(batch, names, level), count)
@@ -139,7 +123,7 @@ class GraceJoin:
                 if edges[piece] < edges[piece + 1]
             ]
 
-        for found in read_through(side, cut, self._threads, advance):
+        for found in read_through(side, cut, context, phase):
             for piece, batch in found:
                 pieces[piece].write(batch)
         for each in pieces:

@@ -16,13 +16,12 @@ from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
 from juncture.local.equi.partitioned import PartitionedKeys
-from juncture.local.output.batches import Advance
 from juncture.local.output.pairs import Asked, Check
 from juncture.local.output.payload import Holder
+from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
-from juncture.runtime.threads import Threads
 
 __all__ = ["EquiFinder", "Groups", "Keys", "Spans", "read_left_keys", "read_right", "spans_by_code"]
 
@@ -145,10 +144,9 @@ def read_right(
     source: Source,
     names: Sequence[str],
     keys: Keys,
-    threads: Threads,
+    context: JoinContext,
     *,
     holder: Holder | None = None,
-    advance: Advance | None = None,
 ) -> Groups:
     """Read the right side, give its keys their codes, and bring its rows together.
 
@@ -158,12 +156,10 @@ def read_right(
         The right side, and its key columns.
     keys
         An empty table of keys, whose first side is the right one.
-    threads
-        Who works.
+    context
+        What the join may use.
     holder
         Is given the columns that it holds on the way, so that they need not be read again.
-    advance
-        Called with the number of rows that are read, and of all.
 
     Raises
     ------
@@ -174,19 +170,18 @@ def read_right(
     -----
     Leaves 4 bytes a row and 8 a key, beside the keys themselves; while it works 8 more a row.
     """
-    codes = _add_all(source, names, keys, threads, holder=holder, advance=advance)
-    return _grouped([codes], keys.count, threads)
+    codes = _add_all(source, names, keys, context, holder=holder, phase="right")
+    return _grouped([codes], keys.count, context)
 
 
 def read_left_keys(
     left: tuple[Source, Sequence[str]],
     right: tuple[Source, Sequence[str]],
     keys: Keys,
-    threads: Threads,
+    context: JoinContext,
     *,
     whole: bool = False,
     presence: bool = False,
-    advance: Advance | None = None,
 ) -> tuple[Groups, Source]:
     """Give the keys of the left side their codes, and find the right rows that have one of them.
 
@@ -196,14 +191,12 @@ def read_left_keys(
         Each side and its key columns.
     keys
         An empty table of keys, whose first side is the left one.
-    threads
-        Who works.
+    context
+        What the join may use.
     whole
         Whether to keep right rows of other keys too.
     presence
         Whether it is enough to know which keys the right side has; no row is kept then.
-    advance
-        Called with the number of right rows that went by, and of all.
 
     Returns
     -------
@@ -212,7 +205,7 @@ def read_left_keys(
     Source
         Them themselves.
     """
-    _add_all(*left, keys, threads)
+    _add_all(*left, keys, context)
     source, names = right
     _check_rows(source.num_rows)
     seen = np.zeros(keys.count, np.bool_)
@@ -236,18 +229,18 @@ def read_left_keys(
             start += batch.num_rows
         return rows, codes
 
+    advance = context.progress.of("right")
     kept: list[Codes] = []
     kept_codes: list[Codes] = []
-    for part, (rows, codes) in enumerate(threads.map(read, range(len(source.part_rows)))):
+    for part, (rows, codes) in enumerate(context.threads.map(read, range(len(source.part_rows)))):
         kept += rows
         kept_codes += codes
-        if advance is not None:
-            advance(int(source.bounds[part + 1]), source.num_rows)
+        advance(int(source.bounds[part + 1]), source.num_rows)
     if presence:
         starts = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
         return Groups(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
     selected = np.concatenate([np.zeros(0, np.int32), *kept])
-    groups = _grouped(kept_codes, keys.count, threads)
+    groups = _grouped(kept_codes, keys.count, context)
     return groups, source if len(selected) == source.num_rows else SelectedSource(source, selected)
 
 
@@ -255,10 +248,10 @@ def _add_all(
     source: Source,
     names: Sequence[str],
     keys: Keys,
-    threads: Threads,
+    context: JoinContext,
     *,
     holder: Holder | None = None,
-    advance: Advance | None = None,
+    phase: str | None = None,
 ) -> Codes:
     """Add the keys of all rows of a source, and return their codes."""
     _check_rows(source.num_rows)
@@ -274,11 +267,11 @@ def _add_all(
             keys.add([batch.column(name) for name in names], codes[start : start + batch.num_rows])
             start += batch.num_rows
 
-    for part, _ in enumerate(threads.map(read, range(len(source.part_rows)))):
-        if advance is not None:
-            advance(int(source.bounds[part + 1]), source.num_rows)
+    for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):
+        if phase is not None:
+            context.progress.of(phase)(int(source.bounds[part + 1]), source.num_rows)
     if isinstance(keys, PartitionedKeys):
-        keys.finish(threads)
+        keys.finish(context)
     return codes
 
 
@@ -297,14 +290,14 @@ def _check_rows(rows: int) -> None:
         )
 
 
-def _grouped(pieces: Sequence[Codes], count: int, threads: Threads) -> Groups:
+def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> Groups:
     """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out.
 
     A counting sort, in which each thread has a share of the rows: those of one code go where the shares before it end.
     """
     total = sum(map(len, pieces))
     # Each share has to know the place of every code.
-    shares = min(threads.count, max(1, total // (2 * max(count, _CODES_LEAST))))
+    shares = min(context.threads.count, max(1, total // (2 * max(count, _CODES_LEAST))))
     work = _shared(pieces, shares)
     counts = np.zeros((shares, count), np.int32)
 
@@ -312,7 +305,7 @@ def _grouped(pieces: Sequence[Codes], count: int, threads: Threads) -> Groups:
         for _, codes in work[share]:
             kernels.count_codes(codes, counts[share])
 
-    threads.run(tally, range(shares))
+    context.threads.run(tally, range(shares))
     starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0, dtype=np.int64))])
     places = np.cumsum(counts, axis=0, dtype=np.int32)
     places -= counts
@@ -323,7 +316,7 @@ def _grouped(pieces: Sequence[Codes], count: int, threads: Threads) -> Groups:
         for first, codes in work[share]:
             kernels.order_by_code(codes, first, places[share], rows)
 
-    threads.run(order, range(shares))
+    context.threads.run(order, range(shares))
     return Groups(starts, rows, total)
 
 

@@ -11,17 +11,16 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.local.equi.hash_index import EquiFinder, Groups, Keys, Spans, read_left_keys, read_right, spans_by_code
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
-from juncture.local.output.batches import reporter, stream
+from juncture.local.output.batches import stream
 from juncture.local.output.blockwise import blocks_of, join_blockwise
 from juncture.local.output.pairs import Check, Finder
 from juncture.local.output.payload import Holder, Payload, read_held
 from juncture.local.output.residual import checking, columns_read
 from juncture.planner.memory import HELD_ROW_BYTES
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
-from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["Method", "held_bytes", "key_types", "looks_for_keys_only", "stream_blockwise", "stream_held"]
@@ -36,8 +35,7 @@ def stream_held(
     left: Source,
     right: Source,
     method: Method,
-    threads: Threads,
-    progress: Progress | None = None,
+    context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
 
@@ -47,19 +45,17 @@ def stream_held(
         The join and its two sides.
     method
         How keys are found: in one table, in one for each partition of the keys, or by sorting.
-    threads
-        Who works.
-    progress
-        Called as the work goes on, from the calling thread.
+    context
+        What the join may use.
     """
     if method == "sort_merge":
-        finder, payload = _sorted(join, left, right, threads, progress)
+        finder, payload = _sorted(join, left, right, context)
     elif left.num_rows < right.num_rows:
-        finder, payload = _by_left_keys(join, left, right, method, threads, progress)
+        finder, payload = _by_left_keys(join, left, right, method, context)
     else:
-        finder, payload = _by_right_keys(join, left, right, method, threads, progress)
-    threads.release_unused()
-    yield from stream(join, left, finder, payload, threads, reporter(progress, "left"))
+        finder, payload = _by_right_keys(join, left, right, method, context)
+    context.threads.release_unused()
+    yield from stream(join, left, finder, payload, context)
 
 
 def held_bytes(source: Source) -> int:
@@ -68,7 +64,7 @@ def held_bytes(source: Source) -> int:
 
 
 def stream_blockwise(
-    numbered: NumberedJoin[ResolvedEqui], left: Source, right: Source, block_bytes: int, threads: Threads
+    numbered: NumberedJoin[ResolvedEqui], left: Source, right: Source, block_bytes: int, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the numbered rows of a join, those of each block of right rows in the order of their numbers.
 
@@ -81,12 +77,12 @@ def stream_blockwise(
         once for each block.
     block_bytes
         How much of the right rows to hold at once.
-    threads
-        Who works.
+    context
+        What the join may use.
     """
 
     def run(join: ResolvedEqui, left: Source, block: Source) -> Iterator[pa.RecordBatch]:
-        return stream_held(join, left, block, "hash", threads)
+        return stream_held(join, left, block, "hash", context)
 
     rows_most = max(1, int(block_bytes * right.num_rows / max(held_bytes(right), 1)))
     return join_blockwise(numbered, left, ((left, block) for block in blocks_of(right, rows_most)), run)
@@ -106,54 +102,49 @@ def looks_for_keys_only(join: ResolvedEqui) -> bool:
 
 
 def _by_right_keys(
-    join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
+    join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
 ) -> tuple[Finder, Payload]:
     """Make a table of the right keys, and hold all right rows."""
     ours, theirs = key_types(join)
-    keys = _empty_table(join, theirs, ours, method, threads)
+    keys = _empty_table(join, theirs, ours, method, context)
     holder = Holder(right, _held_columns(join))
-    advance = reporter(progress, "right")
-    groups = read_right(right, join.right_by, keys, threads, holder=holder, advance=advance)
+    groups = read_right(right, join.right_by, keys, context, holder=holder)
     payload = holder.finish()
     return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
 def _by_left_keys(
-    join: ResolvedEqui, left: Source, right: Source, method: Method, threads: Threads, progress: Progress | None
+    join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
 ) -> tuple[Finder, Payload]:
     """Make a table of the left keys, and hold the right rows that have one of them."""
-    keys = _empty_table(join, *key_types(join), method, threads)
+    keys = _empty_table(join, *key_types(join), method, context)
     groups, kept = read_left_keys(
         (left, join.left_by),
         (right, join.right_by),
         keys,
-        threads,
+        context,
         whole=join.how in ("right", "full"),
         presence=looks_for_keys_only(join),
-        advance=reporter(progress, "right"),
     )
-    payload = read_held(kept, _held_columns(join), threads)
+    payload = read_held(kept, _held_columns(join), context)
     return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
-def _sorted(
-    join: ResolvedEqui, left: Source, right: Source, threads: Threads, progress: Progress | None
-) -> tuple[Finder, Payload]:
+def _sorted(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Finder, Payload]:
     """Sort the right rows, and hold them."""
     ours, theirs = key_types(join)
     codes = SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
     holder = Holder(right, _held_columns(join))
-    advance = reporter(progress, "right")
-    groups, values = read_sorted(right, join.right_by, codes, threads, holder=holder, advance=advance)
+    groups, values = read_sorted(right, join.right_by, codes, context, holder=holder)
     payload = holder.finish()
-    return _finder(join, left, groups, spans_by_order(values, codes), payload), payload
+    return _finder(join, left, groups, spans_by_order(values, codes, context.alone()), payload), payload
 
 
 def _empty_table(
-    join: ResolvedEqui, first: list[pa.DataType], second: list[pa.DataType], method: Method, threads: Threads
+    join: ResolvedEqui, first: list[pa.DataType], second: list[pa.DataType], method: Method, context: JoinContext
 ) -> Keys:
     if method == "parallel_hash":
-        partitions = _PARTITIONS_PER_THREAD * threads.count
+        partitions = _PARTITIONS_PER_THREAD * context.threads.count
         return PartitionedKeys(first, second, nulls_equal=join.nulls_equal, partitions=partitions)
     return KeyCodes(first, second, nulls_equal=join.nulls_equal)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Literal
 
 import pyarrow as pa
@@ -12,42 +11,30 @@ from juncture.local.equi.external_sort_merge import ExternalMergeJoin
 from juncture.local.equi.grace import GraceJoin
 from juncture.local.equi.in_memory import stream_held
 from juncture.local.equi.late import LateColumns, are_worth_holding
-from juncture.local.output.batches import reporter
 from juncture.local.pruning import within_keys
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
-from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["EquiAlgorithm", "stream"]
+__all__ = ["EquiAlgorithm", "execute"]
 
-_HELD_PART = 3
-"""All left rows may take one part of so many of the memory."""
+_LEFT_SHARE = 1 / 3
+"""For all left rows, if they fit, so that only right ones go through the disk."""
 
-_PIECE_PART = 6
-"""Where they take more, pieces of the sides may take one of so many."""
+_PIECE_SHARE = 1 / 6
+"""For pieces of the sides otherwise."""
 
-_ORDERED_PART = 12
-"""And rows that are brought into order one of so many. The rest is for what streams past, and for what allocators keep
-of what was let go."""
+_ORDER_SHARE = 1 / 12
+"""For rows that are brought into order. The rest is for what allocators keep of what was let go."""
 
 EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
 
 
-def stream(
-    join: ResolvedEqui,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: EquiAlgorithm = "hash",
-    threads: int | None = None,
-    spill: SpillFolder | None = None,
-    memory_bytes: int = MEMORY_BYTES,
-    progress: Progress | None = None,
+def execute(
+    join: ResolvedEqui, left: Source, right: Source, algorithm: EquiAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an equality join, batch by batch, in the order of the left rows.
 
@@ -62,14 +49,8 @@ def stream(
         that all threads make tables at once; ``"sort_merge"`` sorts the right side, and the left one batch by batch,
         and walks through both. All three hold the right rows that can match. ``"grace"`` cuts both sides by the hash of
         the key into pieces on disk and joins these one by one; ``"external_sort_merge"`` sorts both sides on disk.
-    threads
-        How many; by default one for each core.
-    spill
-        Where to put what does not fit; by default in a folder of the join's own.
-    memory_bytes
-        How much the last two algorithms may hold; of the others, what is under way may take a part of it.
-    progress
-        Called as the work goes on, from the calling thread.
+    context
+        What the join may use. The first three hold what they have to.
 
     Raises
     ------
@@ -88,44 +69,37 @@ def stream(
     there. Rows of one key that do not fit in memory on either side are joined block by block. Row groups of the larger
     side are not read where, by the footer, no key of the smaller one can be.
     """
-    with ExitStack() as stack:
-        on_disk = algorithm in ("grace", "external_sort_merge")
-        room_bytes = memory_bytes // (_PIECE_PART if on_disk else PARTS_UNDER_WAY)
-        pool = stack.enter_context(Threads(threads, room_bytes=room_bytes))
-        spill = spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes))
-        left, right = within_keys(join, left, right, pool)
-        if algorithm == "grace" or algorithm == "external_sort_merge":
-            yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, spill, memory_bytes, pool, progress)
-        else:
-            yield from stream_held(join, left, right, algorithm, pool, progress)
+    on_disk = algorithm in ("grace", "external_sort_merge")
+    context = context.streaming(_PIECE_SHARE if on_disk else UNDER_WAY_SHARE)
+    left, right = within_keys(join, left, right, context)
+    if algorithm == "grace" or algorithm == "external_sort_merge":
+        yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, context)
+    else:
+        yield from stream_held(join, left, right, algorithm, context)
 
 
 def _on_disk(
-    numbered: NumberedJoin[ResolvedEqui],
-    algorithm: EquiAlgorithm,
-    spill: SpillFolder,
-    memory_bytes: int,
-    threads: Threads,
-    progress: Progress | None,
+    numbered: NumberedJoin[ResolvedEqui], algorithm: EquiAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order."""
-    late, room_bytes = None, memory_bytes // _PIECE_PART
-    if algorithm == "grace" and are_worth_holding(numbered, memory_bytes // _HELD_PART):
-        late, room_bytes = LateColumns(numbered, threads), memory_bytes // _HELD_PART
+    late, share, memory = None, _PIECE_SHARE, context.memory
+    if algorithm == "grace" and are_worth_holding(numbered, int(memory.total_bytes * _LEFT_SHARE)):
+        memory.reserve("left rows", _LEFT_SHARE)
+        late, share = LateColumns(numbered, context), _LEFT_SHARE
         numbered = late.narrow
-    work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, spill, room_bytes, threads)
-    sorter = ExternalSorter(
-        numbered.join.output_schema, numbered.number, spill, memory_bytes // _ORDERED_PART, threads, numbered.sample
-    )
+    pieces = context.within(memory.reserve("pieces of both sides", share))
+    work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, pieces)
+    order = context.within(memory.reserve("output in order", _ORDER_SHARE))
+    sorter = ExternalSorter(numbered.join.output_schema, numbered.number, order, numbered.sample)
     rows = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal rows
-        for batch in work.rows(progress):
+        for batch in work.rows():
             rows += batch.num_rows
             yield batch
 
-    advance, done = reporter(progress, "output"), 0
+    advance, done = context.progress.of("output"), 0
     for batch in sorter.sort(counted()):
         for whole in [batch] if late is None else late.added_to(batch):
             yield from numbered.finished(whole)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from juncture.local.equi.in_memory import held_bytes
 from juncture.local.equi.swapped import can_turn
 from juncture.local.output.payload import read_held
+from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
-from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 
 __all__ = ["LateColumns", "are_worth_holding"]
@@ -32,8 +32,8 @@ class LateColumns:
     ----------
     numbered
         The join.
-    threads
-        Who reads the columns.
+    context
+        What the join may use.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class LateColumns:
         The same join without these columns in its output.
     """
 
-    def __init__(self, numbered: NumberedJoin[ResolvedEqui], threads: Threads) -> None:
+    def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
         join = numbered.join
         self._left_rows = numbered.left.num_rows
         self._schema = join.output_schema
@@ -51,7 +51,7 @@ class LateColumns:
             for column in join.output
         ]
         self._late = {column.name: column.source for column, late in zip(join.output, is_late, strict=True) if late}
-        self._payload = read_held(numbered.left, tuple(dict.fromkeys(self._late.values())), threads)
+        self._payload = read_held(numbered.left, tuple(dict.fromkeys(self._late.values())), context)
         kept = tuple(column for column, late in zip(join.output, is_late, strict=True) if not late)
         self.narrow = replace(numbered, join=replace(join, output=kept))
 

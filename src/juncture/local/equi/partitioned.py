@@ -11,8 +11,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.runtime.context import JoinContext
 from juncture.runtime.take import take
-from juncture.runtime.threads import Threads
 
 __all__ = ["PartitionedKeys", "partition_rows"]
 
@@ -66,7 +66,7 @@ class PartitionedKeys:
         index = array_of(order, pa.int64())
         self._waiting.append(([take(column, index) for column in columns], order, edges, codes))
 
-    def finish(self, threads: Threads) -> None:
+    def finish(self, context: JoinContext) -> None:
         """Write the codes of all rows taken: each thread gives those of a partition."""
 
         def build(partition: int) -> None:
@@ -77,7 +77,7 @@ class PartitionedKeys:
                     self._tables[partition].add([column.slice(first, end - first) for column in columns], found)
                     codes[order[first:end]] = self._whole(found, partition)
 
-        threads.run(build, range(len(self._tables)))
+        context.threads.run(build, range(len(self._tables)))
         self._waiting = []
 
     def find(self, columns: list[pa.Array], codes: Codes) -> None:

@@ -12,12 +12,11 @@ from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.kernels import hash as kernels
 from juncture.local.equi.hash_index import Groups, Spans
-from juncture.local.output.batches import Advance
 from juncture.local.output.payload import Holder
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls, worth_coding
-from juncture.runtime.threads import Threads
 
 __all__ = ["SortCodes", "read_sorted", "spans_by_order"]
 
@@ -56,7 +55,7 @@ class SortCodes:
         return codes.astype(np.int64), codes != EMPTY
 
 
-def spans_by_order(values: Ints, codes: SortCodes) -> Spans:
+def spans_by_order(values: Ints, codes: SortCodes, context: JoinContext) -> Spans:
     """Return what sorts left keys, and walks through them and the right ones.
 
     Parameters
@@ -65,12 +64,13 @@ def spans_by_order(values: Ints, codes: SortCodes) -> Spans:
         The codes of the right rows, ascending.
     codes
         What gives left rows theirs.
+    context
+        What one thread may use by itself.
     """
 
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
         ours, usable = codes.of(columns, new=False)
-        with Threads(1) as alone:
-            rows = _order(ours, usable, alone)
+        rows = _order(ours, usable, context)
         kernels.merge_spans(ours[rows], rows, values, first, end)
 
     return spans
@@ -80,16 +80,15 @@ def read_sorted(
     source: Source,
     names: Sequence[str],
     codes: SortCodes,
-    threads: Threads,
+    context: JoinContext,
     *,
     holder: Holder | None = None,
-    advance: Advance | None = None,
 ) -> tuple[Groups, Ints]:
     """Read the right side, and sort it by its codes.
 
     Parameters
     ----------
-    source, names, threads, holder, advance
+    source, names, context, holder
         As for `juncture.local.equi.hash_index.read_right`.
     codes
         What gives rows their codes.
@@ -117,16 +116,16 @@ def read_sorted(
                 usable[rows] = here
             start = rows.stop
 
-    for part, _ in enumerate(threads.map(read, range(len(source.part_rows)))):
-        if advance is not None:
-            advance(int(source.bounds[part + 1]), source.num_rows)
-    rows = _order(values, usable, threads)
+    advance = context.progress.of("right")
+    for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):
+        advance(int(source.bounds[part + 1]), source.num_rows)
+    rows = _order(values, usable, context)
     return Groups(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
 
 
-def _order(values: Ints, usable: npt.NDArray[np.bool_] | None, threads: Threads) -> Codes:
+def _order(values: Ints, usable: npt.NDArray[np.bool_] | None, context: JoinContext) -> Codes:
     """Return the rows that can match in the order of their values, stably."""
     if usable is None or bool(usable.all()):
-        return order_of([values], threads)
+        return order_of([values], context)
     kept = np.flatnonzero(usable).astype(np.int32)
-    return kept[order_of([values[kept]], threads)]
+    return kept[order_of([values[kept]], context)]

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.local.equi.in_memory import stream_held
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
+from juncture.runtime.progress import Progress
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 
@@ -31,8 +31,7 @@ def stream_turned(
     numbered: NumberedJoin[ResolvedEqui],
     left: Source,
     right: Source,
-    threads: Threads,
-    progress: Progress | None = None,
+    context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the numbered rows of a join, those of a left row in right order, though others come between them.
 
@@ -42,15 +41,12 @@ def stream_turned(
         The join, which `can_turn`.
     left, right
         Numbered rows of both sides. The left ones are held.
-    threads
-        Who works.
-    progress
-        Called as the work goes on, from the calling thread.
+    context
+        What the join may use.
     """
 
-    def turned_round(phase: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress("right" if phase == "left" else "left", done, total)
+    def report(phase: str, done: int, total: int) -> None:
+        context.progress.of("right" if phase == "left" else "left")(done, total)
 
     join = numbered.join
     turned = tuple(replace(column, side=_OTHER[column.side], filled_from=None) for column in join.output)
@@ -67,7 +63,7 @@ def stream_turned(
         right_by=join.left_by,
         output=(*turned, *filling),
     )
-    for batch in stream_held(other, right, left, "hash", threads, turned_round):
+    for batch in stream_held(other, right, left, "hash", replace(context, progress=Progress(report))):
         columns = batch.columns[: len(turned)]
         if filled:
             alone = pc.is_null(columns[-1])

@@ -11,14 +11,14 @@ import pyarrow as pa
 from juncture.columnar.arrays import concatenated, plain
 from juncture.kernels.sort import mark_runs
 from juncture.local.inequality.folds import Fold, Values, fold_of
-from juncture.local.output.batches import Advance, taken
+from juncture.local.output.batches import taken
 from juncture.local.output.pairs import Finder, Held, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
+from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls
-from juncture.runtime.threads import Threads
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.overlap import ResolvedOverlap
@@ -33,7 +33,7 @@ def aggregate_columns(join: ResolvedRange | ResolvedOverlap) -> tuple[str, ...]:
 
 
 def tie_orderer(
-    join: ResolvedRange | ResolvedOverlap, right: Source, threads: Threads
+    join: ResolvedRange | ResolvedOverlap, right: Source, context: JoinContext
 ) -> Callable[[Slots], None] | None:
     """Return what brings right rows of the same key and value into tie order, where an aggregate depends on it."""
     if not any(each.function in ("first", "last") for each in join.aggregates):
@@ -47,8 +47,8 @@ def tie_orderer(
         tied = np.concatenate([[False], same]) | np.concatenate([same, [False]])
         places = np.flatnonzero(tied)
         rows = slots.rows[places]
-        keys = tie_keys(right, join.tie_columns, rows.astype(np.int64), threads)
-        slots.rows[places] = rows[order_of([ends[places].astype(np.int64), *keys], threads)]
+        keys = tie_keys(right, join.tie_columns, rows.astype(np.int64), context)
+        slots.rows[places] = rows[order_of([ends[places].astype(np.int64), *keys], context)]
 
     return order
 
@@ -58,14 +58,13 @@ def stream_aggregates(
     left: Source,
     finder: Finder,
     payload: Payload,
-    threads: Threads,
-    progress: Advance,
+    context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each left row (for ``how="inner"``, for each that matches): its columns, then the aggregates.
 
     Parameters
     ----------
-    join, left, finder, payload, threads, progress
+    join, left, finder, payload, context
         As for `juncture.local.output.batches.stream`; the payload holds the aggregated columns.
 
     Raises
@@ -77,11 +76,11 @@ def stream_aggregates(
     -----
     Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
     """
-    folds = _folds(join.aggregates, finder.right, payload, threads)
+    folds = _folds(join.aggregates, finder.right, payload, context)
     # Folds hold the columns in their own order.
     payload.release()
-    threads.release_unused()
-    counter = fold_of(Aggregate("", None, "count", pa.int64()), None, threads)
+    context.threads.release_unused()
+    counter = fold_of(Aggregate("", None, "count", pa.int64()), None, context)
     shown = [column.source for column in join.output]
     columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
 
@@ -96,11 +95,11 @@ def stream_aggregates(
         batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
-    for batches in read_through(left, folded, threads, progress, columns=columns, coded=finder.coded):
+    for batches in read_through(left, folded, context, "left", columns=columns, coded=finder.coded):
         yield from batches
 
 
-def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, threads: Threads) -> list[Fold]:
+def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, context: JoinContext) -> list[Fold]:
     """Return what folds each column, in the order of the positions."""
     values: dict[str | None, Values | None] = {None: None}
     for each in aggregates:
@@ -108,7 +107,7 @@ def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, thr
             [column] = payload.take([each.column], right.rows_at(np.arange(len(right), dtype=np.int32)))
             chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
             values[each.column] = Values(chunks[0] if len(chunks) == 1 else concatenated(chunks))
-    return [fold_of(each, values[each.column], threads) for each in aggregates]
+    return [fold_of(each, values[each.column], context) for each in aggregates]
 
 
 def _add(folds: tuple[Fold, ...], states: list[Any], batch: pa.RecordBatch, finder: Finder) -> None:

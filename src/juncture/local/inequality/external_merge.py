@@ -9,9 +9,7 @@ so that no aggregate has to be put together from parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Generic
 
 import numpy as np
@@ -34,17 +32,15 @@ from juncture.local.inequality.key_ranges import (
     with_fields,
 )
 from juncture.local.inequality.probe import Sought
-from juncture.local.output.batches import reporter
 from juncture.local.output.blockwise import Run, join_blockwise
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.row_ids import Join, NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.selection import SelectedSource, SomeParts
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.spill import SpilledSource, SpillFolder
-from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
 
@@ -52,31 +48,14 @@ __all__ = ["stream_merged"]
 
 Ints = npt.NDArray[np.int64]
 
-_PARTS_OF_MEMORY = 7
-"""One each for the rows that are held, for the order of the output, and for the sides on their way through the disk;
-the rest is for what is read and given out, and for what allocators keep of what was let go."""
+_SHARE = 1 / 7
+"""For right rows that are held, for either side and the output on their way through the disk, for rows under way."""
+
+_MOST_SHARE = 1 / 4
+"""For right rows that have to be held together, however many they are."""
 
 _PARTS_OF_ROOM = 8
 """Right rows are kept in parts of such a share of what may be held at once."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a join on disk has to work with.
-
-    Attributes
-    ----------
-    spill
-        Where to put what does not fit.
-    memory_bytes
-        How much to hold.
-    threads
-        Who works.
-    """
-
-    spill: SpillFolder
-    memory_bytes: int
-    threads: Threads
 
 
 def stream_merged(
@@ -84,12 +63,8 @@ def stream_merged(
     left: Source,
     right: Source,
     places: Callable[[Join], Places],
-    run: Callable[..., Iterator[pa.RecordBatch]],
-    *,
-    spill: SpillFolder | None,
-    memory_bytes: int,
-    threads: int | Threads | None,
-    progress: Progress | None,
+    in_memory: Callable[[Join, Source, Source, JoinContext], Iterator[pa.RecordBatch]],
+    context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
 
@@ -99,16 +74,10 @@ def stream_merged(
         The join and its two sides.
     places
         Tells where the rows of a join lie.
-    run
-        Joins pieces in memory, with the ``threads`` that it is given.
-    spill
-        Where to put what does not fit; by default in a folder of the join's own.
-    memory_bytes
-        How much to hold.
-    threads
-        How many; by default one for each core.
-    progress
-        Called as the work goes on, from the calling thread.
+    in_memory
+        Joins pieces, whose right rows it holds.
+    context
+        What the join may use.
 
     Raises
     ------
@@ -119,17 +88,17 @@ def stream_merged(
     StateError
         If there is no room to spill.
     """
-    with ExitStack() as stack:
-        pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // _PARTS_OF_MEMORY))
-        on_pool: Run[Join] = partial(run, threads=pool)
-        setting = Setting(spill or stack.enter_context(SpillFolder(memory_bytes=memory_bytes)), memory_bytes, pool)
-        row_bytes = right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1)
-        if right.num_rows * held_row_bytes(join, "right", row_bytes) <= memory_bytes * HELD_SHARE:
-            yield from on_pool(join, left, right)
-            return
-        numbered = NumberedJoin.of(join, left, right)
-        work = _Merge(numbered, places(numbered.join), on_pool, setting, progress)
-        yield from work.rows()
+    context = context.streaming(_SHARE)
+    row_bytes = right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1)
+    if right.num_rows * held_row_bytes(join, "right", row_bytes) <= context.memory.total_bytes * HELD_SHARE:
+        yield from in_memory(join, left, right, context)
+        return
+    numbered, quiet = NumberedJoin.of(join, left, right), context.quiet()
+
+    def run(join: Join, left: Source, right: Source) -> Iterator[pa.RecordBatch]:
+        return in_memory(join, left, right, quiet)
+
+    yield from _Merge(numbered, places(numbered.join), run, context).rows()
 
 
 @dataclass(frozen=True)
@@ -160,23 +129,19 @@ class _Merge(Generic[Join]):
         numbered: NumberedJoin[Join],
         places: Places,
         run: Run[Join],
-        setting: Setting,
-        progress: Progress | None,
+        context: JoinContext,
     ) -> None:
         self._shows_right_numbers = places.by_row and numbered.join.how not in ("semi", "anti")
         self._numbered = _with_right_number(numbered) if self._shows_right_numbers else numbered
         self._step = np.int64(numbered.left.num_rows + numbered.right.num_rows + 1 if self._shows_right_numbers else 1)
         self._places = places
         self._run = run
-        self._spill = setting.spill
-        self._memory_bytes = setting.memory_bytes
-        self._threads = setting.threads
-        self._room = max(1, setting.memory_bytes // _PARTS_OF_MEMORY)
+        self._context = context
+        self._room = max(1, int(context.memory.total_bytes * _SHARE))
         # What cannot be cut may take more.
-        self._most_room = max(1, setting.memory_bytes // 4)
+        self._most_room = max(1, context.memory.reserve("right rows held", _MOST_SHARE).total_bytes)
         self._part_bytes = self._room // _PARTS_OF_ROOM
         self._row_bytes = held_row_bytes(numbered.join, "right", 0)
-        self._progress = progress
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join in their order."""
@@ -185,7 +150,7 @@ class _Merge(Generic[Join]):
         order = _unused("order", schema)
         schema = schema.append(pa.field(order, pa.int64()))
         sample = numbered.sample * self._step
-        sorter = ExternalSorter(schema, order, self._spill, self._room, self._threads, sample)
+        sorter = self._sorter("output in order", schema, order, sample)
         pieces = (with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
         for batch in sorter.sort(pieces):
             yield from numbered.finished(batch)
@@ -219,39 +184,40 @@ class _Merge(Generic[Join]):
         """Bring the right side into the order of its codes, with the `RIGHT_FIELDS`."""
         side = self._numbered.right
         schema = _extended(side.schema, RIGHT_FIELDS)
-        sorter = self._sorter(schema, schema.names[-2])
+        sorter = self._sorter("right rows in order", schema, schema.names[-2])
 
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return with_fields(batch, placed_right(code(batch, first), batch.num_rows), schema)
 
-        return sorter.sort(read_through(side, placed, self._threads, reporter(self._progress, "right")))
+        return sorter.sort(read_through(side, placed, self._context, "right"))
 
     def _sorted_left(self, seek: Callable[[pa.RecordBatch], Sought]) -> _Stretches:
         """Bring the left side into the order of what it reaches, and keep it on disk."""
         side = self._numbered.left
         schema = _extended(side.schema, LEFT_FIELDS)
-        sorter = self._sorter(schema, schema.names[-1])
+        sorter = self._sorter("left rows in order", schema, schema.names[-1])
 
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             if self._places.check is not None:
                 self._places.check(batch, first)
             return with_fields(batch, placed_left(seek(batch), batch.num_rows), schema)
 
-        rows = sorter.sort(read_through(side, placed, self._threads, reporter(self._progress, "left")))
-        kept, reaches = SpilledSource(schema, self._spill, 0), []
+        rows = sorter.sort(read_through(side, placed, self._context, "left"))
+        kept, reaches = SpilledSource(schema, self._context.spill, 0), []
         for batch in _cut(rows, self._part_bytes, _columns_bytes):
             kept.write(batch)
             reaches.append(Reach.of(*last_fields(batch, 4)[1][:3]))
         kept.finish()
         return _Stretches(kept, reaches)
 
-    def _sorter(self, schema: pa.Schema, column: str) -> ExternalSorter:
-        return ExternalSorter(schema, column, self._spill, self._room, self._threads)
+    def _sorter(self, what: str, schema: pa.Schema, column: str, sample: Ints | None = None) -> ExternalSorter:
+        memory = self._context.memory.reserve(what, _SHARE)
+        return ExternalSorter(schema, column, self._context.within(memory), sample)
 
     def _blocks(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, Source]]:
         """Yield blocks of right rows, each with the left rows that reach it."""
         keeps_right = self._numbered.join.how in ("right", "full")
-        advance, done, total = reporter(self._progress, "blocks"), 0, self._numbered.right.num_rows
+        advance, done, total = self._context.progress.of("blocks"), 0, self._numbered.right.num_rows
         for block, extent in self._held(right):
             near = stretches.within(extent)
             if near.num_rows or keeps_right:
@@ -294,9 +260,7 @@ class _Merge(Generic[Join]):
                 held, batch = [], batch.slice(int(changes[-1]))
             held.append(batch)
             if (size := sum(map(self._held_bytes, held))) > self._most_room:
-                raise _too_small(
-                    self._memory_bytes, 2 * size / self._most_room, "Right rows whose values are nearly equal"
-                )
+                raise self._too_small(2 * size, "Right rows whose values are nearly equal")
         if held:
             yield joined_batches(held)
 
@@ -308,13 +272,13 @@ class _Merge(Generic[Join]):
 
     def _aggregated(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with their aggregates, each stretch of them beside all that it reaches."""
-        shelf = _Shelf(self._numbered.right.schema, self._spill)
+        shelf = _Shelf(self._numbered.right.schema, self._context.spill)
         for batch in right:
             rows, fields = last_fields(batch, 2)
             shelf.put(rows, Extent.of(*fields), self._held_bytes(rows))
         shelf.source.finish()
         join, parts, start = self._numbered.join, len(stretches.reaches), 0
-        advance = reporter(self._progress, "blocks")
+        advance = self._context.progress.of("blocks")
         while start < parts:
             reach, end = stretches.reaches[start], start + 1
             if shelf.bytes_within(reach) > self._room:
@@ -352,9 +316,16 @@ class _Merge(Generic[Join]):
                 middle = (first + end) // 2
                 waiting += [(middle, end), (first, middle)]
             else:
-                raise _too_small(
-                    self._memory_bytes, size / self._most_room, "A single left row aggregates right rows that"
-                )
+                raise self._too_small(size, "A single left row aggregates right rows that")
+
+    def _too_small(self, size_bytes: int, what: str) -> PlanError:
+        """Return the error to raise where so much would have to fit at once."""
+        total_bytes = self._context.memory.total_bytes
+        needed = int(total_bytes * size_bytes / self._most_room * 1.1) // 10**6 + 1
+        return PlanError(
+            f"{what} do not fit in memory={format_size(total_bytes)!r} together. Pass memory='{needed}MB' or more, or "
+            "narrow what a row matches."
+        )
 
 
 class _Shelf:
@@ -389,15 +360,6 @@ def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
     name = _unused(numbered.number, join.output_schema)
     output = (*join.output, OutputColumn(name, "right", numbered.number, None))
     return replace(numbered, join=replace(join, output=output))
-
-
-def _too_small(memory_bytes: int, times: float, what: str) -> PlanError:
-    """Return the error to raise where a budget would have to be so many times as large."""
-    needed = int(memory_bytes * times * 1.1) // 10**6 + 1
-    return PlanError(
-        f"{what} do not fit in memory={format_size(memory_bytes)!r} together. Pass memory='{needed}MB' or more, or "
-        "narrow what a row matches."
-    )
 
 
 def _roughly(places: Places) -> Callable[[pa.RecordBatch, int], Coded]:

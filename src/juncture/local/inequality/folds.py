@@ -23,7 +23,8 @@ from juncture.kernels.intrinsics import WINDOW
 from juncture.local.inequality.limits import floats
 from juncture.local.output.max_tree import Tree, levels_of
 from juncture.local.output.payload import Payload
-from juncture.runtime.threads import Threads, slices
+from juncture.runtime.context import JoinContext
+from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Domain, common_domain
 
@@ -234,7 +235,7 @@ class _Sum(Fold):
 class _Totals(Fold):
     """Sums, means and standard deviations in double-double arithmetic."""
 
-    def __init__(self, aggregate: Aggregate, values: Values, threads: Threads) -> None:
+    def __init__(self, aggregate: Aggregate, values: Values, context: JoinContext) -> None:
         self._function = aggregate.function
         self._values = values
         self._count = _Count(values)
@@ -259,7 +260,7 @@ class _Totals(Fold):
         for level in range(1, len(sizes)):
             below, above = int(self._levels[level - 1]), int(self._levels[level])
             build = partial(_build, self._tree, below, above)
-            threads.run(build, slices(sizes[level - 1] // WINDOW, 4 * threads.count, least=1 << 12))
+            context.threads.run(build, slices(sizes[level - 1] // WINDOW, 4 * context.threads.count, least=1 << 12))
 
     def start(self, rows: int) -> tuple[Ints, Floats]:
         return self._count.start(rows), np.zeros((rows, self._tree.shape[1]))
@@ -308,13 +309,13 @@ def _quotient(high: Floats, low: Floats, number: Floats) -> Floats:
 class _Chosen(Fold):
     """The value at one of the positions: the least, greatest, first or last."""
 
-    def __init__(self, aggregate: Aggregate, values: Values, threads: Threads) -> None:
+    def __init__(self, aggregate: Aggregate, values: Values, context: JoinContext) -> None:
         self._aggregate = aggregate
         self._values = values
         self._by_place = aggregate.function in ("first", "last")
         codes = np.arange(len(values), dtype=np.int64) if self._by_place else _order_codes(values)
         self._codes = ~codes if aggregate.function in ("min", "first") else codes
-        self._tree = None if self._by_place else Tree(self._codes, threads)
+        self._tree = None if self._by_place else Tree(self._codes, context)
         self._payload = Payload({"value": values.array}, {"value": aggregate.type})
 
     def start(self, rows: int) -> tuple[Ints, Codes]:
@@ -352,12 +353,12 @@ def _order_codes(values: Values) -> Ints:
         return np.array([ranks[step] for step in steps if step is not None], np.int64)
 
 
-def fold_of(aggregate: Aggregate, values: Values | None, threads: Threads) -> Fold:
+def fold_of(aggregate: Aggregate, values: Values | None, context: JoinContext) -> Fold:
     """Return what folds a column; without values, what counts matches."""
     if values is None or aggregate.function == "count":
         return _Count(values)
     if aggregate.function in ("min", "max", "first", "last"):
-        return _Chosen(aggregate, values, threads)
+        return _Chosen(aggregate, values, context)
     if aggregate.function == "sum" and values.domain.kind != "float":
         return _Sum(aggregate, values)
-    return _Totals(aggregate, values, threads)
+    return _Totals(aggregate, values, context)

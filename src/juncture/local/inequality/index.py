@@ -16,15 +16,14 @@ from juncture.errors import PlanError
 from juncture.kernels import band, search
 from juncture.local.output.max_tree import Tree
 from juncture.local.output.payload import Holder
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import Threads
 
 __all__ = ["Coded", "Ordered", "read_ordered"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Progress = Callable[[int, int], None]
 
 _ROWS_PER_BUCKET = 4
 
@@ -64,11 +63,11 @@ class Ordered:
         The second values, in the order of the slots.
     total
         How many rows there are, those that cannot match included.
-    threads
-        Who builds the index.
+    context
+        What the join may use.
     """
 
-    def __init__(self, slots: Slots, keys: KeyCodes, tree: Tree | None, total: int, threads: Threads) -> None:
+    def __init__(self, slots: Slots, keys: KeyCodes, tree: Tree | None, total: int, context: JoinContext) -> None:
         self.slots = slots
         self.keys = keys
         self.tree = tree
@@ -76,9 +75,9 @@ class Ordered:
         self._groups = np.zeros((slots.key_count, search.GROUP_COLUMNS), np.int64)
         entries = search.plan_index(slots.on, slots.starts, _ROWS_PER_BUCKET, self._groups)
         self._index = np.zeros(entries + 1, np.int32)
-        threads.run(
+        context.threads.run(
             lambda part: search.fill_index(slots.on, slots.starts, self._groups, *part, self._index),
-            slots.ranges(threads),
+            slots.ranges(context),
         )
 
     def __len__(self) -> int:
@@ -125,12 +124,11 @@ def read_ordered(
     coded: Sequence[str],
     code: Callable[[pa.RecordBatch, int], Coded],
     keys: KeyCodes,
-    threads: Threads,
+    context: JoinContext,
     *,
     has_tree: bool = False,
     order_ties: Callable[[Slots], None] | None = None,
     holder: Holder | None = None,
-    progress: Progress | None = None,
 ) -> Ordered:
     """Read, code and sort the right side.
 
@@ -144,16 +142,14 @@ def read_ordered(
         Returns what the join sees in a batch, given the number of its first row. Called by several threads at once.
     keys
         An empty table of keys, whose first side is the right one.
-    threads
-        Who works.
+    context
+        What the join may use.
     has_tree
         Whether there are second values.
     order_ties
         Brings the rows of equal key and value into an order of their own.
     holder
         Is given the columns that it holds on the way, so that they need not be read again.
-    progress
-        Called with the number of rows that are read, and of all.
 
     Raises
     ------
@@ -196,14 +192,13 @@ def read_ordered(
             start = rows.stop
         return source.part_rows[part]
 
-    done = 0
-    for rows in threads.map(read, range(len(source.part_rows))):
+    advance, done = context.progress.of("right"), 0
+    for rows in context.threads.map(read, range(len(source.part_rows))):
         done += rows
-        if progress is not None:
-            progress(done, total)
+        advance(done, total)
     kept = np.flatnonzero(codes != EMPTY).astype(np.int32)
-    slots = sort_slots(codes, on, kept, max(keys.count, 1), threads)
+    slots = sort_slots(codes, on, kept, max(keys.count, 1), context)
     if order_ties is not None:
         order_ties(slots)
-    tree = Tree(leaves[slots.rows], threads) if has_tree else None
-    return Ordered(slots, keys, tree, total, threads)
+    tree = Tree(leaves[slots.rows], context) if has_tree else None
+    return Ordered(slots, keys, tree, total, context)

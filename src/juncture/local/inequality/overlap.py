@@ -26,31 +26,20 @@ from juncture.local.inequality.key_ranges import Places
 from juncture.local.inequality.limits import Axis, End, both, floats
 from juncture.local.inequality.probe import InequalityFinder, Prepare, Sought, key_codes, run
 from juncture.local.output.payload import Holder, Payload
-from juncture.planner.plan import Progress
-from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.schema import Side, plain_type
 
-__all__ = ["OverlapAlgorithm", "prepared", "stream"]
+__all__ = ["OverlapAlgorithm", "execute", "prepared"]
 
 OverlapAlgorithm = Literal["tree", "nested", "external_merge"]
 Ints = npt.NDArray[np.int64]
 
 
-def stream(
-    join: ResolvedOverlap,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: OverlapAlgorithm = "tree",
-    threads: int | Threads | None = None,
-    spill: SpillFolder | None = None,
-    payload_bytes: int | None = None,
-    memory_bytes: int = MEMORY_BYTES,
-    progress: Progress | None = None,
+def execute(
+    join: ResolvedOverlap, left: Source, right: Source, algorithm: OverlapAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an overlap join, batch by batch, in the order of the left rows.
 
@@ -58,8 +47,8 @@ def stream(
     ----------
     join
         The spec, resolved against the two schemas.
-    left, right, threads, spill, payload_bytes, progress
-        As for a range join (`juncture.local.inequality.range.stream`).
+    left, right, context
+        As for a range join (`juncture.local.inequality.range.execute`).
     algorithm
         ``"tree"`` searches the sorted right intervals; ``"nested"`` compares all pairs, to compare with;
         ``"external_merge"`` sorts both sides on disk, and holds the right one block by block.
@@ -78,33 +67,30 @@ def stream(
     that wrong ones are found before anything is yielded. On disk as a range join does.
     """
     if algorithm == "external_merge":
-        return stream_merged(
-            join, left, right, _places, stream,
-            spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
-        )  # fmt: skip
-    prepare = prepared(join, left, right, nested=algorithm == "nested")
+        return stream_merged(join, left, right, _places, partial(_in_memory, algorithm="tree"), context)
+    return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), algorithm=algorithm)
+
+
+def _in_memory(
+    join: ResolvedOverlap, left: Source, right: Source, context: JoinContext, *, algorithm: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose right side is held."""
     return run(
-        join, left, right, prepare,
+        join, left, right, prepared(join, left, right, nested=algorithm == "nested"), context,
         checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
-        threads=threads, spill=spill, payload_bytes=payload_bytes, memory_bytes=memory_bytes,
-        progress=progress,
     )  # fmt: skip
 
 
 def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool) -> Prepare:
     """Return what checks the intervals and reads the right side."""
 
-    def prepare(
-        ranked: bool, holder: Holder | None, threads: Threads, advance: Callable[[int, int], None]
-    ) -> Callable[[Payload], InequalityFinder]:
+    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], InequalityFinder]:
         axis = _axis(join, right if ranked else None)
-        _check_left(join, axis, left, threads)
+        _check_left(join, axis, left, context)
 
         ordered = read_ordered(
-            right, join.compared("right"), join.right_by, partial(_right_coded, join, axis), key_codes(join),
-            threads,
-            has_tree=join.right_interval[1] is not None, order_ties=tie_orderer(join, right, threads),
-            holder=holder, progress=advance,
+            right, join.compared("right"), join.right_by, partial(_right_coded, join, axis), key_codes(join), context,
+            has_tree=join.right_interval[1] is not None, order_ties=tie_orderer(join, right, context), holder=holder,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,
@@ -204,7 +190,7 @@ def _present(array: pa.Array) -> Mask | None:
     return both(present, ~np.isnan(floats(array))) if pat.is_floating(array.type) else present
 
 
-def _check_left(join: ResolvedOverlap, axis: Axis, left: Source, threads: Threads) -> None:
+def _check_left(join: ResolvedOverlap, axis: Axis, left: Source, context: JoinContext) -> None:
     """Refuse left intervals that start after they end."""
     names = [name for name in join.left_interval if name is not None]
     if len(names) < 2:
@@ -216,7 +202,7 @@ def _check_left(join: ResolvedOverlap, axis: Axis, left: Source, threads: Thread
             _check_left_batch(join, axis, batch, row)
             row += batch.num_rows
 
-    threads.run(check, range(len(left.part_rows)))
+    context.threads.run(check, range(len(left.part_rows)))
 
 
 def _check_left_batch(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> None:

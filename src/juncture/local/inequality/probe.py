@@ -7,7 +7,6 @@ whose second value is at least a threshold. Range joins, overlaps, and the inequ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,23 +18,17 @@ from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.columnar.order_encoding import TooWideError
 from juncture.local.inequality.index import Ordered
 from juncture.local.inequality.limits import GREATEST, LEAST
-from juncture.local.output.batches import reporter, stream
+from juncture.local.output.batches import stream
 from juncture.local.output.pairs import Asked, Check, Finder
-from juncture.local.output.payload import Holder, Payload, read_payload
-from juncture.planner.plan import Progress
-from juncture.runtime.memory import MEMORY_BYTES, PARTS_UNDER_WAY
+from juncture.local.output.payload import Holder, Payload
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads, pool_of
 from juncture.spec.resolved import Resolved
 
 __all__ = ["InequalityFinder", "Prepare", "Sought", "key_codes", "run"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-
-PAYLOAD_BYTES = 4 << 30
-"""How much of the right columns is held in memory unless the caller says otherwise; more goes to a mapped file."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +136,14 @@ def key_codes(join: Resolved) -> KeyCodes:
     )
 
 
-Prepare = Callable[[bool, Holder | None, Threads, Callable[[int, int], None]], Callable[[Payload], Finder]]
+Prepare = Callable[[bool, Holder, JoinContext], Callable[[Payload], Finder]]
 """Reads the right side, and returns what makes a finder of it once its columns are held.
 
-Takes whether its values are coded by rank, what holds columns on the way, who works, and what to call with progress.
+Takes whether its values are coded by rank, what holds columns on the way, and what the join may use.
 """
 
 
-Emit = Callable[[Source, Finder, Payload, Threads, Callable[[int, int], None]], Iterator[pa.RecordBatch]]
+Emit = Callable[[Source, Finder, Payload, JoinContext], Iterator[pa.RecordBatch]]
 
 
 def run(
@@ -158,14 +151,10 @@ def run(
     left: Source,
     right: Source,
     prepare: Prepare,
+    context: JoinContext,
     *,
     checked: Sequence[str] = (),
     emit: Emit | None = None,
-    threads: int | Threads | None = None,
-    spill: SpillFolder | None = None,
-    payload_bytes: int | None = None,
-    memory_bytes: int = MEMORY_BYTES,
-    progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the output of a join, batch by batch.
 
@@ -175,53 +164,34 @@ def run(
         The join and its two sides.
     prepare
         Reads the right side.
+    context
+        What the join may use, its rows under way limited.
     checked
         Right columns that are looked at beside those that the output shows.
     emit
         Yields the output in place of `juncture.local.output.batches.stream`.
-    threads
-        How many, by default one for each core; or a pool that is there.
-    spill
-        Where to put right columns that exceed ``payload_bytes``; by default in a folder of the join's own.
-    payload_bytes
-        How much of the right columns to hold in memory.
-    memory_bytes
-        How much the join may hold; what is under way may take a part of it.
-    progress
-        Called as the work goes on, from the calling thread.
     """
-    with ExitStack() as stack:
-        pool = stack.enter_context(pool_of(threads, room_bytes=memory_bytes // PARTS_UNDER_WAY))
-        spill = spill or stack.enter_context(SpillFolder())
-        names = tuple(dict.fromkeys((*join.right_payload, *checked)))
-        make, payload = _prepared(right, names, prepare, pool, spill, payload_bytes, reporter(progress, "right"))
-        finder, report = make(payload), reporter(progress, "left")
-        pool.release_unused()
-        if emit is not None:
-            yield from emit(left, finder, payload, pool, report)
-        else:
-            yield from stream(join, left, finder, payload, pool, report)
+    names = tuple(dict.fromkeys((*join.right_payload, *checked)))
+    make, payload = _prepared(right, names, prepare, context)
+    finder = make(payload)
+    context.threads.release_unused()
+    if emit is not None:
+        yield from emit(left, finder, payload, context)
+    else:
+        yield from stream(join, left, finder, payload, context)
 
 
 def _prepared(
-    right: Source,
-    names: tuple[str, ...],
-    prepare: Prepare,
-    threads: Threads,
-    spill: SpillFolder,
-    payload_bytes: int | None,
-    progress: Callable[[int, int], None],
+    right: Source, names: tuple[str, ...], prepare: Prepare, context: JoinContext
 ) -> tuple[Callable[[Payload], Finder], Payload]:
     """Read the right side, again by rank if its values do not fit 64 bits."""
-    most = PAYLOAD_BYTES if payload_bytes is None else payload_bytes
-    mapped = right.bytes_of(names) > most
     for ranked in (False, True):
-        holder = None if mapped else Holder(right, names)
+        holder = Holder(right, names)
         try:
-            make = prepare(ranked, holder, threads, progress)
+            make = prepare(ranked, holder, context)
         except TooWideError:
             if ranked:
                 raise
             continue
-        return make, read_payload(right, names, spill, threads) if holder is None else holder.finish()
+        return make, holder.finish()
     raise AssertionError("ranks are never too wide")

@@ -21,31 +21,20 @@ from juncture.local.inequality.limits import Axis, End, Offset, both, floats
 from juncture.local.inequality.probe import InequalityFinder, Sought, key_codes, run
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.pruning import within_reach
-from juncture.planner.plan import Progress
-from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.schema import plain_type
 
-__all__ = ["RangeAlgorithm", "stream"]
+__all__ = ["RangeAlgorithm", "execute"]
 
 RangeAlgorithm = Literal["sorted", "nested", "external_merge"]
 Ints = npt.NDArray[np.int64]
 
 
-def stream(
-    join: ResolvedRange,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: RangeAlgorithm = "sorted",
-    threads: int | Threads | None = None,
-    spill: SpillFolder | None = None,
-    payload_bytes: int | None = None,
-    memory_bytes: int = MEMORY_BYTES,
-    progress: Progress | None = None,
+def execute(
+    join: ResolvedRange, left: Source, right: Source, algorithm: RangeAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range join, batch by batch, in the order of the left rows.
 
@@ -58,16 +47,8 @@ def stream(
     algorithm
         ``"sorted"`` searches the sorted right side; ``"nested"`` compares all pairs, to compare with;
         ``"external_merge"`` sorts both sides on disk, and holds the right one block by block.
-    threads
-        By default one for each core.
-    spill
-        Where right columns go that do not fit in memory; by default to a folder of the join's own.
-    payload_bytes
-        How much of the right columns to hold in memory.
-    memory_bytes
-        How much ``"external_merge"`` may hold; of the others, what is under way may take a part of it.
-    progress
-        Called with a phase (``"right"``, ``"left"``), how many of its rows are done, and how many there are.
+    context
+        What the join may use. All but ``"external_merge"`` hold the right side, whatever it takes.
 
     Raises
     ------
@@ -85,20 +66,22 @@ def stream(
     reaches are not read. On disk both sides are written once, and those left rows again that reach several blocks; the
     output is put in the order of the left rows there.
     """
-    right = within_reach(join, left, right, threads)
+    right = within_reach(join, left, right, context)
     if algorithm == "external_merge":
-        return stream_merged(
-            join, left, right, _places, stream,
-            spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
-        )  # fmt: skip
+        return stream_merged(join, left, right, _places, partial(_in_memory, algorithm="sorted"), context)
+    return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), algorithm=algorithm)
 
-    def prepare(
-        ranked: bool, holder: Holder | None, pool: Threads, advance: Callable[[int, int], None]
-    ) -> Callable[[Payload], InequalityFinder]:
+
+def _in_memory(
+    join: ResolvedRange, left: Source, right: Source, context: JoinContext, *, algorithm: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose right side is held."""
+
+    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], InequalityFinder]:
         axis = axis_of(join, right if ranked else None)
         ordered = read_ordered(
-            right, join.compared("right"), join.right_by, partial(_coded, join, axis), key_codes(join), pool,
-            order_ties=tie_orderer(join, right, pool), holder=holder, progress=advance,
+            right, join.compared("right"), join.right_by, partial(_coded, join, axis), key_codes(join), context,
+            order_ties=tie_orderer(join, right, context), holder=holder,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,
@@ -109,10 +92,8 @@ def stream(
         )
 
     return run(
-        join, left, right, prepare,
+        join, left, right, prepare, context,
         checked=aggregate_columns(join), emit=partial(stream_aggregates, join) if join.aggregates else None,
-        threads=threads, spill=spill, payload_bytes=payload_bytes, memory_bytes=memory_bytes,
-        progress=progress,
     )  # fmt: skip
 
 

@@ -24,18 +24,16 @@ from juncture.local.inequality.probe import InequalityFinder, Prepare, Sought, r
 from juncture.local.output.pairs import Finder
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.residual import checking
-from juncture.planner.plan import Progress
 from juncture.planner.question import Offer
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import Node, columns
-from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 
-__all__ = ["Conditions", "WhereAlgorithm", "stream"]
+__all__ = ["Conditions", "WhereAlgorithm", "execute"]
 
 WhereAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
 Codes = npt.NDArray[np.int32]
@@ -160,17 +158,8 @@ class Conditions:
         return Sought(self.keys(batch, "left"), low, high, thresholds, possible)
 
 
-def stream(
-    join: ResolvedWhere,
-    left: Source,
-    right: Source,
-    *,
-    algorithm: WhereAlgorithm,
-    threads: int | Threads | None = None,
-    spill: SpillFolder | None = None,
-    payload_bytes: int | None = None,
-    memory_bytes: int = MEMORY_BYTES,
-    progress: Progress | None = None,
+def execute(
+    join: ResolvedWhere, left: Source, right: Source, algorithm: WhereAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a predicate join, batch by batch, in the order of the left rows.
 
@@ -178,8 +167,8 @@ def stream(
     ----------
     join
         The spec, resolved against the two schemas.
-    left, right, threads, spill, payload_bytes, progress
-        As for a range join (`juncture.local.inequality.range.stream`).
+    left, right, context
+        As for a range join (`juncture.local.inequality.range.execute`).
     algorithm
         ``"sorted"`` sorts the right side by its equal expressions and one that is limited; ``"tree"`` makes use of a
         second one; ``"blocks"``, where there are no ``by`` columns, rules out pairs of blocks by the bounds of their
@@ -198,23 +187,23 @@ def stream(
     Time O((L + R) log R), and that of the predicate for all candidates unless it is exact without. Holds 21 bytes of
     each right row (57 while it sorts them), and the right columns that the output shows or the predicate reads.
     """
-    conditions = Conditions.of(join)
     if algorithm == "external_merge":
-        return stream_merged(
-            join, left, right, _places, partial(stream, algorithm=_of_pieces(conditions)),
-            spill=spill, memory_bytes=memory_bytes, threads=threads, progress=progress,
-        )  # fmt: skip
+        in_memory = partial(_in_memory, algorithm=_of_pieces(Conditions.of(join)))
+        return stream_merged(join, left, right, _places, in_memory, context)
+    return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), algorithm=algorithm)
+
+
+def _in_memory(
+    join: ResolvedWhere, left: Source, right: Source, context: JoinContext, *, algorithm: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose right side is held."""
+    conditions = Conditions.of(join)
     if algorithm in ("blocks", "nested"):
         conditions = conditions.none()
     elif algorithm == "sorted":
         conditions = conditions.only_first()
     prepare = _prepared(conditions, right, blocks=algorithm == "blocks", nested=algorithm == "nested")
-    checked = () if conditions.exact else join.compared("right")
-    return run(
-        join, left, right, prepare,
-        checked=checked, threads=threads, spill=spill, payload_bytes=payload_bytes, memory_bytes=memory_bytes,
-        progress=progress,
-    )  # fmt: skip
+    return run(join, left, right, prepare, context, checked=() if conditions.exact else join.compared("right"))
 
 
 def _of_pieces(conditions: Conditions) -> WhereAlgorithm:
@@ -246,13 +235,11 @@ def _prepared(conditions: Conditions, right: Source, *, blocks: bool, nested: bo
     """Return what reads the right side."""
     node = conditions.join.predicate
 
-    def prepare(
-        ranked: bool, holder: Holder | None, threads: Threads, advance: Callable[[int, int], None]
-    ) -> Callable[[Payload], Finder]:
+    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], Finder]:
         used = _by_rank(conditions, right) if ranked else conditions
         ordered = read_ordered(
-            right, used.join.compared("right"), used.join.right_by, used.coded, used.key_codes, threads,
-            has_tree=used.second is not None, holder=holder, progress=advance,
+            right, used.join.compared("right"), used.join.right_by, used.coded, used.key_codes, context,
+            has_tree=used.second is not None, holder=holder,
         )  # fmt: skip
 
         def make(payload: Payload) -> Finder:

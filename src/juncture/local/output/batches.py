@@ -18,16 +18,14 @@ from juncture.columnar.arrays import plain
 from juncture.local.output import pairs
 from juncture.local.output.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
 from juncture.local.output.payload import Payload
-from juncture.planner.plan import Progress
+from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, is_awkward, nulls, ordered
-from juncture.runtime.threads import Threads
 from juncture.spec.resolved import Resolved
 
-__all__ = ["Advance", "reporter", "stream", "taken"]
+__all__ = ["stream", "taken"]
 
-Advance = Callable[[int, int], None]
 Each = TypeVar("Each")
 Codes = npt.NDArray[np.int32]
 Made = tuple[Task, Codes, Codes]
@@ -50,8 +48,7 @@ def stream(
     left: Source,
     finder: Finder,
     payload: Payload,
-    threads: Threads,
-    progress: Advance | None = None,
+    context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the output of a join: left rows in their order, then right rows without a match where they are kept.
 
@@ -65,12 +62,10 @@ def stream(
         Finds matches in the right side.
     payload
         The right columns that the output shows.
-    threads
-        Who works.
-    progress
-        Called with the number of left rows that are done, and of all.
+    context
+        What the join may use.
     """
-    work = _Stream(join, left, finder, payload, threads, progress)
+    work = _Stream(join, left, finder, payload, context)
     yield from work.semi() if join.how in ("semi", "anti") else work.pairs()
 
 
@@ -83,15 +78,13 @@ class _Stream:
         left: Source,
         finder: Finder,
         payload: Payload,
-        threads: Threads,
-        progress: Advance | None,
+        context: JoinContext,
     ) -> None:
         self._join = join
         self._left = left
         self._finder = finder
         self._payload = payload
-        self._threads = threads
-        self._progress = progress
+        self._context = context
         self._keep = join.how in ("left", "full")
         self._sorts = finder.by_row and not finder.right.is_in_order
         self._schema = join.output_schema
@@ -99,21 +92,21 @@ class _Stream:
         # Batches without columns would have no rows either.
         self._columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
         self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
-        task_bytes = _FRUGAL_TASK_BYTES if threads.is_frugal else _TASK_BYTES
+        task_bytes = _FRUGAL_TASK_BYTES if context.threads.is_frugal else _TASK_BYTES
         self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
         keeps_right = join.how in ("right", "full")
         self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
 
     def pairs(self) -> Iterator[pa.RecordBatch]:
         """Yield pairs, and then the right rows without a match where they are kept."""
-        for batches in self._threads.map(self._finish, self._made(self._tasks(self._done_or_cut))):
+        for batches in self._context.threads.map(self._finish, self._made(self._tasks(self._done_or_cut))):
             yield from batches
         yield from self._lonely_right()
 
     def semi(self) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with (or without) a match."""
         matched = np.zeros(0, np.bool_)
-        for task, lefts, _ in self._threads.map(self._good, self._tasks(self._cut)):
+        for task, lefts, _ in self._context.threads.map(self._good, self._tasks(self._cut)):
             if task.first == 0:
                 matched = np.zeros(task.spans.batch.num_rows, np.bool_)
             matched[lefts] = True
@@ -130,7 +123,7 @@ class _Stream:
             return [each for rows in slices for each in work(rows)]
 
         tasks = read_through(
-            self._left, made, self._threads, self._progress,
+            self._left, made, self._context, "left",
             columns=self._columns, coded=self._finder.coded, made_bytes=self._row_bytes,
         )  # fmt: skip
         yield from chain.from_iterable(tasks)
@@ -177,7 +170,7 @@ class _Stream:
         """
         had = False
         held: list[Codes] = []
-        for each in self._threads.map(self._alone_or_pairs, tasks):
+        for each in self._context.threads.map(self._alone_or_pairs, tasks):
             if not isinstance(each, tuple):
                 yield each
                 continue
@@ -282,13 +275,3 @@ def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.C
 def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
     whole = plain(array) if is_awkward(array.type) else array
     return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
-
-
-def reporter(progress: Progress | None, phase: str) -> Advance:
-    """Return what to call with how much of a phase is done, and how much there is."""
-
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress(phase, done, total)
-
-    return report

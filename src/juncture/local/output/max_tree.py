@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from juncture.kernels import overlap
 from juncture.kernels.intrinsics import WINDOW
-from juncture.runtime.threads import Threads, slices
+from juncture.runtime.context import JoinContext
+from juncture.runtime.threads import slices
 
 __all__ = ["Tree", "levels_of"]
 
@@ -29,15 +30,15 @@ class Tree:
         Who builds it.
     """
 
-    def __init__(self, leaves: Ints, threads: Threads) -> None:
+    def __init__(self, leaves: Ints, context: JoinContext) -> None:
         sizes, self.levels = levels_of(len(leaves))
         self.values = np.full(int(self.levels[-1]), overlap.LEAST, np.int64)
         self.values[: len(leaves)] = leaves
         for level in range(1, len(sizes)):
             below, above = int(self.levels[level - 1]), int(self.levels[level])
             nodes = sizes[level - 1] // WINDOW
-            cuts = slices(nodes, 4 * threads.count, least=_SLICE_LEAST // WINDOW)
-            threads.run(partial(self._build, below, above), cuts)
+            cuts = slices(nodes, 4 * context.threads.count, least=_SLICE_LEAST // WINDOW)
+            context.threads.run(partial(self._build, below, above), cuts)
 
     def _build(self, below: int, above: int, nodes: tuple[int, int]) -> None:
         overlap.build_level(self.values, below, above, *nodes)

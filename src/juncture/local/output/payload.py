@@ -1,4 +1,4 @@
-"""The right columns that the output shows: read once, held in memory or in a mapped file, taken from in any order."""
+"""The right columns that the output shows: read once, held in memory, taken from in any order."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
-from juncture.runtime.spill import SpillFolder
-from juncture.runtime.take import gather, is_awkward, joined, nulls, ordered
-from juncture.runtime.threads import Threads
+from juncture.runtime.take import is_awkward, joined, nulls, ordered
 from juncture.spec.schema import is_fixed
 
-__all__ = ["Holder", "Payload", "read_held", "read_payload"]
+__all__ = ["Holder", "Payload", "read_held"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -31,25 +30,16 @@ class Payload:
         Those in memory, each in one piece where its type allows.
     types
         Their types.
-    mapped
-        Or the table that holds them, if they are in a file.
     """
 
-    def __init__(
-        self,
-        columns: dict[str, pa.Array | pa.ChunkedArray],
-        types: dict[str, pa.DataType],
-        mapped: TableSource | None = None,
-    ) -> None:
+    def __init__(self, columns: dict[str, pa.Array | pa.ChunkedArray], types: dict[str, pa.DataType]) -> None:
         self._columns = columns
         self._types = types
-        self._mapped = mapped
 
     @property
     def row_bytes(self) -> int:
         """About how many bytes a row takes."""
-        columns = self._columns.values() if self._mapped is None else self._mapped.table.columns
-        return sum(int(column.nbytes) // max(len(column), 1) for column in columns)
+        return sum(int(column.nbytes) // max(len(column), 1) for column in self._columns.values())
 
     def release(self) -> None:
         """Let go of the columns in memory. None of them can be taken after that."""
@@ -57,9 +47,6 @@ class Payload:
 
     def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""
-        if self._mapped is not None:
-            with Threads(1) as alone:
-                return gather(self._mapped, names, rows.astype(np.int64), alone)
         whole = (0, len(rows))
         return [
             pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole), self._types[name])
@@ -140,24 +127,7 @@ class _Fixed:
         return array_of(self._values, self._type, ~self._missing if len(self._missing) else None)
 
 
-def read_payload(source: Source, columns: Sequence[str], spill: SpillFolder, threads: Threads) -> Payload:
-    """Write columns to a file of the spill folder, and map it: the system keeps in memory what is used.
-
-    Raises
-    ------
-    StateError
-        If there is no room.
-    """
-    schema = pa.schema([source.schema.field(name) for name in columns])
-    file = spill.file(schema, compressed=False)
-    for batches in threads.map(lambda part: list(source.read(part, columns)), range(len(source.part_rows))):
-        for batch in batches:
-            file.write(batch)
-    file.finish()
-    return Payload({}, {}, TableSource(pa.Table.from_batches(file.mapped(), schema)))
-
-
-def read_held(source: Source, columns: Sequence[str], threads: Threads) -> Payload:
+def read_held(source: Source, columns: Sequence[str], context: JoinContext) -> Payload:
     """Hold columns in memory."""
     holder = Holder(source, columns)
 
@@ -168,5 +138,5 @@ def read_held(source: Source, columns: Sequence[str], threads: Threads) -> Paylo
             start += batch.num_rows
 
     if holder.columns:
-        threads.run(read, range(len(source.part_rows)))
+        context.threads.run(read, range(len(source.part_rows)))
     return holder.finish()

@@ -38,7 +38,9 @@ SENT_BYTES_MAX = 96 << 20
 """The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
 
 
-def join_broadcast(join: ResolvedAsof, left: Side, right: Side, schema: StructType) -> tuple[DataFrame, list[str]]:
+def join_broadcast(
+    join: ResolvedAsof, left: Side, right: Side, schema: StructType, *, memory_bytes: int
+) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose right side goes to every task, and the jobs that this took.
 
     Raises
@@ -49,7 +51,7 @@ def join_broadcast(join: ResolvedAsof, left: Side, right: Side, schema: StructTy
     columns = needed_right(join)
     small, jobs = whole_side(right, columns, "right")
     frame, feed = left.rows(left.schema.names, join.left_by)
-    work = JoinRight(task_spec(join), feed, small, tuple(columns), Output.of(schema))
+    work = JoinRight(task_spec(join), feed, small, tuple(columns), memory_bytes, Output.of(schema))
     return finish(frame, work, schema), jobs
 
 
@@ -81,10 +83,10 @@ def probe_stages(
     names = tuple(column.name for column in join.output)
 
     def probe(feed: Feed) -> ProbeLeft:
-        return ProbeLeft(spec, feed, join.right_by, left, tuple(matching), targets, memory_bytes // 2)
+        return ProbeLeft(spec, feed, join.right_by, left, tuple(matching), targets, memory_bytes)
 
     def choose(right: pa.Schema) -> Choose:
-        return Choose(spec, left, candidates(right, join.right_by, join.right_on), targets, names, output)
+        return Choose(spec, left, candidates(right, join.right_by, join.right_on), targets, names, memory_bytes, output)
 
     return probe, choose
 

@@ -108,7 +108,7 @@ def build(
     """
     schema = result_schema(join, left, right)
     if algorithm == "broadcast":
-        frame, jobs = join_broadcast(join, left, right, schema)
+        frame, jobs = join_broadcast(join, left, right, schema, memory_bytes=resources.memory_bytes)
         return Built(frame, tuple(jobs))
     if algorithm == "broadcast_left":
         frame, jobs = join_broadcast_left(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,13 +10,12 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from juncture.planner.report import Distances, MatchReport
-from juncture.spark.plan import plan
+from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spec.asof import Asof, ResolvedAsof
 
 __all__ = ["match_report"]
 
-_REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far", "matched")
+_COUNTED = (*REASONS, "matched")
 _QUANTILES = [0.5, 0.9, 0.99]
 _QUANTILE_ACCURACY = 10_000
 _DAY_MICROS = 86_400_000_000
@@ -23,7 +23,10 @@ _DECIMAL_LIMIT = Decimal(10) ** 38
 """Beyond what Spark can hold as a number; every distance is within it."""
 
 
-def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame) -> MatchReport:
+Joined = Callable[[Asof, DataFrame, DataFrame], DataFrame]
+
+
+def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: Joined) -> MatchReport:
     """Count what becomes of the left rows of an as-of join.
 
     Parameters
@@ -33,6 +36,8 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame) -> Match
         without effect.
     left, right
         The inputs.
+    joined
+        Runs an as-of join.
 
     Returns
     -------
@@ -50,7 +55,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame) -> Match
     are joined to these counts without a tolerance, so that rows beyond it can be told from rows with nothing to match.
     """
     candidates = _candidates(join, right)
-    nearest = _with_known_keys(join, _nearest(join, left, candidates), candidates)
+    nearest = _with_known_keys(join, _nearest(join, left, candidates, joined), candidates)
     judged = nearest.select(
         _reason(join).alias("reason"),
         _distance(join).alias("distance"),
@@ -63,7 +68,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame) -> Match
         right_rows=right.count(),
         distances=_distances(join, counts),
         ties=counts["ties"],
-        **{reason: counts[reason] for reason in _REASONS},
+        **{reason: counts[reason] for reason in _COUNTED},
     )
 
 
@@ -88,7 +93,7 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
-def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame) -> DataFrame:
+def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined: Joined) -> DataFrame:
     """Return each left row's keys with the candidate that is nearest on the wanted side, however far."""
     names = {"left_on": join.left_on, **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
@@ -101,8 +106,7 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame) -> Data
         direction=join.spec.direction,
         allow_exact_matches=join.spec.allow_exact_matches,
     )
-    joined: DataFrame = plan(spec, _renamed(left, join.left_schema, names), candidates).execute()
-    return joined
+    return joined(spec, _renamed(left, join.left_schema, names), candidates)
 
 
 def _with_known_keys(join: ResolvedAsof, nearest: DataFrame, candidates: DataFrame) -> DataFrame:
@@ -202,7 +206,7 @@ def _aggregates() -> list[Column]:
     distance = F.when(matched, F.col("distance"))
     return [
         F.count("*").alias("left_rows"),
-        *(F.count_if(F.col("reason") == reason).alias(reason) for reason in _REASONS),
+        *(F.count_if(F.col("reason") == reason).alias(reason) for reason in _COUNTED),
         F.count_if(matched & F.col("is_tie")).alias("ties"),
         F.min(distance).alias("minimum"),
         F.percentile_approx(distance, _QUANTILES, _QUANTILE_ACCURACY).alias("quantiles"),

@@ -79,7 +79,7 @@ def stages_of(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, me
     right = encoded(pa.schema([join.right_schema.field(name) for name in columns]), join.right_by)
     if spec.how in ("semi", "anti"):
         spec = replace(spec, order_by=())
-    task = Task(spec, left, right, memory_bytes // 2)
+    task = Task(spec, left, right, memory_bytes)
     ties = tuple(name for name in join.tie_columns if name in columns)
     # One row more than are taken shows whether a tie had to be decided.
     reach = spec.matches + (spec.ties == "error")

@@ -85,7 +85,7 @@ def stages_of(join: Resolved, places: tuple[Places, Places], cuts: Cuts, output:
     """
     left = encoded(join.left_schema, join.left_by)
     right = encoded(pa.schema([join.right_schema.field(name) for name in needed_right(join)]), join.right_by)
-    meeting = Meeting(replace(join, left_schema=left, right_schema=right), *places, cuts, memory_bytes // 2)
+    meeting = Meeting(replace(join, left_schema=left, right_schema=right), *places, cuts, memory_bytes)
     is_split = len(cuts.split_hashes) > 0
     if is_split and join.aggregates:
         return Stages(meeting, None, Recall(meeting), Aggregate(meeting, output))

@@ -19,7 +19,7 @@ from uuid import uuid4
 from pyspark.errors import PySparkException
 
 from juncture.errors import StateError
-from juncture.planner.run import Phase
+from juncture.runtime.progress import Phase
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

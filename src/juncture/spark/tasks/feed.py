@@ -9,11 +9,13 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.runtime.context import JoinContext
 from juncture.runtime.footers import changed, read_footers
 from juncture.runtime.partitions import Value
 from juncture.runtime.paths import file_at
 from juncture.runtime.sources import ParquetSource, Source
-from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.spill import SpooledSource
+from juncture.spark.tasks.engine import RECEIVED_SHARE
 
 __all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units"]
 
@@ -30,7 +32,7 @@ class Feed(Protocol):
         """Yield the rows, given what Spark hands over, in chunks so large that handling one costs little."""
         ...
 
-    def source(self, batches: Iterable[pa.RecordBatch], spill: SpillFolder, memory_bytes: int) -> Source:
+    def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
         """Return the rows as something that can be read again."""
         ...
 
@@ -65,10 +67,11 @@ class BatchFeed:
         if rows:
             yield self._table(held)
 
-    def source(self, batches: Iterable[pa.RecordBatch], spill: SpillFolder, memory_bytes: int) -> Source:
-        """Return the rows, kept in memory up to a limit."""
+    def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
+        """Return the rows, kept in memory as far as their share of it goes."""
+        memory_bytes = context.memory.reserve("rows received", RECEIVED_SHARE).total_bytes
         merged = (batch for chunk in self.chunks(batches) for batch in chunk.combine_chunks().to_batches())
-        return SpooledSource(self.schema, merged, spill, memory_bytes)
+        return SpooledSource(self.schema, merged, context.spill, memory_bytes)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(batches).rename_columns(self.schema.names)
@@ -171,8 +174,7 @@ class FileFeed:
     def source(
         self,
         batches: Iterable[pa.RecordBatch],
-        spill: SpillFolder,  # noqa: ARG002 - the files are there to be read again
-        memory_bytes: int,  # noqa: ARG002 - likewise, nothing is held
+        context: JoinContext,  # noqa: ARG002 - the files are there to be read again
     ) -> Source:
         """Return the row groups."""
         return open_units(self._units(batches), self.file_schema)

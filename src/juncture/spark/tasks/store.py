@@ -8,13 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFile, SpillFolder
+from juncture.runtime.spill import SpillFile
 from juncture.spark.tasks.packets import Packet, decoded
 
 __all__ = ["PacketStore"]
 
 _PART_ROWS = 1 << 18
+
+_PART_SHARE = 1 / 8
+"""What a part takes of the memory, at most: it is read as a whole, beside all that is held."""
+
 _SPILLED = pa.schema([("rows", pa.binary())])
 
 
@@ -28,22 +33,21 @@ class PacketStore(Source):
     ----------
     schema
         Of all packets.
-    spill
-        Where to put what exceeds the limit.
-    memory_bytes
-        The limit.
+    context
+        What may be used, all of whose memory is for packets.
     number
         The name of a further column, with the number of each row; none if it is empty.
     """
 
-    def __init__(self, schema: pa.Schema, spill: SpillFolder, memory_bytes: int, number: str = "") -> None:
+    def __init__(self, schema: pa.Schema, context: JoinContext, number: str = "") -> None:
         self.schema = schema.append(pa.field(number, pa.int64())) if number else schema
         self.part_rows: list[int] = []
         self._number = number
         self._parts: list[list[pa.Table | int]] = []
-        self._spill = spill
-        self._room = memory_bytes
-        self._bytes = 0
+        self._spill = context.spill
+        self._memory = context.memory
+        self._part_bytes = int(context.memory.total_bytes * _PART_SHARE)
+        self._bytes = self._last_part_bytes = 0
         self._file: SpillFile | None = None
         self._spilled = 0
 
@@ -57,7 +61,7 @@ class PacketStore(Source):
         """
         assert packet.cell is not None
         self._bytes += packet.cell.size
-        if self._bytes <= self._room:
+        if self._file is None and self._memory.hold(packet.cell.size):
             kept: pa.Table | int = packet.rows
         else:
             if self._file is None:
@@ -67,9 +71,11 @@ class PacketStore(Source):
             self._file.write(pa.record_batch([cell], schema=_SPILLED))
             kept, self._spilled = self._spilled, self._spilled + 1
         rows = packet.rows.num_rows
-        if not self._parts or self.part_rows[-1] + rows > _PART_ROWS:
+        self._last_part_bytes += packet.cell.size
+        if not self._parts or self.part_rows[-1] + rows > _PART_ROWS or self._last_part_bytes > self._part_bytes:
             self._parts.append([])
             self.part_rows.append(0)
+            self._last_part_bytes = packet.cell.size
         self._parts[-1].append(kept)
         self.part_rows[-1] += rows
 

@@ -131,7 +131,8 @@ class Edges:
         count = int(segments.max()) + 1
         left = pa.table({"segment": pa.array(range(count), pa.int64()), "far": pa.repeat(far, count)})
         spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
-        found, rows = engine.match(spec, left, right)
+        with engine.task_context() as context:
+            found, rows = engine.match(spec, left, right, context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
     def carried(self, parts: Sequence[EdgeRows], cuts: Cuts) -> Iterator[Packet]:

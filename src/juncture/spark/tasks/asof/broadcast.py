@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import JunctureError
-from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast_table import Small
+from juncture.spark.tasks.engine import JOIN_SHARE
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import Content, Packet, error_packet, raise_error, read_packets, write_packets
@@ -37,6 +37,8 @@ class JoinRight:
         The left rows.
     right, right_columns
         The right side, and what is needed of it.
+    memory_bytes
+        How much a task may hold.
     output
         What Spark expects.
     """
@@ -45,6 +47,7 @@ class JoinRight:
     feed: Feed
     right: Small
     right_columns: tuple[str, ...]
+    memory_bytes: int
     output: Output
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,8 +55,9 @@ class JoinRight:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        for chunk in self.feed.chunks(batches):
-            yield engine.join(self.spec, chunk, self.right.table(self.right_columns))
+        with engine.task_context(self.memory_bytes) as context:
+            for chunk in self.feed.chunks(batches):
+                yield from engine.join(self.spec, chunk, self.right.table(self.right_columns), context)
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class ProbeLeft:
     targets
         How many partitions the left rows are cut into.
     memory_bytes
-        How many bytes of right rows are kept in memory.
+        How much a task may hold.
     """
 
     spec: Asof
@@ -88,12 +92,13 @@ class ProbeLeft:
 
     def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         try:
-            with SpillFolder() as spill:
-                right = self.feed.source(batches, spill, self.memory_bytes)
+            with engine.task_context(self.memory_bytes) as context:
+                right = self.feed.source(batches, context)
                 left = self.left.table(self.left_columns)
-                found, rows = engine.match(self._probe_spec, left, right)
+                joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+                found, rows = engine.match(self._probe_spec, left, right, joining)
                 schema = candidates(self.feed.schema, self.by, self.spec.on_pair()[1])
-                kept = engine.take(right, schema.names[:-1], rows)
+                kept = engine.take(right, schema.names[:-1], rows, context)
                 yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))
         except JunctureError as error:
             yield error_packet(error)
@@ -140,6 +145,8 @@ class Choose:
         How many partitions there are.
     names
         The columns of the result.
+    memory_bytes
+        How much a task may hold.
     output
         What Spark expects.
     """
@@ -149,6 +156,7 @@ class Choose:
     right: pa.Schema
     targets: int
     names: tuple[str, ...]
+    memory_bytes: int
     output: Output
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -170,4 +178,6 @@ class Choose:
         # What a row was matched by counts no longer: each left row is a key of its own now.
         order_by = [name for name in self.spec.order_columns() if name in self.right.names]
         spec = replace(self.spec, by=_ROW, left_by=None, right_by=None, order_by=order_by)
-        yield engine.join(spec, left, pa.concat_tables(right)).select(list(self.names))
+        with engine.task_context(self.memory_bytes) as context:
+            for rows in engine.join(spec, left, pa.concat_tables(right), context):
+                yield rows.select(list(self.names))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.runtime.spill import SpillFolder
+from juncture.runtime.context import JoinContext
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import Content, Packet, raise_error, read_packets
 from juncture.spark.tasks.store import PacketStore
@@ -28,7 +29,7 @@ class Task:
     left, right
         The schemas of the sides as they come in packets.
     memory_bytes
-        How many bytes of right rows are kept in memory.
+        How much a task may hold.
     """
 
     spec: Asof
@@ -38,16 +39,29 @@ class Task:
 
 
 class Partition:
-    """The rows of one partition. Right rows beyond a limit are in the spill folder.
+    """The rows of one partition. Those that do not fit are in the spill folder.
 
     Parameters
     ----------
     batches
         What Spark hands over: packets.
-    task, spill
-        How and where to keep them.
-    number
-        The name of a column that numbers the right rows, the carried ones last.
+    task, context
+        The join, and what it may use.
+    left_number, right_number
+        The names of columns that number the rows of a side, the carried ones last; none if empty.
+
+    Attributes
+    ----------
+    target
+        Its number.
+    left, right
+        The rows of both sides.
+    own_rows
+        How many of the right ones are not carried.
+    carried
+        Those that are.
+    joining
+        What the join of both may use.
 
     Raises
     ------
@@ -55,21 +69,35 @@ class Partition:
         If one of the tasks before failed with it, or there is no room to spill.
     """
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], task: Task, spill: SpillFolder, number: str = "") -> None:
+    def __init__(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        task: Task,
+        context: JoinContext,
+        *,
+        left_number: str = "",
+        right_number: str = "",
+    ) -> None:
         self.target = 0
-        self.right = PacketStore(task.right, spill, task.memory_bytes, number)
-        left, carried = [task.left.empty_table()], list[Packet]()
+        received = {
+            side: context.within(context.memory.reserve(f"{side} rows received", RECEIVED_SHARE))
+            for side in ("left", "right")
+        }
+        self.joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+        self.left = PacketStore(task.left, received["left"], left_number)
+        self.right = PacketStore(task.right, received["right"], right_number)
+        carried = list[Packet]()
         for packet in read_packets(batches):
             self.target = packet.target
             if packet.content is Content.LEFT:
-                left.append(packet.rows)
+                self.left.add(packet)
             elif packet.content is Content.RIGHT:
                 self.right.add(packet)
             elif packet.content is Content.CARRIED:
                 carried.append(packet)
             else:
                 raise_error(packet)
-        self.left = pa.concat_tables(left)
+        self.left.finish()
         self.own_rows = sum(self.right.part_rows)
         self.carried = pa.concat_tables([task.right.empty_table(), *(packet.rows for packet in carried)])
         for packet in carried:
@@ -97,6 +125,6 @@ class Gather:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        with SpillFolder() as spill:
-            partition = Partition(batches, self.task, spill)
-            yield engine.join(self.task.spec, partition.left, partition.right)
+        with engine.task_context(self.task.memory_bytes) as context:
+            partition = Partition(batches, self.task, context)
+            yield from engine.join(self.task.spec, partition.left, partition.right, partition.joining)

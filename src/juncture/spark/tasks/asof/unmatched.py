@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import JunctureError
-from juncture.runtime.spill import SpillFolder
+from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.asof.boundary import EdgeRows, Edges, Seen
@@ -59,25 +59,28 @@ class Settle:
 
     def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         try:
-            with SpillFolder() as spill:
-                yield from self._settled(Partition(batches, self.task, spill, _RIGHT))
+            with engine.task_context(self.task.memory_bytes) as context:
+                partition = Partition(batches, self.task, context, left_number=_LEFT, right_number=_RIGHT)
+                yield from self._settled(partition)
         except JunctureError as error:
             yield error_packet(error)
 
     def _settled(self, partition: Partition) -> Iterator[Packet]:
-        left = partition.left.append_column(_LEFT, pa.array(np.arange(partition.left.num_rows)))
-        joined = engine.join(self.task.spec, left, partition.right)
-        right = np.asarray(joined[_RIGHT].fill_null(-1))
-        alone = np.asarray(joined[_LEFT].is_null())
-        foreign = right >= partition.own_rows
         ranks = self._ranks(partition)
-        waits = alone & np.isin(right, np.concatenate([rows for rows, _ in ranks.values()]))
-        ready = joined.filter(pa.array(~waits & ~(foreign & alone))).drop_columns([_LEFT, _RIGHT])
-        yield Packet(partition.target, Content.OUTPUT, ready)
-        pending, taken = np.unique(right[waits]), np.unique(right[foreign & ~alone])
-        if len(pending):
-            yield Packet(partition.target, Content.PENDING, _named(partition, pending, ranks))
-        yield from self._taken(partition, taken - partition.own_rows)
+        shared = np.concatenate([rows for rows, _ in ranks.values()])
+        pending, taken = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for joined in engine.join(self.task.spec, partition.left, partition.right, partition.joining):
+            right = np.asarray(joined[_RIGHT].fill_null(-1))
+            alone = np.asarray(joined[_LEFT].is_null())
+            foreign = right >= partition.own_rows
+            waits = alone & np.isin(right, shared)
+            ready = joined.filter(pa.array(~waits & ~(foreign & alone))).drop_columns([_LEFT, _RIGHT])
+            yield Packet(partition.target, Content.OUTPUT, ready)
+            pending.append(right[waits])
+            taken.append(right[foreign & ~alone])
+        if len(waiting := np.unique(np.concatenate(pending))):
+            yield Packet(partition.target, Content.PENDING, _named(partition, waiting, ranks))
+        yield from self._taken(partition, np.unique(np.concatenate(taken)) - partition.own_rows)
 
     def _ranks(self, partition: Partition) -> dict[Seen, tuple[Ints, Ints]]:
         """Return the partition's own rows that others may take, and the rank of each in its segment's edge."""
@@ -163,12 +166,16 @@ class Resolve:
                 raise_error(packet)
         if not pending:
             return
-        rows = pa.concat_tables(pending)
+        with engine.task_context(self.task.memory_bytes) as context:
+            yield from self._unclaimed(pa.concat_tables(pending), taken, context)
+
+    def _unclaimed(self, rows: pa.Table, taken: list[pa.Table], context: JoinContext) -> Iterator[pa.Table]:
+        """Yield those of some right rows that no partition took."""
         for seen, column in _RANKS.items():
             if taken:
                 names = pa.concat_tables(taken)
                 names = names.filter(pc.equal(names[_SEEN], seen))
                 spec = Asof(left_on=column, right_on=_RANK, by=self.by, tolerance=0, how="anti")
-                rows = engine.join(spec, rows, names)
+                rows = pa.concat_tables([rows.slice(0, 0), *engine.join(spec, rows, names, context)])
         rows = rows.drop_columns(list(_RANKS.values()))
-        yield engine.join(self.task.spec, self.task.left.empty_table(), rows)
+        yield from engine.join(self.task.spec, self.task.left.empty_table(), rows, context)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.errors import JunctureError
-from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
 from juncture.spark.tasks.inequality.join import Meeting, Partition, Rows, numbered
 from juncture.spark.tasks.inequality.placement import Placed
 from juncture.spark.tasks.inequality.replicate import homes
@@ -82,11 +82,11 @@ class Recall:
 
     def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         try:
-            with SpillFolder() as spill:
-                partition = Partition(batches, self.meeting, spill)
+            with engine.task_context(self.meeting.memory_bytes) as context:
+                partition = Partition(batches, self.meeting, context)
                 join = numbered(self.meeting.join, self.meeting.join.how, left=False, right=False)
                 left, right = partition.rows("left", "alone"), partition.rows("right", "alone", "split", "copy")
-                for table in engine.stream(join, left, right, spill, self.meeting.memory_bytes):
+                for table in engine.execute(join, left, right, partition.joining):
                     yield Packet(partition.target, Content.OUTPUT, table)
                 yield from self._waiting(partition)
         except JunctureError as error:
@@ -150,10 +150,12 @@ class Aggregate:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        join, memory_bytes = self.meeting.join, self.meeting.memory_bytes
-        with SpillFolder() as spill:
-            left = PacketStore(join.left_schema, spill, memory_bytes // 4)
-            right = PacketStore(join.right_schema, spill, memory_bytes // 4)
+        join = self.meeting.join
+        with engine.task_context(self.meeting.memory_bytes) as context:
+            left, right = (
+                PacketStore(schema, context.within(context.memory.reserve(f"{side} rows received", RECEIVED_SHARE)))
+                for side, schema in (("left", join.left_schema), ("right", join.right_schema))
+            )
             for packet in read_packets(batches):
                 if packet.content is Content.OUTPUT:
                     yield packet.rows
@@ -166,4 +168,5 @@ class Aggregate:
             left.finish()
             right.finish()
             if left.num_rows:
-                yield from engine.stream(join, left, right, spill, memory_bytes)
+                joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+                yield from engine.execute(join, left, right, joining)

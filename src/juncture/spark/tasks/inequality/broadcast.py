@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from juncture.runtime.sources import TableSource
-from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast_table import Small
+from juncture.spark.tasks.engine import JOIN_SHARE
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.output import Output
 from juncture.spec.resolved import Resolved
@@ -31,7 +31,7 @@ class WholeRight:
     right
         The right side.
     memory_bytes
-        How much of it to hold in memory.
+        How much a task may hold.
     output
         What Spark expects.
     """
@@ -47,11 +47,11 @@ class WholeRight:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        with SpillFolder() as spill:
+        with engine.task_context(self.memory_bytes) as context:
             for chunk in self.feed.chunks(batches):
                 right = self.right.table(self.join.right_schema.names)
                 join = replace(self.join, left_schema=chunk.schema, right_schema=right.schema)
-                yield from engine.stream(join, TableSource(chunk), TableSource(right), spill, self.memory_bytes)
+                yield from engine.execute(join, TableSource(chunk), TableSource(right), context)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class WholeLeft:
     left
         The left side.
     memory_bytes
-        How many bytes of right rows are kept in memory.
+        How much a task may hold.
     output
         What Spark expects.
     """
@@ -83,8 +83,9 @@ class WholeLeft:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        with SpillFolder() as spill:
+        with engine.task_context(self.memory_bytes) as context:
             left = self.left.table(self.join.left_schema.names)
-            right = self.feed.source(batches, spill, self.memory_bytes // 2)
+            right = self.feed.source(batches, context)
             join = replace(self.join, left_schema=left.schema, right_schema=right.schema)
-            yield from engine.stream(join, TableSource(left), right, spill, self.memory_bytes // 2)
+            joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+            yield from engine.execute(join, TableSource(left), right, joining)

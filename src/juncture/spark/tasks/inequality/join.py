@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpillFolder
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
 from juncture.spark.tasks.inequality.placement import Places
 from juncture.spark.tasks.inequality.replicate import LEFT, RIGHT, Classes
 from juncture.spark.tasks.output import Output
@@ -45,7 +46,7 @@ class Meeting:
     cuts
         Where partitions end.
     memory_bytes
-        How many bytes of rows are kept in memory, and how many of columns that the output shows.
+        How much a task may hold.
     """
 
     join: Resolved
@@ -106,8 +107,15 @@ class Partition:
     ----------
     batches
         What Spark hands over: packets.
-    meeting, spill
-        How and where to keep them.
+    meeting, context
+        The join, and what it may use.
+
+    Attributes
+    ----------
+    target
+        Its number.
+    joining
+        What joins of its rows may use.
 
     Raises
     ------
@@ -115,11 +123,15 @@ class Partition:
         If one of the tasks before failed with it, or there is no room to spill.
     """
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], meeting: Meeting, spill: SpillFolder) -> None:
+    def __init__(self, batches: Iterable[pa.RecordBatch], meeting: Meeting, context: JoinContext) -> None:
         self.target = 0
         schemas = {"left": meeting.join.left_schema, "right": meeting.join.right_schema}
+        self.joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+        received = {
+            side: context.within(context.memory.reserve(f"{side} rows received", RECEIVED_SHARE)) for side in schemas
+        }
         self._stores = {
-            content: PacketStore(schemas[side], spill, meeting.memory_bytes // 4)
+            content: PacketStore(schemas[side], received[side])
             for side, classes in (("left", LEFT), ("right", RIGHT))
             for content in (classes.alone, classes.split, classes.copy)
         }
@@ -179,18 +191,18 @@ class Meet:
         return self.output.batches(self._tables(batches))
 
     def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        with SpillFolder() as spill:
-            partition = Partition(batches, self.meeting, spill)
+        with engine.task_context(self.meeting.memory_bytes) as context:
+            partition = Partition(batches, self.meeting, context)
             join = self.meeting.join
             away = partition.count("left", "split", "copy") + partition.count("right", "split", "copy")
             if away and join.how != "inner":
-                yield from self._told_apart(partition, spill)
+                yield from self._told_apart(partition)
                 return
             plain = numbered(join, join.how, left=False, right=False)
             for left, right in _meetings(partition):
-                yield from engine.stream(plain, left, right, spill, self.meeting.memory_bytes)
+                yield from engine.execute(plain, left, right, partition.joining)
 
-    def _told_apart(self, partition: Partition, spill: SpillFolder) -> Iterator[pa.Table]:
+    def _told_apart(self, partition: Partition) -> Iterator[pa.Table]:
         """Yield pairs, and of the rows without one those that are alone here."""
         join = self.meeting.join
         keeps: dict[Side, bool] = {"left": join.how in ("left", "full"), "right": join.how in ("right", "full")}
@@ -199,7 +211,7 @@ class Meet:
         alone = {side: partition.rows(side, "alone") for side in kept}
         matched = {side: np.zeros(alone[side].num_rows, np.bool_) for side in kept}
         for number, (left, right) in enumerate(_meetings(partition)):
-            for table in engine.stream(seen, left, right, spill, self.meeting.memory_bytes):
+            for table in engine.execute(seen, left, right, partition.joining):
                 for side in kept:
                     numbers = np.asarray(table[NUMBERS[side]])
                     # The rows that are alone come first wherever they take part.
@@ -208,7 +220,7 @@ class Meet:
                 yield table.drop_columns([NUMBERS[side] for side in kept])
         for side in kept:
             for rows in alone[side].picked(~matched[side]):
-                yield from engine.lonely(join, side, rows)
+                yield from engine.unmatched(join, side, rows, partition.joining)
 
 
 def _meetings(partition: Partition) -> Iterator[tuple[Source, Source]]:

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.errors import JunctureError
-from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.inequality.join import NUMBERS, Meeting, Partition, Rows, Side
 from juncture.spark.tasks.inequality.replicate import homes
@@ -58,34 +57,34 @@ class Judge:
 
     def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         try:
-            with SpillFolder() as spill:
-                partition = Partition(batches, self.meeting, spill)
+            with engine.task_context(self.meeting.memory_bytes) as context:
+                partition = Partition(batches, self.meeting, context)
                 for side in self.sides:
-                    yield from self._judged(partition, side, spill)
+                    yield from self._judged(partition, side)
         except JunctureError as error:
             yield error_packet(error)
 
-    def _judged(self, partition: Partition, side: Side, spill: SpillFolder) -> Iterator[Packet]:
+    def _judged(self, partition: Partition, side: Side) -> Iterator[Packet]:
         how = self.meeting.join.how
         if how in ("semi", "anti"):
             alone = partition.rows(side, "alone")
-            matched = self._matched(partition, side, spill, alone)
+            matched = self._matched(partition, side, alone)
             for rows in alone.picked(matched == (how == "semi")):
                 yield Packet(partition.target, Content.OUTPUT, rows)
         at_home = partition.rows(side, "split")
         if at_home.num_rows:
-            matched = self._matched(partition, side, spill, at_home)
+            matched = self._matched(partition, side, at_home)
             for rows in at_home.picked(matched) if how == "semi" else ():
                 yield Packet(partition.target, Content.OUTPUT, rows)
             for rows in at_home.picked(~matched):
                 yield Packet(partition.target, _PENDING[side], rows)
         copies = partition.rows(side, "copy")
         if copies.num_rows:
-            matched = self._matched(partition, side, spill, copies)
+            matched = self._matched(partition, side, copies)
             for rows in copies.picked(matched):
                 yield from self._named(side, rows)
 
-    def _matched(self, partition: Partition, side: Side, spill: SpillFolder, rows: Rows) -> Mask:
+    def _matched(self, partition: Partition, side: Side, rows: Rows) -> Mask:
         """Return which rows of a side have a match here."""
         matched = np.zeros(rows.num_rows, np.bool_)
         other = partition.rows("right" if side == "left" else "left", "alone", "split", "copy")
@@ -93,12 +92,10 @@ class Judge:
             return matched
         join, left, right = self.meeting.join, rows, other
         if side == "right" and isinstance(join, ResolvedOverlap):
-            join = engine.turned(join)
+            join = engine.swapped(join)
         elif side == "right":
             left, right = other, rows
-        for table in engine.stream(
-            _only_numbers(join, side, left, right), left, right, spill, self.meeting.memory_bytes
-        ):
+        for table in engine.execute(_only_numbers(join, side, left, right), left, right, partition.joining):
             matched[np.asarray(table[0])] = True
         return matched
 
@@ -163,4 +160,5 @@ class Decide:
         if join.how in ("semi", "anti"):
             yield rows
         else:
-            yield from engine.lonely(join, side, rows)
+            with engine.task_context(self.meeting.memory_bytes) as context:
+                yield from engine.unmatched(join, side, rows, context)

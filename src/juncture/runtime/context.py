@@ -1,0 +1,78 @@
+"""What a join may use: threads, memory, room to spill, and who wants to know how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from juncture.runtime.memory import MEMORY_BYTES, MemoryBudget
+from juncture.runtime.progress import Progress, Report
+from juncture.runtime.spill import SpillFolder
+from juncture.runtime.threads import Threads
+
+__all__ = ["JoinContext", "join_context"]
+
+
+@dataclass(frozen=True)
+class JoinContext:
+    """What a join may use, made once where it begins and handed down as one argument.
+
+    Attributes
+    ----------
+    threads
+        Who works.
+    memory
+        How much may be held, and which parts of the work have reserved how much of it.
+    spill
+        Where to put what does not fit.
+    progress
+        Who is told how far the join is.
+    """
+
+    threads: Threads
+    memory: MemoryBudget
+    spill: SpillFolder
+    progress: Progress
+
+    def alone(self) -> JoinContext:
+        """Return the same for work that one thread does by itself: others may be waiting for it, or busy."""
+        return replace(self, threads=Threads(1))
+
+    def quiet(self) -> JoinContext:
+        """Return the same for a part of the join that tells nobody how far it is."""
+        return replace(self, progress=Progress())
+
+    def within(self, memory: MemoryBudget) -> JoinContext:
+        """Return the same for a part of the join that may hold what was reserved for it."""
+        return replace(self, memory=memory)
+
+    def streaming(self, share: float) -> JoinContext:
+        """Return the same with a share of the memory reserved for rows under way, which threads keep to."""
+        rows = self.memory.reserve("rows under way", share)
+        return replace(self, threads=self.threads.within(rows.total_bytes))
+
+
+@contextmanager
+def join_context(
+    *, threads: int | None = None, memory_bytes: int = MEMORY_BYTES, report: Report | None = None
+) -> Iterator[JoinContext]:
+    """Yield what a join may use; in the end its threads are gone and its spill folder removed.
+
+    Parameters
+    ----------
+    threads
+        How many; by default one for each core that this process may use.
+    memory_bytes
+        How much may be held.
+    report
+        Called from the calling thread as the join goes on.
+
+    Examples
+    --------
+    >>> with join_context(threads=1, memory_bytes=10**9) as context:
+    ...     context.memory.reserve("left rows", 1 / 4).total_bytes
+    250000000
+    """
+    with Threads(threads) as pool, SpillFolder(memory_bytes=memory_bytes) as spill:
+        yield JoinContext(pool, MemoryBudget(memory_bytes), spill, Progress(report))

@@ -1,0 +1,98 @@
+"""Runs one Spark task of a join by itself, and prints how much more memory that took than the process had.
+
+The task gets the packets of one partition, which are made as it asks for them, as Spark sends them. What a process
+needs to join at all is there once the same task has joined the first rows of both sides.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import juncture as jn
+from juncture.runtime.memory import peak_memory_bytes
+from juncture.spark.asof import shuffle as asof
+from juncture.spark.exchange.partition import Cuts
+from juncture.spark.inequality import shuffle as inequality
+from juncture.spark.inequality.overlap import overlap_places
+from juncture.spark.inequality.range import range_places
+from juncture.spark.inequality.where import where_places
+from juncture.spark.tasks.feed import BatchFeed
+from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.placement import Coding
+
+TEXT_BYTES = 4_000
+BATCH_ROWS = 250
+
+SPECS = {
+    "asof": jn.Asof(on="at", by="key"),
+    "range": jn.Range(on="at", by="key", lower=-40, upper=0),
+    "range-agg": jn.Range(on="at", by="key", lower=-20, upper=0, agg={"at": ["mean", "max"], "text": "first"}),
+    "overlap": jn.Overlap(left_interval=("at", "end"), right_interval=("at", "end"), by="key"),
+    "where": jn.Where("l.at <= r.end AND r.at <= l.end AND l.key = r.key"),
+}
+PLACES = {jn.Range: range_places, jn.Overlap: overlap_places, jn.Where: where_places}
+
+NO_CUTS = Cuts(np.empty(0, np.uint64), np.empty(0, np.int64))
+
+
+def batches(seed: int, rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a side, in no order."""
+    chance = np.random.default_rng(seed)
+    for _ in range(0, rows, BATCH_ROWS):
+        at = chance.integers(0, 40 * rows, BATCH_ROWS)
+        letters = chance.integers(97, 123, BATCH_ROWS * TEXT_BYTES, np.uint8)
+        offsets = np.arange(BATCH_ROWS + 1, dtype=np.int32) * TEXT_BYTES
+        yield pa.record_batch(
+            {
+                "at": at,
+                "end": at + chance.integers(1, 40, BATCH_ROWS),
+                "key": chance.integers(0, 2, BATCH_ROWS),
+                "text": pa.Array.from_buffers(
+                    pa.string(), BATCH_ROWS, [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+                ),
+            }
+        )
+
+
+def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
+    """Return how many rows a task makes of so many of both sides."""
+    spec, schema = SPECS[kind], next(batches(0, BATCH_ROWS)).schema
+    join = spec.resolve(schema, schema)
+    output = Output(pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)]))
+    if kind == "asof":
+        stages = asof.stages_of(join, Coding.of(join), NO_CUTS, output, memory_bytes)
+        needed, joined = asof.needed_right(join), stages.joined
+    else:
+        stages = inequality.stages_of(join, PLACES[type(spec)](join), NO_CUTS, output, memory_bytes)
+        needed, joined = inequality.needed_right(join), stages.met
+
+    def arriving() -> Iterator[pa.RecordBatch]:
+        yield from stages.left(BatchFeed(schema, chunk_rows=BATCH_ROWS))(batches(1, left_rows))
+        right = (batch.select(needed) for batch in batches(2, right_rows))
+        yield from stages.right(BatchFeed(pa.schema([schema.field(name) for name in needed]), chunk_rows=BATCH_ROWS))(
+            right
+        )
+
+    return sum(batch.num_rows for batch in joined(arriving()))
+
+
+def main(kind: str, memory: str, left_rows: str, right_rows: str) -> None:
+    # With so little memory that they go to disk.
+    run(kind, 2_000_000, 750, 750)
+    # Sets the peak back to what is held now, where there is a /proc.
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    before = peak_memory_bytes()
+    rows = run(kind, int(memory), int(left_rows), int(right_rows))
+    sys.stdout.write(json.dumps({"rows": rows, "taken_bytes": peak_memory_bytes() - before}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
