@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.types as pat
 import pytest
 
 import juncture as jn
@@ -196,6 +199,55 @@ def test_right_columns_of_arrow_are_exact_in_pandas():
     assert [str(dtype) for dtype in answer.dtypes] == ["int64", "Int64", "UInt8", "boolean", "object"]
     assert answer["whole"].to_list() == [BEYOND_FLOATS, pd.NA]
     assert answer["list"][0].tolist() == [BEYOND_FLOATS, None]
+
+
+# Values of types of which Arrow takes no rows, or other ones, where a column has several chunks.
+HALVES = [np.float16(0.5), np.float16(1000)]
+UNTAKEN = {
+    "dictionary of half floats": (pa.dictionary(pa.int32(), pa.float16()), HALVES),
+    "dictionary of lists": (pa.dictionary(pa.int8(), pa.list_(pa.int64())), [[1], [None, 2]]),
+    "dictionary of views": (pa.dictionary(pa.int8(), pa.string_view()), ["a", "b"]),
+    "list of views": (pa.list_(pa.string_view()), [["a"], [None, "b"]]),
+    "struct of list views": (pa.struct({"a": pa.list_view(pa.int64())}), [{"a": [1]}, {"a": None}]),
+}
+
+
+def untaken_column(name: str, places: list[int | None]) -> pd.Series:
+    """Return values of a type, each in a chunk of its own."""
+    data_type, values = UNTAKEN[name]
+
+    def chunk(place: int | None) -> pa.Array:
+        if place is None:
+            return pa.nulls(1, data_type)
+        if not pat.is_dictionary(data_type):
+            return pa.array([values[place]], data_type)
+        items = pa.array([values[place]], data_type.value_type)
+        return pa.DictionaryArray.from_arrays(pa.array([0], data_type.index_type), items)
+
+    column = pa.chunked_array([chunk(place) for place in places], data_type)
+    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+
+
+@pytest.mark.parametrize("name", UNTAKEN)
+def test_columns_of_which_arrow_takes_no_rows(name):
+    left = pd.DataFrame({"ts": [3, 1, 2], "v": untaken_column(name, [1, None, 0])})
+    right = pd.DataFrame({"ts": [2, 3, 9], "w": untaken_column(name, [1, 0, None])})
+    answer = jn.join(left, right, on="ts", how="full")
+    assert answer.dtypes.to_list() == [np.dtype("int64"), left["v"].dtype, right["w"].dtype]
+    assert untaken_cells(answer["v"]) == untaken_cells(untaken_column(name, [1, None, 0, None]))
+    assert untaken_cells(answer["w"]) == untaken_cells(untaken_column(name, [0, None, 1, None]))
+
+
+@pytest.mark.parametrize("name", UNTAKEN)
+def test_keys_of_which_arrow_takes_no_rows(name):
+    left, right = (untaken_column(name, places).to_frame("k") for places in ([0, None, 0], [1, 0]))
+    answer = jn.join(left, right, on="k", how="full")
+    assert answer["k"].dtype == left["k"].dtype
+    assert untaken_cells(answer["k"]) == untaken_cells(untaken_column(name, [0, None, 0, 1]))
+
+
+def untaken_cells(column: pd.Series) -> list[Any]:
+    return [cell for chunk in pa.chunked_array(pa.array(column.array)).chunks for cell in chunk.to_pylist()]
 
 
 # The values of a left and a right key, whose second values are equal, or else missing and so equal nothing.

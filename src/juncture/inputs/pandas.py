@@ -10,8 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import rows_of
+from juncture.columnar.conversion import converted
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Ints, Joined, free_name, without_runs
+from juncture.runtime.working_types import given_back, working_type
 from juncture.spec.schema import LEFT_OUT, Side, check_columns
 
 __all__ = ["PandasFrame"]
@@ -198,26 +201,41 @@ def _rows_of(values: Values, rows: Ints, filling: pa.ChunkedArray | None = None,
     if filling is None:
         return _with_missing(values, rows)
     own = _taken(values, rows[~lacking])
-    others = _as_pandas(filling.filter(pa.array(lacking)), values.dtype, name)
+    others = _as_pandas(_arrow_rows(filling, np.flatnonzero(lacking)), values.dtype, name)
     places = np.empty(len(rows), np.int64)
     places[~lacking] = np.arange(len(own))
     places[lacking] = np.arange(len(own), len(rows))
-    return _concatenated(own, others).take(places)
+    return _taken(_concatenated(own, others), places)
 
 
 def _taken(values: Values, rows: Ints) -> Values:
     """Return values by the numbers of their rows, none of which is negative."""
-    dtype = values.dtype
-    if not isinstance(dtype, pd.ArrowDtype) or not pat.is_dictionary(dtype.pyarrow_dtype):
-        return values.take(rows)
-    # Arrow does not take rows of dictionaries that differ and hold nulls.
-    array = pa.chunked_array(pa.array(values))
-    plain = pa.chunked_array([chunk.dictionary_decode() for chunk in array.chunks], array.type.value_type)
-    return pd.arrays.ArrowExtensionArray(plain.take(pa.array(rows)).dictionary_encode().cast(array.type))
+    return _taken_of_arrow(values, rows) if _is_untaken(values.dtype) else values.take(rows)
+
+
+def _is_untaken(dtype: object) -> bool:
+    """Tell Arrow's types of which it takes no rows, or other ones where the dictionaries of chunks differ."""
+    return isinstance(dtype, pd.ArrowDtype) and working_type(dtype.pyarrow_dtype, nested=True) != dtype.pyarrow_dtype
+
+
+def _taken_of_arrow(values: Values, rows: Ints) -> Values:
+    """Return values of such a type by the numbers of their rows, missing where these are negative."""
+    return pd.arrays.ArrowExtensionArray(_arrow_rows(pa.chunked_array(pa.array(values)), rows))
+
+
+def _arrow_rows(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
+    """Return rows of a column of any type by their numbers, null where these are negative."""
+    wanted = working_type(column.type, nested=True)
+    plain = pa.chunked_array([converted(chunk, wanted) for chunk in column.chunks], wanted)
+    schema = pa.schema([("", column.type)])
+    taken = pa.table([rows_of(plain, pa.array(rows, mask=rows < 0))], names=schema.names)
+    return pa.Table.from_batches(given_back(taken.to_batches(), schema), schema).column(0)
 
 
 def _with_missing(values: Values, rows: Ints) -> Values:
     """Return values by the numbers of their rows, missing where they are negative, in a type that tells these apart."""
+    if _is_untaken(values.dtype):
+        return _taken_of_arrow(values, rows)
     lacking = rows < 0
     inner = getattr(values.dtype, "subtype", values.dtype)
     if isinstance(inner, np.dtype) and inner.kind in "iubO":
