@@ -12,7 +12,7 @@ from juncture.columnar.conversion import converted
 from juncture.runtime.sources import ParquetSource
 from juncture.runtime.working_types import given_back, working_source, working_type
 from support.arrays import build
-from support.engines import LOCAL_EQUI, LOCAL_NEAR, join_in_process
+from support.engines import LOCAL, LOCAL_EQUI, LOCAL_NEAR, join_in_process
 from support.kinds import defined_rows, kind_of
 from support.tables import canonical_rows, difference
 
@@ -20,6 +20,9 @@ TEXTS = ["a", "b", None, "", "a", "é"]
 LISTS = [["a", None], [], None, ["b"], ["a", None], [""]]
 STRUCTS = [{"a": "a"}, {"a": None}, None, {"a": "b"}, {"a": ""}, {"a": "é"}]
 NUMBERS = [1, 2, None, 0, 1, -1]
+UNION = [pa.field("a", pa.int64(), nullable=False), pa.field("a", pa.string_view(), metadata={"of": "text"})]
+WORKING_UNION = [UNION[0], UNION[1].with_type(pa.large_string())]
+UNITED = [(0, 1), (1, "a"), (1, None), (0, 2), (1, "é")]
 
 ENCODED = [
     (pa.string_view(), pa.large_string(), TEXTS),
@@ -46,6 +49,9 @@ ENCODED = [
     ),
     (pa.uuid(), pa.binary(16), [b"0123456789abcdef", None]),
     (pa.list_(pa.uuid()), pa.list_(pa.binary(16)), [[b"0123456789abcdef", None], None]),
+    (pa.sparse_union(UNION, [5, 7]), pa.sparse_union(WORKING_UNION, [5, 7]), UNITED),
+    (pa.dense_union(UNION), pa.dense_union(WORKING_UNION), UNITED),
+    (pa.list_(pa.dense_union(UNION)), pa.list_(pa.dense_union(WORKING_UNION)), [UNITED[:2], None, UNITED[2:]]),
 ]
 PLAIN = [
     pa.int64(),
@@ -53,16 +59,8 @@ PLAIN = [
     pa.dictionary(pa.int32(), pa.string()),
     pa.list_(pa.struct([("a", pa.decimal128(5, 2)), ("b", pa.map_(pa.string(), pa.timestamp("ns")))])),
     pa.month_day_nano_interval(),
+    pa.sparse_union([pa.field("a", pa.int64()), pa.field("b", pa.string())]),
 ]
-
-
-def array_of(values: list[object], data_type: pa.DataType) -> pa.Array:
-    """Return an array, also of extension types, which are made of their storage."""
-    if isinstance(data_type, pa.BaseExtensionType):
-        return data_type.wrap_array(build(values, data_type.storage_type))
-    if pa.types.is_list(data_type) and isinstance(data_type.value_type, pa.BaseExtensionType):
-        return converted(build(values, pa.list_(data_type.value_type.storage_type)), data_type)
-    return build(values, data_type)
 
 
 def rows_of(array: pa.Array) -> list[object]:
@@ -77,7 +75,7 @@ def test_what_arrow_can_do_stays_as_it_is(data_type):
 @pytest.mark.parametrize(("data_type", "working", "values"), ENCODED, ids=[str(each[0]) for each in ENCODED])
 def test_there_and_back(data_type, working, values):
     assert working_type(data_type) == working
-    whole = array_of(values, data_type)
+    whole = build(values, data_type)
     for array in (whole, whole.slice(1), whole.slice(1, 1), whole.slice(2, 0)):
         there = converted(array, working)
         there.validate(full=True)
@@ -137,6 +135,24 @@ def test_residual_conditions(spec, data_type):
     for algorithm in LOCAL_EQUI if isinstance(spec, jn.Equi) else (*LOCAL_NEAR["where"], "external_merge"):
         assert difference(join_in_process(spec, *sides, algorithm), expected, ordered=True) is None
     assert difference(jn.plan(*sides, spec).execute(), expected, ordered=True) is None
+
+
+@pytest.mark.parametrize("mode", ["sparse", "dense"])
+def test_unions_come_back_from_every_join_that_has_no_ties(mode):
+    data_type = pa.union(UNION, mode)
+    left, right = (
+        pa.table(
+            {"id": ids, "t": ids, "u": pa.chunked_array([build(UNITED[:2], data_type), build(UNITED[2:], data_type)])}
+        )
+        for ids in ([3, 1, 4, 0, 2], [2, 0, 3, 1, 9])
+    )
+    specs = [(jn.Asof(on="t", ties="error"), each) for each in LOCAL]
+    specs += [(jn.Equi(on="id", how="full"), each) for each in LOCAL_EQUI]
+    specs += [(jn.Range(on="t", lower=-1, upper=0, agg={"u": "count"}), each) for each in LOCAL_NEAR["range"]]
+    specs += [(jn.Where("l.id = r.id AND l.t <= r.t", how="left"), each) for each in LOCAL_NEAR["where"]]
+    for spec, algorithm in specs:
+        rows = join_in_process(spec, left, right, algorithm)
+        assert difference(rows, defined_rows(spec, left, right), ordered=True) is None, (spec, algorithm)
 
 
 def test_an_empty_table_of_another_library():

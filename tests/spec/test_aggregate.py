@@ -5,13 +5,15 @@ import pytest
 
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.aggregate import Aggregate, freeze_aggregates, resolve_aggregates
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
 
 LEFT = pa.schema([("ts", pa.int64())])
 
 
 def resolved(data_type: pa.DataType, *functions: str) -> list[pa.DataType]:
     right = pa.schema([("v", data_type)])
-    return [each.type for each in resolve_aggregates({"v": functions}, LEFT, right, "_right")]
+    return [each.type for each in resolve_aggregates({"v": functions}, LEFT, right, (), "_right")]
 
 
 @pytest.mark.parametrize(
@@ -87,18 +89,28 @@ def test_functions_that_a_type_lacks(data_type, function, takes):
 def test_names():
     left = pa.schema([("count", pa.int64()), ("v_sum", pa.int64())])
     right = pa.schema([("v", pa.int32()), ("w", pa.string())])
-    assert resolve_aggregates({"v": ["sum", "min"], "*": "count", "w": "last"}, left, right, ".r") == (
+    assert resolve_aggregates({"v": ["sum", "min"], "*": "count", "w": "last"}, left, right, (), ".r") == (
         Aggregate("v_sum.r", "v", "sum", pa.int64()),
         Aggregate("v_min", "v", "min", pa.int32()),
         Aggregate("count.r", None, "count", pa.int64()),
         Aggregate("w_last", "w", "last", pa.string()),
     )
     with pytest.raises(SchemaError, match=r"The sum of 'v' would be named 'v_sum', which is taken too\. Pass another"):
-        resolve_aggregates({"v": "sum"}, left, right, "")
+        resolve_aggregates({"v": "sum"}, left, right, (), "")
 
 
 def test_a_column_that_is_not_there():
     with pytest.raises(
         SchemaError, match=r"agg names the column 'val', which the right table does not have\. Did you mean"
     ):
-        resolve_aggregates({"val": "sum"}, LEFT, pa.schema([("value", pa.int64())]), "_right")
+        resolve_aggregates({"val": "sum"}, LEFT, pa.schema([("value", pa.int64())]), (), "_right")
+
+
+def test_first_and_last_need_an_order_of_all_that_decides_ties():
+    union = pa.list_(pa.dense_union([pa.field("number", pa.int64()), pa.field("text", pa.string())]))
+    left, right = pa.schema([("t", pa.int64())]), pa.schema([("t", pa.int64()), ("v", pa.int64()), ("x", union)])
+    assert Range(on="t", lower=0, agg={"v": "max", "x": "count"}).resolve(left, right).tie_columns == ("v", "x")
+    spans = {"left_interval": ("t", None), "right_interval": ("t", None)}
+    for spec in (Range(on="t", lower=0, agg={"v": "first"}), Overlap(**spans, agg={"v": "last"})):
+        with pytest.raises(SchemaError, match=r"right column 'x' is of type list<.*unions have no order, so it cannot"):
+            spec.resolve(left, right)

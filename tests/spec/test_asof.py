@@ -233,6 +233,20 @@ def test_resolved_columns():
     assert Asof(on="ts", by="robot_id", how="semi").resolve(LEFT, RIGHT).right_payload == ()
 
 
+@pytest.mark.parametrize("mode", ["sparse", "dense"])
+def test_unions_decide_no_ties(mode):
+    union = pa.union([pa.field("number", pa.int64()), pa.field("text", pa.string())], mode)
+    right = RIGHT.append(pa.field("x", pa.struct([("parts", pa.list_(union))])))
+    with pytest.raises(SchemaError) as error:
+        Asof(on="ts").resolve(LEFT, right)
+    assert "The right column 'x' is of type struct<parts: list<" in str(error.value)
+    assert "unions have no order, so it cannot decide ties as all right columns do. Leave it out" in str(error.value)
+    with pytest.raises(SchemaError, match="or pass ties='error' with matches=1, if there are none"):
+        Asof(on="ts", ties="error", matches=2).resolve(LEFT, right)
+    for free in (Asof(on="ts", ties="error"), Asof(on="ts", how="anti")):
+        assert free.resolve(LEFT, right).tie_columns[-1] == "x"
+
+
 def test_keys_and_on_do_not_decide_ties():
     resolved = Asof(on="ts", by="robot_id", order_by=["ts", "robot_id", "angle"]).resolve(LEFT, RIGHT)
     assert resolved.tie_columns == ("angle", "frame_id")

@@ -27,7 +27,10 @@ def build_column(values: Sequence[Any], data_type: pa.DataType) -> pa.ChunkedArr
 
 
 def build(values: Sequence[Any], data_type: pa.DataType, *, turned: bool = False) -> pa.Array:
-    """Return an array of some values: times are integers, structs dictionaries, and others what Arrow takes.
+    """Return an array of some values.
+
+    Times are integers, structs dictionaries, values of a union pairs of a field's number and its value, those of an
+    extension type what it stores, and others what Arrow takes.
 
     Parameters
     ----------
@@ -50,6 +53,10 @@ def build(values: Sequence[Any], data_type: pa.DataType, *, turned: bool = False
         return pa.array([None if value is None else np.float16(value) for value in values], data_type)
     if pat.is_decimal(data_type):
         return build_decimals(values, data_type)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return data_type.wrap_array(build(values, data_type.storage_type))
+    if pat.is_union(data_type):
+        return build_union(values, data_type)
     if pat.is_nested(data_type) and not pat.is_map(data_type):
         return build_nested(values, data_type)
     return pa.array(values, timeless(data_type)).cast(data_type)
@@ -98,3 +105,19 @@ def build_nested(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     kind = pa.int32() if pat.is_list_view(data_type) else pa.int64()
     offsets = pa.array(starts[:-1], kind)
     return maker.from_arrays(offsets, pa.array(sizes, kind), items, type=data_type, mask=missing)
+
+
+def build_union(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+    """Return a union, in which null is one of the first field; a dense one has no other values than its own."""
+    pairs = [value or (0, None) for value in values]
+    numbers = range(data_type.num_fields)
+    codes = pa.array([data_type.type_codes[number] for number, _ in pairs], pa.int8())
+    if data_type.mode == "dense":
+        parts = [[value for place, value in pairs if place == number] for number in numbers]
+        offsets = [sum(other == number for other, _ in pairs[:row]) for row, (number, _) in enumerate(pairs)]
+        buffers = [None, codes.buffers()[1], pa.array(offsets, pa.int32()).buffers()[1]]
+    else:
+        parts = [[value if place == number else None for place, value in pairs] for number in numbers]
+        buffers = [None, codes.buffers()[1]]
+    children = [build(part, data_type.field(number).type) for number, part in enumerate(parts)]
+    return pa.Array.from_buffers(data_type, len(values), buffers, children=children)

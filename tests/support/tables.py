@@ -215,6 +215,8 @@ def shown_type(data_type: pa.DataType) -> str:
         return f"map<{shown_type(data_type.key_type)}, {shown_type(data_type.item_type)}>"
     if pat.is_struct(data_type):
         return f"struct<{', '.join(f'{field.name}: {shown_type(field.type)}' for field in data_type)}>"
+    if pat.is_union(data_type):
+        return str(data_type)
     if pat.is_nested(data_type):
         return f"{str(data_type).partition('<')[0]}<{shown_type(data_type.value_type)}>"
     return str(data_type)

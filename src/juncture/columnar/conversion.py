@@ -124,6 +124,8 @@ def _numbers(first: int, end: int) -> pa.Array:
 
 def _rebuilt(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return nested values with their parts converted."""
+    if pat.is_union(data_type):
+        return _union(array, data_type)
     missing = array.is_null()
     if pat.is_struct(data_type):
         parts = [converted(part, field.type) for part, field in zip(array.flatten(), data_type, strict=True)]
@@ -139,6 +141,16 @@ def _rebuilt(array: pa.Array, data_type: pa.DataType) -> pa.Array:
         offsets = array_of(offsets - offsets[0], pa.int32())
         return pa.MapArray.from_arrays(offsets, keys, items, type=data_type, mask=missing)
     return _list(array, data_type, missing)
+
+
+def _union(array: pa.UnionArray, data_type: pa.DataType) -> pa.Array:
+    """Return a union of the same codes, and a dense one of the same places: Arrow's own tell nothing of slices."""
+    if not len(array):
+        return pa.nulls(0, data_type)
+    widths = {1: 1, 2: 4} if data_type.mode == "dense" else {1: 1}
+    buffers = [array.buffers()[number].slice(array.offset * width) for number, width in widths.items()]
+    parts = [converted(array.field(number), field.type) for number, field in enumerate(data_type)]
+    return pa.Array.from_buffers(data_type, len(array), [None, *buffers], children=parts)
 
 
 def _list(array: pa.Array, data_type: pa.DataType, missing: pa.Array) -> pa.Array:

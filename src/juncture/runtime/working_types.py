@@ -63,6 +63,8 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
         return pa.large_binary()
     if pat.is_struct(data_type):
         return pa.struct([_working_field(field) for field in data_type])
+    if pat.is_union(data_type):
+        return pa.union([_working_field(field) for field in data_type], data_type.mode, data_type.type_codes)
     if pat.is_map(data_type):
         key, item = _working_field(data_type.key_field), _working_field(data_type.item_field)
         return pa.map_(key, item, data_type.keys_sorted)

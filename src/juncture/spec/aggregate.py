@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.nulls import typed
-from juncture.spec.schema import How, check_columns, check_order, plain_type
+from juncture.spec.schema import How, check_columns, check_order, check_ties, plain_type
 
 __all__ = [
     "Agg",
@@ -108,8 +108,21 @@ def aggregate_how(how: How | None, agg: Agg | None) -> How:
     return how or "left"
 
 
-def resolve_aggregates(agg: Agg | None, left: pa.Schema, right: pa.Schema, suffix: str) -> tuple[Aggregate, ...]:
+def resolve_aggregates(
+    agg: Agg | None, left: pa.Schema, right: pa.Schema, tie_columns: Sequence[str], suffix: str
+) -> tuple[Aggregate, ...]:
     """Return the aggregates with their names and types in the output.
+
+    Parameters
+    ----------
+    agg
+        What was asked for.
+    left, right
+        The schemas of the tables.
+    tie_columns
+        The right columns that decide which of several equal matches is the first.
+    suffix
+        Added to names that the left table has too.
 
     Raises
     ------
@@ -133,6 +146,8 @@ def resolve_aggregates(agg: Agg | None, left: pa.Schema, right: pa.Schema, suffi
                 aggregates.append(Aggregate(shown, None, function, pa.int64()))
             else:
                 aggregates.append(Aggregate(shown, column, function, _result_type(function, right.field(column))))
+    if _have_order(aggregates):
+        check_ties(right, tie_columns)
     return tuple(aggregates)
 
 
@@ -151,8 +166,12 @@ def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[st
     ('value',)
     """
     own = [each.column for each in aggregates if each.column is not None]
-    ordered = any(each.function in ("first", "last") for each in aggregates)
-    return tuple(dict.fromkeys((*own, *(tie_columns if ordered else ()))))
+    return tuple(dict.fromkeys((*own, *(tie_columns if _have_order(aggregates) else ()))))
+
+
+def _have_order(aggregates: Sequence[Aggregate]) -> bool:
+    """Tell whether the order of the matches makes a difference."""
+    return any(each.function in ("first", "last") for each in aggregates)
 
 
 def _result_type(function: Function, field: pa.Field) -> pa.DataType:

@@ -39,6 +39,7 @@ from juncture.spec.schema import (
     check_keys,
     check_order,
     check_pairs,
+    check_ties,
     common_domain,
     output_columns,
 )
@@ -248,7 +249,9 @@ class Asof(KeyedSpec):
         if shared and self.coalesce:
             equal.append((left_on, right_on))
         fixed = {right_on, *right_by}
-        rest = [name for name in right.names if name not in fixed and name not in order_by]
+        tie_columns = tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
+        if self.how not in ("semi", "anti") and (self.ties == "greatest" or self.matches > 1):
+            check_ties(right, tie_columns, remedy=" (or pass ties='error' with matches=1, if there are none)")
         return ResolvedAsof(
             spec=self,
             how=self.how,
@@ -260,7 +263,7 @@ class Asof(KeyedSpec):
             right_by=right_by,
             domain=domain,
             tolerance=_resolve_tolerance(self.tolerance, domain, left),
-            tie_columns=(*(name for name in order_by if name not in fixed), *rest),
+            tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
 

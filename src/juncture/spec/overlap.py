@@ -198,6 +198,7 @@ class Overlap(KeyedSpec):
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         right = typed_aggregated(self.agg, right)
+        tie_columns = tuple(name for name in right.names if name not in {self.right_interval[0], *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedOverlap(
             spec=self,
@@ -210,8 +211,8 @@ class Overlap(KeyedSpec):
             right_by=right_by,
             domain=domain,
             closed=self.closed,
-            aggregates=resolve_aggregates(self.agg, left, right, self.suffix),
-            tie_columns=tuple(name for name in right.names if name not in {self.right_interval[0], *right_by}),
+            aggregates=resolve_aggregates(self.agg, left, right, tie_columns, self.suffix),
+            tie_columns=tie_columns,
             output=left_columns(left)
             if self.agg
             else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),

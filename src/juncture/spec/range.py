@@ -223,6 +223,7 @@ class Range(KeyedSpec):
         left, right = typed_pairs(left, right, equal)
         left, right = typed_distances(ends, domain, left), typed_aggregated(self.agg, right)
         lower, upper = self._bounds(domain, left)
+        tie_columns = tuple(name for name in right.names if name not in {right_on, *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedRange(
             spec=self,
@@ -236,8 +237,8 @@ class Range(KeyedSpec):
             domain=domain,
             lower=lower,
             upper=upper,
-            aggregates=resolve_aggregates(self.agg, left, right, self.suffix),
-            tie_columns=tuple(name for name in right.names if name not in {right_on, *right_by}),
+            aggregates=resolve_aggregates(self.agg, left, right, tie_columns, self.suffix),
+            tie_columns=tie_columns,
             output=left_columns(left)
             if self.agg
             else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),

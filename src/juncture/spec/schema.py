@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -28,6 +28,7 @@ __all__ = [
     "check_keys",
     "check_order",
     "check_pairs",
+    "check_ties",
     "common_domain",
     "hint",
     "is_fixed",
@@ -201,10 +202,45 @@ def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
 
 
 def _has_ordered_categories(data_type: pa.DataType) -> bool:
-    if pat.is_dictionary(data_type):
-        return bool(data_type.ordered) or _has_ordered_categories(data_type.value_type)
-    inner = (data_type.field(place).type for place in range(data_type.num_fields))
-    return any(_has_ordered_categories(each) for each in inner)
+    return any(pat.is_dictionary(each) and each.ordered for each in _types_in(data_type))
+
+
+def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = "") -> None:
+    """Refuse to decide ties by columns of unions, or with some in them.
+
+    Parameters
+    ----------
+    right
+        The schema of the right table.
+    tie_columns
+        The columns that decide.
+    remedy
+        What else an error may advise.
+
+    Raises
+    ------
+    SchemaError
+        If one is of such a type: there is no order between values of different types.
+    """
+    for name in tie_columns:
+        data_type = right.field(name).type
+        if any(map(pat.is_union, _types_in(data_type))):
+            raise SchemaError(
+                f"The right column {name!r} is of type {data_type}, and unions have no order, so it cannot decide ties "
+                f"as all right columns do. Leave it out, or cast it to a type that has one{remedy}."
+            )
+
+
+def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
+    """Yield a type, and those within it."""
+    yield data_type
+    if isinstance(data_type, pa.BaseExtensionType):
+        yield from _types_in(data_type.storage_type)
+    elif pat.is_dictionary(data_type):
+        yield from _types_in(data_type.value_type)
+    else:
+        for place in range(data_type.num_fields):
+            yield from _types_in(data_type.field(place).type)
 
 
 def check_pairs(

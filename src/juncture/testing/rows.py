@@ -42,6 +42,8 @@ def _values(array: pa.Array) -> list[Any]:
     if pat.is_map(data_type):
         entries = [None if row.values is None else row.values.flatten() for row in array]
         return [None if entry is None else list(zip(*map(_values, entry), strict=True)) for entry in entries]
+    if pat.is_union(data_type):
+        return [{"code": each.type_code, "value": each.as_py()} for each in array]
     if pat.is_nested(data_type):
         return [None if row.values is None else _values(row.values) for row in array]
     if pat.is_temporal(data_type) and not pat.is_interval(data_type):
