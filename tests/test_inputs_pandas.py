@@ -12,6 +12,7 @@ import pyarrow.types as pat
 import pytest
 
 import juncture as jn
+from support.arrays import build
 
 BEYOND_FLOATS = 2**53 + 1
 RIGHT = pd.DataFrame({"at": [2, 3, 9], "w": [20, 30, 90]})
@@ -248,6 +249,17 @@ def test_keys_of_which_arrow_takes_no_rows(name):
 
 def untaken_cells(column: pd.Series) -> list[Any]:
     return [cell for chunk in pa.chunked_array(pa.array(column.array)).chunks for cell in chunk.to_pylist()]
+
+
+def test_structs_of_fields_that_are_never_null_as_keys():
+    data_type = pa.struct([pa.field("id", pa.int64(), nullable=False)])
+    left, right = (
+        pd.DataFrame({"k": pd.arrays.ArrowExtensionArray(pa.chunked_array([build(values, data_type)]))})
+        for values in ([{"id": 1}, None], [None, {"id": 2}])
+    )
+    answer = jn.join(left, right, on="k", how="full")
+    assert answer["k"].dtype == left["k"].dtype
+    assert untaken_cells(answer["k"]) == [{"id": 1}, None, None, {"id": 2}]
 
 
 # The values of a left and a right key, whose second values are equal, or else missing and so equal nothing.

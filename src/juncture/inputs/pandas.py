@@ -282,8 +282,8 @@ def _as_pandas(column: pa.ChunkedArray, dtype: Any, name: str) -> Values:
         If a value is not among the ordered categories of the type.
     """
     if isinstance(dtype, pd.ArrowDtype):
-        dtype = pd.ArrowDtype(column.type)
-    elif _has_own_null(dtype):
+        return pd.arrays.ArrowExtensionArray(column)
+    if _has_own_null(dtype):
         dtype = _NULLABLE[column.type]
     if hasattr(dtype, "__from_arrow__") and not isinstance(dtype, pd.DatetimeTZDtype):
         return dtype.__from_arrow__(column)
