@@ -202,6 +202,35 @@ def test_right_columns_of_arrow_are_exact_in_pandas():
     assert answer["list"][0].tolist() == [BEYOND_FLOATS, None]
 
 
+def test_aggregates_of_intervals_and_lists():
+    left = pd.DataFrame({"ts": [1, 2, 6]})
+    columns = {
+        "whole": pd.arrays.IntervalArray.from_breaks([0, 1, 2]),
+        "real": pd.arrays.IntervalArray.from_breaks([0.0, 0.5, 2.0]),
+        "list": [[3], [1, 2]],
+        "array": [np.array([3]), np.array([1, 2])],
+    }
+    right = pd.DataFrame({"ts": [1, 2]} | columns)
+    answer = jn.join_range(left, right, on="ts", lower=0, upper=0, agg=dict.fromkeys(columns, "first"))
+    # No interval of whole numbers is missing.
+    assert answer["whole_first"].to_list() == [*right["whole"], None]
+    assert answer["real_first"].dtype == right["real"].dtype
+    assert answer["real_first"].isna().to_list() == [False, False, True]
+    assert answer["list_first"].to_list() == [[3], [1, 2], None]
+    assert [type(value) for value in answer["array_first"]] == [np.ndarray, np.ndarray, type(None)]
+
+
+@pytest.mark.parametrize("make", [list, np.array])
+def test_right_keys_of_lists_come_as_those_of_the_left_are(make):
+    left, right = (
+        pd.DataFrame({"k": [make(value) for value in values]})
+        for values in ([[1, 0], [2, 0]], [[2, 0], [3, 4], [5, 6]])
+    )
+    answer = jn.join(left, right, on="k", how="full")
+    assert [type(value) for value in answer["k"]] == [type(make([]))] * 4
+    assert [list(value) for value in answer["k"]] == [[1, 0], [2, 0], [3, 4], [5, 6]]
+
+
 # Values of types of which Arrow takes no rows, or other ones, where a column has several chunks.
 HALVES = [np.float16(0.5), np.float16(1000)]
 UNTAKEN = {

@@ -92,9 +92,10 @@ class PandasFrame:
             else:
                 columns[name] = _as_pandas(rows.columns.column(name), None, name)
         for each in rows.join.aggregates:
-            dtype = None if right is None or each.column is None else right._frame.dtypes[each.column]
-            own = each.function in _SAME_VALUES or (each.function != "count" and _has_own_null(dtype))
-            columns[each.name] = _as_pandas(rows.columns.column(each.name), dtype if own else None, each.name)
+            like = None if right is None or each.column is None else _values(right._frame[each.column])
+            if each.function not in _SAME_VALUES and (each.function == "count" or not _has_own_null(like)):
+                like = None
+            columns[each.name] = _as_pandas(rows.columns.column(each.name), like, each.name)
         index = self._index(rows)
         for name, values in columns.items():
             if values.dtype == object:
@@ -201,7 +202,7 @@ def _rows_of(values: Values, rows: Ints, filling: pa.ChunkedArray | None = None,
     if filling is None:
         return _with_missing(values, rows)
     own = _taken(values, rows[~lacking])
-    others = _as_pandas(_arrow_rows(filling, np.flatnonzero(lacking)), values.dtype, name)
+    others = _as_pandas(_arrow_rows(filling, np.flatnonzero(lacking)), values, name)
     places = np.empty(len(rows), np.int64)
     places[~lacking] = np.arange(len(own))
     places[lacking] = np.arange(len(own), len(rows))
@@ -256,21 +257,22 @@ def _concatenated(own: Values, others: Values) -> Values:
     return _values(pd.concat(parts, ignore_index=True))
 
 
-def _has_own_null(dtype: object) -> bool:
-    """Tell types of pandas that have a mark of their own for missing numbers."""
+def _has_own_null(values: Values | None) -> bool:
+    """Tell values of the types of pandas that have a mark of their own for missing numbers."""
+    dtype = None if values is None else values.dtype
     return isinstance(dtype, pd.ArrowDtype) or any(dtype == nullable for nullable in _NULLABLE.values())
 
 
-def _as_pandas(column: pa.ChunkedArray, dtype: Any, name: str) -> Values:
+def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Values:
     """Return a column of Arrow's.
 
     Parameters
     ----------
     column
         The column.
-    dtype
-        What to return: a type of pandas that holds its values. None for the usual one: NumPy's, and for whole numbers
-        and truth values of which some are missing pandas' own.
+    like
+        Values whose type holds those of the column. None for the usual one: NumPy's, and for whole numbers and truth
+        values of which some are missing pandas' own.
     name
         What an error calls the column.
 
@@ -281,15 +283,22 @@ def _as_pandas(column: pa.ChunkedArray, dtype: Any, name: str) -> Values:
     DataError
         If a value is not among the ordered categories of the type.
     """
+    dtype: Any = None if like is None else like.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return pd.arrays.ArrowExtensionArray(column)
-    if _has_own_null(dtype):
+    if _has_own_null(like):
         dtype = _NULLABLE[column.type]
     if hasattr(dtype, "__from_arrow__") and not isinstance(dtype, pd.DatetimeTZDtype):
+        if column.null_count and type(dtype) is pd.IntervalDtype:
+            # Of whole numbers none is missing.
+            return _with_missing(_as_pandas(column.drop_null(), like, name), _places(column))
         return dtype.__from_arrow__(column)
     if isinstance(dtype, pd.CategoricalDtype):
         return _as_categories(column, dtype, name)
     objects = isinstance(dtype, np.dtype) and dtype.kind == "O"
+    if objects and pat.is_nested(column.type) and not _has_arrays(like):
+        # Of lists pandas would make arrays.
+        return pd.Series(column.to_pylist(), dtype=object).to_numpy()
     if column.null_count and column.type in _NULLABLE and not pat.is_floating(column.type) and not objects:
         return _NULLABLE[column.type].__from_arrow__(column)
     try:
@@ -303,6 +312,16 @@ def _as_pandas(column: pa.ChunkedArray, dtype: Any, name: str) -> Values:
             "Cast or drop it, or pass the left table as Arrow: pyarrow.Table.from_pandas(…)."
         ) from error
     return _values(series if dtype is None or series.dtype == dtype else series.astype(dtype))
+
+
+def _places(column: pa.ChunkedArray) -> Ints:
+    """Return the place of each value among those that are not null, and -1 for null."""
+    there = column.is_valid().to_numpy()
+    return np.where(there, np.cumsum(there) - 1, -1)
+
+
+def _has_arrays(values: Values | None) -> bool:
+    return values is not None and any(isinstance(value, np.ndarray) for value in values)
 
 
 def _as_categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype, name: str) -> pd.Categorical:
