@@ -1,12 +1,13 @@
 # `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
 # into .venv, again whenever pyproject.toml or constraints.txt change.
 
-.PHONY: help demo test fuzz lint format bench clean java
+.PHONY: help demo test fuzz types lint format bench clean java
 
 help:
 	@echo 'make demo    join a year of flights to the weather, on Spark'
 	@echo 'make test    run all tests, under Spark Connect and under classic Spark'
 	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
+	@echo 'make types   write docs/types.md: which types each library can join by'
 	@echo 'make lint    check style, types and the direction of imports'
 	@echo 'make format  bring the code into the style that lint wants'
 	@echo 'make bench   run the as-of benchmark, ours beside the peers'
@@ -25,6 +26,9 @@ test: java .venv/test.installed
 fuzz: java .venv/test.installed
 	PYTHONPATH=tests .venv/bin/python -m fuzz --seconds $(or $(SECONDS),60) --engine $(or $(ENGINE),local) \
 		--jobs $(or $(JOBS),2) $(if $(SEED),--seed $(SEED)) $(if $(CASE),--case $(CASE)) $(if $(CASES),--cases $(CASES))
+
+types: java .venv/test.installed
+	PYTHONPATH=tests .venv/bin/python -m type_table
 
 lint: .venv/lint.installed
 	.venv/bin/ruff check

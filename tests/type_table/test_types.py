@@ -1,0 +1,35 @@
+"""Every type in every role works or is refused as docs/types.md says, and that has every type there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from type_table.arrow import ARROW, ARROW_NESTED
+from type_table.outcomes import Library, outcomes
+from type_table.page import PAGE, PREFACE, page, section
+from type_table.pandas import PANDAS, PANDAS_ARROW
+from type_table.polars import POLARS
+
+IN_PROCESS = (ARROW, ARROW_NESTED, PANDAS, PANDAS_ARROW, POLARS)
+
+
+def check(library: Library) -> None:
+    """Assert that the page says what becomes of the types of a library."""
+    assert section(library.name, outcomes(library)) == shown()[library.name], "`make types` writes the page anew"
+
+
+def shown() -> dict[str, str]:
+    """Return the sections of the page by their titles."""
+    parts = PAGE.read_text(encoding="utf-8").removeprefix(PREFACE).split("\n## ")
+    return {part.partition("\n")[0]: f"## {part}" for part in parts if part}
+
+
+@pytest.mark.parametrize("library", IN_PROCESS, ids=lambda library: library.name)
+def test_in_process(library: Library):
+    check(library)
+
+
+def test_the_page_has_nothing_else():
+    sections = shown()
+    assert list(sections) == [library.name for library in IN_PROCESS]
+    assert page(list(sections.values())) == PAGE.read_text(encoding="utf-8")
