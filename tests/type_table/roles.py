@@ -51,13 +51,18 @@ class Join:
     right: Columns
 
     def answer(self) -> Columns:
-        """Return the columns of the answer, by brute force."""
-        left, right = (
-            pa.table({name: pa.array(positions, pa.int64()) for name, positions in side.items()})
-            for side in (self.left, self.right)
-        )
-        answer: Columns = defined_rows(self.spec, left, right).to_pydict()
-        return answer
+        """Return the columns of the answer, by brute force, and but once: most types have the same."""
+        key = repr(self)
+        if key not in _ANSWERS:
+            left, right = (
+                pa.table({name: pa.array(positions, pa.int64()) for name, positions in side.items()})
+                for side in (self.left, self.right)
+            )
+            _ANSWERS[key] = defined_rows(self.spec, left, right).to_pydict()
+        return _ANSWERS[key]
+
+
+_ANSWERS: dict[str, Columns] = {}
 
 
 @dataclass(frozen=True)
