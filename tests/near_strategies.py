@@ -265,21 +265,53 @@ CONDITIONS = {
         "l.x BETWEEN r.y AND r.w",
         "l.x < r.w AND r.y < l.u",
         "l.x = r.y",
+        "l.x <=> r.y",
+    ],
+    "decimal": [
+        "l.x <=> r.y",
+        "l.x = r.y",
+        "l.x + l.u >= r.y - 1",
+        "l.x BETWEEN r.y AND r.w",
+        "l.u <> r.w",
+        "l.x IN (0, 1.00, 2.5, NULL) OR r.y > l.u",
+        "l.x NOT IN (1, 3) AND r.y <= r.w",
+    ],
+    "text": [
+        "l.x <=> r.y",
+        "l.x = r.y",
+        "l.x < r.y",
+        "l.u <> r.w",
+        "l.x IN ('a', 'b', NULL) OR r.w <= l.u",
+        "l.x = r.y OR l.u IS NULL",
     ],
 }
 CONDITION_TYPES = {
     "integer": [pa.int64(), pa.int32(), pa.int8()],
     "float": [pa.float64(), pa.float32()],
     "timestamp": [pa.timestamp("us")],
+    "decimal": [pa.decimal128(10, 2), pa.decimal128(38, 9), pa.decimal128(20, 4), pa.int64()],
+    "text": [pa.string()],
+}
+LOCAL_CONDITION_TYPES = CONDITION_TYPES | {
+    "integer": [*CONDITION_TYPES["integer"], pa.uint64(), pa.run_end_encoded(pa.int32(), pa.int32()), pa.null()],
+    "text": [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.null(),
+    ],
 }
 
 
 @st.composite
 def where_arguments(draw: st.DrawFn, left: Layout, right: Layout, *, spark: bool) -> tuple[type, dict[str, Any]]:
-    kind = draw(st.sampled_from(["integer", "integer", "float", "timestamp"]))
+    kind = draw(st.sampled_from(["integer", *CONDITIONS]))
+    types = (CONDITION_TYPES if spark else LOCAL_CONDITION_TYPES)[kind]
     for side, names in ((left, "xu"), (right, "yw")):
         for name in names:
-            add(draw, side, name, draw(st.sampled_from(CONDITION_TYPES[kind])), 5)
+            add(draw, side, name, draw(st.sampled_from(types)), 5)
     parts = draw(st.lists(st.sampled_from(CONDITIONS[kind]), min_size=1, max_size=3, unique=True))
     connective = draw(st.sampled_from([" AND ", " AND ", " AND ", " OR "]))
     return Where, {"predicate": connective.join(f"({part})" for part in parts), "allow_cross": True}

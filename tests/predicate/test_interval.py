@@ -26,6 +26,8 @@ from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, T
 from predicate.strategies import values
 
 INT = Type("integer", bits=32)
+FLOAT = Type("float", bits=32)
+GREATEST = 3.4028234663852886e38
 CENTS = Type("decimal", precision=5, scale=2)
 SQUARE_CENTS = Type("decimal", precision=11, scale=4)
 DAYS = Type("date")
@@ -131,6 +133,9 @@ def test_width(one, expected):
             "[inf, ∞)",
         ),
         ("*", interval(DOUBLE, 1.0, 2.0, lower_open=True), point(DOUBLE, -math.inf), DOUBLE, "(-∞, -inf]"),
+        # Between the greatest float and infinity.
+        ("-", point(FLOAT, 1.0), point(FLOAT, -GREATEST), FLOAT, f"[{GREATEST}, ∞)"),
+        ("-", point(FLOAT, -GREATEST), point(FLOAT, 1.0), FLOAT, f"(-∞, -{GREATEST}]"),
         ("-", interval(MILLIS, 5_000), interval(SECONDS, 1, 1), LENGTH, "[4 seconds, ∞)"),
         (
             "+",
@@ -182,7 +187,7 @@ def test_unary_extremes_and_squares():
         (interval(MILLIS, -1, 86_400_000), DAYS, "[1969-12-31, 1970-01-02]"),
         (interval(Type("decimal", precision=6, scale=3), Fraction(5, 1000), 1), CENTS, "[0.01, 1.00]"),
         (interval(BIGINT, 2**53 + 1, 2**53 + 1), DOUBLE, "[9007199254740992.0, 9007199254740994.0]"),
-        (interval(DOUBLE, 1.0, 2.0, upper_open=True, nan=True), Type("float", bits=32), "[1.0, 2.0] or NaN"),
+        (interval(DOUBLE, 1.0, 2.0, upper_open=True, nan=True), FLOAT, "[1.0, 2.0] or NaN"),
     ],
 )
 def test_casts(one, target, shown):

@@ -54,7 +54,8 @@ def next_float(value: float, direction: int, bits: int) -> float:
     toward = math.inf if direction > 0 else -math.inf
     if bits == 64:
         return math.nextafter(value, toward)
-    return float(np.nextafter(np.float32(value), np.float32(toward)))
+    with np.errstate(over="ignore"):
+        return float(np.nextafter(np.float32(value), np.float32(toward)))
 
 
 def floor_to(value: Real, step: Real) -> Real:
