@@ -346,3 +346,9 @@ def test_a_series_is_no_table():
     table = pd.DataFrame({"ts": [1]})
     with pytest.raises(jn.SpecError, match=r"The right table is a pandas.Series, which is one column.*to_frame\(\)"):
         jn.join_asof(table, table["ts"], on="ts")
+
+
+def test_categories_that_pandas_has_no_index_for_are_refused():
+    halves = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([np.float16(1)]))
+    with pytest.raises(jn.SchemaError, match="'w'.*has no type in pandas.*float16 indexes"):
+        jn.join(pd.DataFrame({"k": [1]}), pa.table({"k": [1], "w": halves}), on="k")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,7 +20,7 @@ from juncture.spec.asof import Asof
 from juncture.spec.resolved import Resolved
 from juncture.testing.rows import values
 
-__all__ = ["problem", "rows_of", "shown"]
+__all__ = ["problem", "rows_of", "shown", "without_nan"]
 
 ROUNDED = ("sum", "mean", "std")
 
@@ -35,6 +36,11 @@ def shown(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], tuple):
         return repr(sorted((shown(key), shown(item)) for key, item in value))
     return repr([shown(item) for item in value]) if isinstance(value, list) else repr(value)
+
+
+def without_nan(text: str) -> str:
+    """Write null in place of NaN, at any depth."""
+    return re.sub(r"\bnan\b", "None", text)
 
 
 def rows_of(table: pa.Table) -> list[tuple[str, ...]]:

@@ -20,7 +20,7 @@ import pyarrow.types as pat
 
 import juncture as jn
 from fuzz.cases import Case, changes_of
-from fuzz.compare import problem
+from fuzz.compare import problem, shown, without_nan
 from fuzz.forms import passed
 from juncture.errors import DataError, JunctureError, SchemaError
 from juncture.spec.resolved import Resolved
@@ -156,7 +156,10 @@ def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expect
 def _without_nan(table: pa.Table) -> pa.Table:
     """Return a table with null in place of NaN, which columns of NumPy in pandas do not tell apart."""
     for place, field in enumerate(table.schema):
-        if pat.is_floating(plain_type(field.type)):
+        if pat.is_nested(field.type):
+            texts = [without_nan(shown(value)) for value in values(table[place])]
+            table = table.set_column(place, field.name, pa.array(texts))
+        elif pat.is_floating(plain_type(field.type)):
             cells = [None if value is None or math.isnan(value) else value for value in values(table[place])]
             table = table.set_column(place, field.name, pa.array(cells, pa.float64()))
     return table

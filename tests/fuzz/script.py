@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from fuzz.cases import CORES, Case
-from fuzz.compare import rows_of, shown
+from fuzz.compare import rows_of, shown, without_nan
 from fuzz.forms import FORMS
 from fuzz.tables import Column, Table, dictionary_of, runs_of
 from support.frames import FRAMES, seen
@@ -20,6 +20,7 @@ from support.small import SMALL
 __all__ = ["script", "table_text", "type_text"]
 
 _HEAD = """\
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -63,7 +64,13 @@ def script(case: Case, forms: tuple[str, ...]) -> str:
     forms
         The ways in which its tables are passed.
     """
-    functions = [shown, rows_of, seen, *(FORMS[form] for form in dict.fromkeys(forms) if form != "as_table")]
+    functions = [
+        shown,
+        without_nan,
+        rows_of,
+        seen,
+        *(FORMS[form] for form in dict.fromkeys(forms) if form != "as_table"),
+    ]
     sides = zip(("left", "right"), forms, (case.join.left, case.join.right), strict=True)
     parts = [
         _HEAD,
@@ -125,10 +132,12 @@ def _check(case: Case, forms: tuple[str, ...]) -> str:
             'for name in frame.columns if spec.how not in ("right", "full") else []:',
             "    assert answer[name].dtype == frame[name].dtype, name",
             "# Columns of NumPy in pandas do not tell NaN from null.",
-            'same = {"nan": "None"} if hasattr(answer, "index") else {}',
+            'numpy = hasattr(answer, "index")',
             "answer = seen(answer)",
             "rows = rows_of(answer), expected[2]",
-            "found, wanted = ([[same.get(cell, cell) for cell in row] for row in each] for each in rows)",
+            "if numpy:",
+            "    rows = [[[without_nan(cell) for cell in row] for row in each] for each in rows]",
+            "found, wanted = map(list, rows)",
             'assert (answer.column_names, found) == (expected[0], wanted), f"{answer}\\n{expected}"',
             "",
         ]

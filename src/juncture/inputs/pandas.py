@@ -306,7 +306,7 @@ def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Value
         # Without a chunk, Arrow ends the process for some types.
         plain = plain if plain.num_chunks else pa.chunked_array([pa.nulls(0, plain.type)])
         series = plain.to_pandas(integer_object_nulls=True)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
         raise SchemaError(
             f"The column {name!r} of type {column.type} has no type in pandas, which the left table is of: {error}. "
             "Cast or drop it, or pass the left table as Arrow: pyarrow.Table.from_pandas(…)."

@@ -75,4 +75,5 @@ def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
         return pa.DictionaryArray.from_arrays(indices, items, ordered=data_type.ordered)
     if isinstance(data_type, pa.BaseExtensionType):
         return data_type.wrap_array(encoded(value, data_type.storage_type))
-    return value.cast(data_type)
+    # Arrow does not cast null where something within it is declared to be never null.
+    return pa.nulls(1, data_type) if value.null_count else value.cast(data_type)
