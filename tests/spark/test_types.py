@@ -16,6 +16,7 @@ from juncture.spark.schema import arrow_schema
 from juncture.spark.sql.columns import common_type
 from juncture.spark.type_rules import check_types
 from support.engines import SPARK, to_spark
+from support.session import with_time
 from support.tables import difference
 
 COLUMNS = {
@@ -39,11 +40,9 @@ COLUMNS = {
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """Give a session that has the type TIME, which is off in some versions of Spark."""
-    before = spark.conf.get("spark.sql.timeType.enabled")
-    spark.conf.set("spark.sql.timeType.enabled", "true")
-    yield spark
-    spark.conf.set("spark.sql.timeType.enabled", before)
+    """Give a session that has the type TIME."""
+    with with_time(spark):
+        yield spark
 
 
 def every_type(session: SparkSession) -> DataFrame:

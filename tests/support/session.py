@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SPARK_SETTINGS", "session_for_tests"]
+__all__ = ["SPARK_SETTINGS", "session_for_tests", "with_time"]
 
 TESTS = Path(__file__).parent.parent
 
@@ -36,3 +38,12 @@ def session_for_tests(*, connect: bool = False) -> SparkSession:
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(TESTS), *filter(None, folders)]))
     return local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
+
+
+@contextmanager
+def with_time(session: SparkSession) -> Iterator[SparkSession]:
+    """Let a session have the type TIME, which is off in some versions of Spark."""
+    before = session.conf.get("spark.sql.timeType.enabled")
+    session.conf.set("spark.sql.timeType.enabled", "true")
+    yield session
+    session.conf.set("spark.sql.timeType.enabled", before)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from support.session import session_for_tests
 from type_table.arrow import ARROW, ARROW_NESTED
 from type_table.outcomes import outcomes
 from type_table.page import PAGE, page, section
 from type_table.pandas import PANDAS, PANDAS_ARROW
 from type_table.polars import POLARS
+from type_table.spark import IN_SQL, Spark
 
 if __name__ == "__main__":
-    libraries = (ARROW, ARROW_NESTED, PANDAS, PANDAS_ARROW, POLARS)
+    session = session_for_tests()
+    libraries = (ARROW, ARROW_NESTED, PANDAS, PANDAS_ARROW, POLARS, Spark(session, IN_SQL))
     PAGE.write_text(page([section(each.name, outcomes(each)) for each in libraries]), encoding="utf-8")
+    session.stop()

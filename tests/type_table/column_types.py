@@ -86,6 +86,6 @@ class Types:
 def sharing(trial: Trial, column_types: Sequence[ColumnType], most: int) -> Iterator[Sequence[ColumnType]]:
     """Yield types in groups that can be tried by one join, of so many at most."""
     # A column of nothing but nulls equals nothing, in the blocks of others as well.
-    together = [each for each in column_types if trial.is_shared and each.values]
+    together = [each for each in column_types if trial.is_shared and (each.values or not trial.is_compared)]
     yield from (together[start : start + most] for start in range(0, len(together), most))
     yield from ([each] for each in column_types if each not in together)

@@ -78,12 +78,15 @@ class Trial:
     is_shared
         Whether several types can be tried by one join. Each has a ``block`` of rows of its own, in which the columns
         of the others are all alike, so that it alone decides there.
+    is_compared
+        Whether the columns decide which rows match.
     """
 
     spec: Callable[[Sequence[str]], Spec]
     left: Columns
     right: Columns
     is_shared: bool = False
+    is_compared: bool = False
 
     def join(self, names: Sequence[str] = ("x",)) -> Join:
         """Return the join in which columns of such names have the role; of one name unless it is shared."""
@@ -152,6 +155,11 @@ def shared(spec: Callable[[Sequence[str]], Spec], left: Columns = LEFT, right: C
     return Trial(spec, left, right, is_shared=True)
 
 
+def matched(spec: Callable[[Sequence[str]], Spec]) -> Trial:
+    """Return a trial of any number of types that decide which rows match."""
+    return Trial(spec, LEFT, RIGHT, is_shared=True, is_compared=True)
+
+
 def compared(*conditions: str) -> Callable[[Sequence[str]], Spec]:
     """Return a predicate join with conditions on ``l.x`` and ``r.x``, for each column in place of it."""
 
@@ -186,8 +194,8 @@ ROLES = (
     Role(
         "`by`, key",
         (
-            shared(lambda names: Asof(on="t", by=["block", *names])),
-            shared(lambda names: Equi(on=["block", *names], how="full")),
+            matched(lambda names: Asof(on="t", by=["block", *names])),
+            matched(lambda names: Equi(on=["block", *names], how="full")),
         ),
         (
             alone(Asof(on="t", by="x", how="full")),
@@ -197,7 +205,7 @@ ROLES = (
     ),
     Role(
         "`l.x = r.x`",
-        (shared(compared("l.x = r.x", "l.x <=> r.x")),),
+        (matched(compared("l.x = r.x", "l.x <=> r.x")),),
         (
             alone(Where("l.x <=> r.x", how="full")),
             alone(Where("l.x = r.x AND (l.t >= r.t OR l.row > r.number)", how="left")),
@@ -206,7 +214,7 @@ ROLES = (
     ),
     Role(
         "`l.x < r.x`",
-        (shared(compared("l.x <= r.x", "r.x >= l.x", "NOT (l.x > r.x OR r.x < l.x)")),),
+        (matched(compared("l.x <= r.x", "r.x >= l.x", "NOT (l.x > r.x OR r.x < l.x)")),),
         (alone(Where("l.x < r.x", how="left")), alone(Equi(on="t", where="l.x >= r.x"))),
     ),
     Role("`sum`", (shared(aggregated("sum"), PLACES, SINGLE),)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from type_table.arrow import ARROW, ARROW_NESTED
@@ -9,6 +11,7 @@ from type_table.outcomes import Library, outcomes
 from type_table.page import PAGE, PREFACE, page, section
 from type_table.pandas import PANDAS, PANDAS_ARROW
 from type_table.polars import POLARS
+from type_table.spark import IN_SQL, THROUGH_ARROW, Spark
 
 IN_PROCESS = (ARROW, ARROW_NESTED, PANDAS, PANDAS_ARROW, POLARS)
 
@@ -29,7 +32,13 @@ def test_in_process(library: Library):
     check(library)
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize("algorithms", [IN_SQL, THROUGH_ARROW], ids=["in SQL", "through Arrow"])
+def test_on_spark(spark, algorithms: Sequence[str]):
+    check(Spark(spark, algorithms))
+
+
 def test_the_page_has_nothing_else():
     sections = shown()
-    assert list(sections) == [library.name for library in IN_PROCESS]
+    assert list(sections) == [*(library.name for library in IN_PROCESS), "Spark"]
     assert page(list(sections.values())) == PAGE.read_text(encoding="utf-8")
