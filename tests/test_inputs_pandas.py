@@ -350,5 +350,5 @@ def test_a_series_is_no_table():
 
 def test_categories_that_pandas_has_no_index_for_are_refused():
     halves = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([np.float16(1)]))
-    with pytest.raises(jn.SchemaError, match="'w'.*has no type in pandas.*float16 indexes"):
+    with pytest.raises(jn.SchemaError, match=r"'w'.*has no type in pandas.*float16 indexes"):
         jn.join(pd.DataFrame({"k": [1]}), pa.table({"k": [1], "w": halves}), on="k")
