@@ -12,9 +12,10 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.stats import Resources, SideStats, Stats
-from juncture.spark.asof.build import build, partition_count
+from juncture.spark.asof.build import build
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide
+from juncture.spark.query import partition_count
 from juncture.spark.session.session import resources
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table
@@ -189,7 +190,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
 
 
 def test_a_side_that_is_too_large_to_send(spark, monkeypatch):
-    monkeypatch.setattr("juncture.spark.asof.broadcast.SENT_BYTES_MAX", 100)
+    monkeypatch.setattr("juncture.spark.input.broadcast.SENT_BYTES_MAX", 100)
     with pytest.raises(PlanError, match=r"The right side has 4 rows in .* bytes, and at most 100 can be sent"):
         jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="broadcast")
 

@@ -11,7 +11,7 @@ import pytest
 
 import juncture as jn
 from juncture import testing as reference
-from juncture.local.pruning import extent_of
+from juncture.runtime.zone_maps import extent_of
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable

@@ -15,12 +15,12 @@ from juncture.columnar.arrays import plain
 from juncture.local.inequality.conditions import equalities_of
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
-from juncture.local.pruning import ends_of, extent_of
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.stats import SideStats, settled
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.working_types import working_join, working_source
+from juncture.runtime.zone_maps import ends_of, extent_of
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange

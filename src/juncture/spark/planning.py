@@ -10,9 +10,9 @@ from juncture.planner.choose import choose, kind_of
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof.build import SHUFFLE_PARTITIONS, Built
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import Side
+from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spark.statistics import Survey
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side as Name

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
 from juncture.spark.input.frame import Side
-from juncture.spark.schema import nullable
+from juncture.spark.schema import arrow_schema, nullable
+from juncture.spark.tasks.output import Output
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["given_back", "result_schema"]
+__all__ = ["given_back", "result_schema", "task_output"]
 
 
 def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:
@@ -27,6 +29,12 @@ def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:
         # A value of the right side may stand in a left column, and have nulls inside where that has none.
         fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
     return st.StructType(fields)
+
+
+def task_output(schema: st.StructType) -> Output:
+    """Return what the last tasks make of their rows, whose columns go by number."""
+    wire = arrow_schema(schema, "left")
+    return Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
 
 def given_back(frame: DataFrame, join: Resolved, left: Side, right: Side) -> DataFrame:

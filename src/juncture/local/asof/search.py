@@ -21,7 +21,7 @@ from juncture.local.asof.exact import choose_wide
 from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
-from juncture.local.pruning import useful_parts
+from juncture.local.asof.prune import useful_parts
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source

@@ -11,7 +11,7 @@ from juncture.local.equi.external_sort_merge import ExternalMergeJoin
 from juncture.local.equi.grace import GraceJoin
 from juncture.local.equi.in_memory import stream_held
 from juncture.local.equi.late import LateColumns, are_worth_holding
-from juncture.local.pruning import within_keys
+from juncture.local.equi.prune import within_keys
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE

@@ -19,8 +19,8 @@ from juncture.local.inequality.index import Coded, read_ordered
 from juncture.local.inequality.key_ranges import Places
 from juncture.local.inequality.limits import Axis, End, Offset, both, floats
 from juncture.local.inequality.probe import InequalityFinder, Sought, key_codes, run
+from juncture.local.inequality.prune import within_reach
 from juncture.local.output.payload import Holder, Payload
-from juncture.local.pruning import within_reach
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source

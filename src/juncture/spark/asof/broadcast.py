@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pyarrow as pa
 
-from juncture.errors import PlanError
 from juncture.spark.asof.shuffle import needed_right
-from juncture.spark.exchange.exchange import collected, finish, packets, placeholders, shuffled
-from juncture.spark.input.files import FileSide, merged
+from juncture.spark.exchange.exchange import finish, packets, placeholders, shuffled
+from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import Side
+from juncture.spark.result import task_output
 from juncture.spark.tasks.asof.broadcast import Choose, JoinRight, ProbeLeft, candidates
-from juncture.spark.tasks.broadcast_table import FileTable, Small, send
+from juncture.spark.tasks.broadcast_table import Small
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.output import Output
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["SENT_BYTES_MAX", "join_broadcast", "join_broadcast_left", "probe_stages", "task_spec", "whole_side"]
-
-SENT_BYTES_MAX = 96 << 20
-"""The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
+__all__ = ["join_broadcast", "join_broadcast_left", "probe_stages", "task_spec"]
 
 
 def join_broadcast(
@@ -49,9 +45,9 @@ def join_broadcast(
         If the right side is too large to be sent.
     """
     columns = needed_right(join)
-    small, jobs = whole_side(right, columns, "right")
+    small, jobs = broadcast_side(right, columns, "right")
     frame, feed = left.rows(left.schema.names, join.left_by)
-    work = JoinRight(task_spec(join), feed, small, tuple(columns), memory_bytes, Output.of(schema))
+    work = JoinRight(task_spec(join), feed, small, tuple(columns), memory_bytes, task_output(schema))
     return finish(frame, work, schema), jobs
 
 
@@ -65,8 +61,8 @@ def join_broadcast_left(
     PlanError
         If the left side is too large to be sent.
     """
-    small, jobs = whole_side(left, left.schema.names, "left")
-    probe, choose = probe_stages(join, small, Output.of(schema), cores, memory_bytes)
+    small, jobs = broadcast_side(left, left.schema.names, "left")
+    probe, choose = probe_stages(join, small, task_output(schema), cores, memory_bytes)
     frame, feed = right.rows(needed_right(join), join.right_by)
     # Partitions that nothing was found for have to speak for their left rows, too.
     sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
@@ -94,19 +90,3 @@ def probe_stages(
 def task_spec(join: ResolvedAsof) -> Asof:
     """Return the spec as tasks take it, which see the needed right columns only."""
     return replace(join.spec, order_by=()) if join.spec.how in ("semi", "anti") else join.spec
-
-
-def whole_side(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
-    """Return a side as tasks have it whole, and the jobs that this took."""
-    if isinstance(side, FileSide):
-        return FileTable(merged(side.units()), side.schema, side.footers.num_rows, uuid4().hex), []
-    frame, feed = side.rows(columns)
-    chunks = list(feed.chunks(collected(frame).to_batches()))
-    table = pa.concat_tables([feed.schema.empty_table(), *chunks])
-    sent = send(table)
-    if len(sent.cell) > SENT_BYTES_MAX:
-        raise PlanError(
-            f"The {name} side has {table.num_rows:,} rows in {len(sent.cell):,} bytes, and at most {SENT_BYTES_MAX:,} "
-            "can be sent along with a task's code. Pass algorithm='auto', 'hash' or 'range'."
-        )
-    return sent, [f"collected the {name} side: {table.num_rows:,} rows, {len(sent.cell):,} bytes"]

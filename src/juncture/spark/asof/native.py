@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
+from juncture.spark.asof.sql import SqlJoin
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.session.session import setting
-from juncture.spark.sql.columns import SqlJoin
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:

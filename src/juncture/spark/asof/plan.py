@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
-from juncture.spark.asof.build import Built, build, partition_count
+from juncture.spark.asof.build import build
 from juncture.spark.asof.native import has_native
 from juncture.spark.asof.statistics import AsofSurvey
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, Request
+from juncture.spark.query import Built, partition_count
 
 __all__ = ["AsofPlanning"]
 

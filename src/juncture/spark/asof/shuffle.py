@@ -17,14 +17,16 @@ import pyarrow as pa
 from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import Side
+from juncture.spark.result import task_output
 from juncture.spark.tasks.asof.boundary import Edges, Seen
 from juncture.spark.tasks.asof.join import Gather, Task
+from juncture.spark.tasks.asof.scatter import Scatter
 from juncture.spark.tasks.asof.unmatched import Resolve, Settle
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import Content
 from juncture.spark.tasks.placement import Coding
-from juncture.spark.tasks.scatter import Scatter, encoded
+from juncture.spark.tasks.scatter import encoded
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def join_shuffled(
     schema
         Of the result.
     """
-    stages = stages_of(join, coding, cuts, Output.of(schema), memory_bytes)
+    stages = stages_of(join, coding, cuts, task_output(schema), memory_bytes)
     left_frame, left_feed = left.rows(left.schema.names, join.left_by)
     right_frame, right_feed = right.rows(needed_right(join), join.right_by)
     sent = packets(left_frame, stages.left(left_feed)).union(packets(right_frame, stages.right(right_feed)))

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.local.pruning import extent_of
 from juncture.planner.stats import Stats
+from juncture.runtime.zone_maps import extent_of
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, Side

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.spark.asof.sql import SqlJoin
 from juncture.spark.input.frame import FrameSide
-from juncture.spark.sql.columns import SqlJoin
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:

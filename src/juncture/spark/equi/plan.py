@@ -5,12 +5,12 @@ from __future__ import annotations
 from juncture.planner.equi_spark import built_side
 from juncture.planner.question import Choice, Question
 from juncture.planner.rules import SENT
-from juncture.spark.asof.build import SHUFFLE_PARTITIONS, Built
 from juncture.spark.equi.join import equi_pairs, hint_of
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.equi.statistics import EquiSurvey
 from juncture.spark.input.files import in_sql
 from juncture.spark.planning import Planning, Request
+from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spec.schema import Side as Name
 
 __all__ = ["EquiPlanning"]

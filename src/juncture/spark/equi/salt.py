@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.planner.constants import Constants
 from juncture.planner.stats import Resources
 from juncture.spark.equi.join import Hint
-from juncture.spark.inequality.bucket import key_hash
+from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import SPARK_HOW, Pairs
 from juncture.spec.schema import How, Side
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.spark.equi.salt import SampledKeys, keeps_unmatched
-from juncture.spark.inequality.bucket import key_hash
+from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import Pairs
 from juncture.spark.statistics import SAMPLE_ROWS, Survey
 from juncture.spec.schema import How

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.spark.inequality.bins import Bins, HotBin
+from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import SPARK_HOW, Pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["join_bucket", "key_hash"]
+__all__ = ["join_bucket"]
 
 _LIMIT = 2.0**62
 _TOO_LONG = (
@@ -59,11 +60,6 @@ def join_bucket(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
     if keeps_right:
         rows = rows.unionByName(work.judged("right", "anti"), allowMissingColumns=True)
     return pairs.result(rows)
-
-
-def key_hash(keys: list[str]) -> Column:
-    """Return a hash of the keys of a row."""
-    return F.xxhash64(*keys) if keys else F.lit(0).cast("long")
 
 
 class _Bucket:

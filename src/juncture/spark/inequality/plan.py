@@ -12,7 +12,6 @@ from pyspark.sql import types as st
 from juncture.errors import PlanError
 from juncture.planner.question import Choice, Offer, Question
 from juncture.planner.rules import SENT
-from juncture.spark.asof.build import Built, partition_count
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.bucket import join_bucket
@@ -22,6 +21,7 @@ from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, Request
+from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema
 from juncture.spark.schema import spark_schema
 from juncture.spark.sql.join import Pairs, join_nested

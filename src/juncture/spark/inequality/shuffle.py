@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from juncture.predicate.language.nodes import columns
-from juncture.spark.asof.broadcast import whole_side
 from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.exchange.partition import Cuts
+from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import Side
+from juncture.spark.result import task_output
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.inequality.aggregate import Aggregate, Recall
 from juncture.spark.tasks.inequality.broadcast import WholeLeft, WholeRight
@@ -128,7 +129,7 @@ def join_range(
     schema
         Of the result.
     """
-    stages = stages_of(join, places, cuts, Output.of(schema), memory_bytes)
+    stages = stages_of(join, places, cuts, task_output(schema), memory_bytes)
     left_frame, left_feed = left.rows(left.schema.names, join.left_by)
     right_frame, right_feed = right.rows(needed_right(join), join.right_by)
     sent = packets(left_frame, stages.left(left_feed)).union(packets(right_frame, stages.right(right_feed)))
@@ -151,10 +152,10 @@ def join_whole_right(
         If the right side is too large to be sent.
     """
     needed = needed_right(join)
-    small, jobs = whole_side(right, needed, "right")
+    small, jobs = broadcast_side(right, needed, "right")
     frame, feed = left.rows(left.schema.names, join.left_by)
     shown = replace(join, right_schema=pa.schema([join.right_schema.field(name) for name in needed]))
-    return finish(frame, WholeRight(shown, feed, small, memory_bytes, Output.of(schema)), schema), jobs
+    return finish(frame, WholeRight(shown, feed, small, memory_bytes, task_output(schema)), schema), jobs
 
 
 def join_whole_left(
@@ -167,9 +168,9 @@ def join_whole_left(
     PlanError
         If the left side is too large to be sent.
     """
-    small, jobs = whole_side(left, left.schema.names, "left")
+    small, jobs = broadcast_side(left, left.schema.names, "left")
     frame, feed = right.rows(needed_right(join), join.right_by)
-    return finish(frame, WholeLeft(join, feed, small, memory_bytes, Output.of(schema)), schema), jobs
+    return finish(frame, WholeLeft(join, feed, small, memory_bytes, task_output(schema)), schema), jobs
 
 
 def needed_right(join: Resolved) -> list[str]:

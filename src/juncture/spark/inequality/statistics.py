@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.spark.exchange.partition import Cuts, Sample
 from juncture.spark.inequality.bins import SampledSide
-from juncture.spark.inequality.bucket import key_hash
+from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import Pairs, Spans
 from juncture.spark.statistics import SAMPLE_ROWS, Survey
 from juncture.spark.tasks.inequality.placement import Placed, Places

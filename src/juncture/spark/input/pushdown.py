@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.local.pruning import Extent, extent_of, parts_within
+from juncture.runtime.zone_maps import Extent, extent_of, parts_within
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, Side
 from juncture.spec.asof import ResolvedAsof

@@ -1,132 +1,14 @@
-"""What joins in SQL share: both sides in columns whose names and types are known, and the result made of them.
-
-The columns of the inputs go by number, ``l0``, ``r0`` and so on, since names may hold dots and backticks, or differ in
-case only.
-"""
+"""The types in which SQL compares columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.spark.asof.shuffle import needed_right
-from juncture.spark.input.frame import FrameSide
-from juncture.spark.sql.domain import OnDomain
-from juncture.spark.type_rules import is_collated
-from juncture.spec.asof import ResolvedAsof
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-__all__ = ["SqlJoin", "common_type", "has_map"]
+__all__ = ["common_type", "has_map"]
 
 _DIGITS_MAX = 38
-
-
-class SqlJoin:
-    """An as-of join in terms of SQL.
-
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs.
-
-    Raises
-    ------
-    PlanError
-        If a pair of columns has no common type in SQL.
-
-    Attributes
-    ----------
-    keys, words, ties
-        The names of columns: the key, and ``on``, in types that both sides share; and what decides between right rows
-        at the same ``on``.
-    """
-
-    def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
-        self.join = join
-        self.domain = OnDomain.of(join)
-        self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
-        self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
-        self._left = left.frame.toDF(*self._l.values())
-        self._right = right.frame.toDF(*self._r.values())
-        ours = {field.name: field.dataType for field in left.spark_schema.fields}
-        theirs = {field.name: field.dataType for field in right.spark_schema.fields}
-        pairs = zip(join.left_by, join.right_by, strict=True)
-        self._key_types = [common_type(ours[a], theirs[b]) for a, b in pairs]
-        self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join)}
-        self.keys = [f"key{i}" for i in range(len(self._key_types))]
-        self.words = [f"on{i}" for i in range(len(self.domain.words(F.lit(None))))]
-        self.ties = [f"tie{i}" for i in range(len(self._ties))]
-
-    def left_rows(self) -> DataFrame:
-        """Return the left rows: ``row``, its key and ``on``, and whether it is ``usable``, so that it may match."""
-        on = F.col(self._l[self.join.left_on])
-        by = [F.col(self._l[name]) for name in self.join.left_by]
-        usable = self.domain.usable(on)
-        for column in by:
-            usable = usable & column.isNotNull()
-        row = F.struct(*self._l.values()).alias("row")
-        return self._left.select(row, usable.alias("usable"), *self._named_keys(by), *self._named_words(on))
-
-    def right_rows(self) -> DataFrame:
-        """Return the right rows that may match: what is needed of them as ``found``, key and ``on``, and the ties."""
-        on = F.col(self._r[self.join.right_on])
-        by = [F.col(self._r[name]) for name in self.join.right_by]
-        rows = self._right.where(self.domain.usable(on))
-        for column in by:
-            rows = rows.where(column.isNotNull())
-        shown = [column.source for column in self.join.output if column.side == "right"]
-        found = F.struct(*(self._r[name] for name in dict.fromkeys([self.join.right_on, *shown]))).alias("found")
-        ties = (_order_form(F.col(self._r[name]), data_type) for name, data_type in self._ties.items())
-        named = (value.alias(name) for name, value in zip(self.ties, ties, strict=True))
-        return rows.select(found, *self._named_keys(by), *self._named_words(on), *named)
-
-    def _named_keys(self, by: list[Column]) -> list[Column]:
-        typed = zip(self.keys, by, self._key_types, strict=True)
-        return [column.cast(data_type).alias(name) for name, column, data_type in typed]
-
-    def _named_words(self, on: Column) -> list[Column]:
-        return [word.alias(name) for name, word in zip(self.words, self.domain.words(on), strict=True)]
-
-    def distance(self, found: str, *, ahead: bool) -> list[Column]:
-        """Return how far a left row is from a right one that was found."""
-        theirs = self.domain.words(F.col(found).getField(self._r[self.join.right_on]))
-        ours = [F.col(name) for name in self.words]
-        return self.domain.distance(theirs, ours) if ahead else self.domain.distance(ours, theirs)
-
-    def if_within(self, found: str, *, ahead: bool) -> Column:
-        """Return a right row that was found, or null if it is too far."""
-        tolerance = self.join.tolerance
-        if tolerance is None:
-            return F.col(found)
-        distance = self.distance(found, ahead=ahead)
-        if tolerance.column is None:
-            assert tolerance.constant is not None
-            return F.when(self.domain.within(distance, tolerance.constant), F.col(found))
-        limit = F.col("row").getField(self._l[tolerance.column])
-        data_type = self.join.left_schema.field(tolerance.column).type
-        return F.when(self.domain.within_row(distance, limit, data_type), F.col(found))
-
-    def result(self, rows: DataFrame, found: Column) -> DataFrame:
-        """Return the result, given left rows with the right row that each matches, or null."""
-        rows = rows.withColumn("match", found)
-        how, matched = self.join.spec.how, F.col("match").isNotNull()
-        if how in ("inner", "semi"):
-            rows = rows.where(matched)
-        elif how == "anti":
-            rows = rows.where(~matched)
-        columns = [
-            F.col("row").getField(self._l[column.source])
-            if column.side == "left"
-            else F.col("match").getField(self._r[column.source])
-            for column in self.join.output
-        ]
-        named = [value.alias(f"c{i}") for i, value in enumerate(columns)]
-        return rows.select(*named).toDF(*(column.name for column in self.join.output))
 
 
 def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
@@ -167,32 +49,6 @@ def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
         types = [common_type(a.dataType, b.dataType) for a, b in pairs]
         return st.StructType([st.StructField(f"f{i}", data_type) for i, data_type in enumerate(types)])
     return ours
-
-
-def _order_form(value: Column, data_type: st.DataType) -> Column:
-    """Return a value in a type that SQL orders as joins do: maps become their entries, sorted by key.
-
-    Text with a collation becomes text without.
-    """
-    if not has_map(data_type) and not is_collated(data_type):
-        return value
-    if isinstance(data_type, st.StringType):
-        return value.cast(st.StringType())
-    if isinstance(data_type, st.ArrayType):
-        element = data_type.elementType
-        return F.transform(value, lambda item: _order_form(item, element))
-    if isinstance(data_type, st.StructType):
-        fields = [
-            _order_form(value.getField(f.name), f.dataType).alias(f"f{i}") for i, f in enumerate(data_type.fields)
-        ]
-        return F.when(value.isNotNull(), F.struct(*fields))
-    assert isinstance(data_type, st.MapType)
-    key, kept = data_type.keyType, data_type.valueType
-    entries = F.transform(
-        F.map_entries(value),
-        lambda e: F.struct(_order_form(e["key"], key).alias("key"), _order_form(e["value"], kept).alias("value")),
-    )
-    return F.sort_array(entries)
 
 
 def has_map(data_type: st.DataType) -> bool:

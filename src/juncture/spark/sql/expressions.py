@@ -1,4 +1,4 @@
-"""Expressions of predicates as Spark columns."""
+"""Expressions of predicates, and of keys, as Spark columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["Names", "expression"]
+__all__ = ["Names", "expression", "key_hash"]
 
 Names = Mapping[Side, Mapping[str, str]]
 """What the columns of both sides are called in SQL."""
@@ -44,3 +44,8 @@ def _renamed(node: Node, names: Names) -> Node:
                 part, **{each.name: renewed(getattr(part, each.name)) for each in fields(part) if each.init}
             )
     return made[node]
+
+
+def key_hash(keys: list[str]) -> Column:
+    """Return a hash of the keys of a row."""
+    return F.xxhash64(*keys) if keys else F.lit(0).cast("long")

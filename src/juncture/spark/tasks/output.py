@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from juncture.errors import JunctureError
-from juncture.spark.schema import arrow_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 __all__ = ["Output", "error_text"]
 
@@ -33,12 +28,6 @@ class Output:
     """
 
     schema: pa.Schema
-
-    @classmethod
-    def of(cls, schema: StructType) -> Output:
-        """Return the output of a result's schema, whose columns go by number."""
-        wire = arrow_schema(schema, "left")
-        return cls(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
     def batches(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Yield rows, until there are no more or there is an error."""

@@ -1,0 +1,53 @@
+"""Which parts of the larger side of an equality join can hold a match at all, by the statistics that its files keep."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.key_encoding import Form, form_of
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.zone_maps import Extent, all_ends, meets
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import plain_type
+
+__all__ = ["within_keys"]
+
+
+def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Source, Source]:
+    """Return both sides of an equality join, the larger one without the row groups where no key of the smaller can be.
+
+    Only rows that nobody wants without a match are left out.
+    """
+    turned = right.num_rows < left.num_rows
+    small, large = (right, left) if turned else (left, right)
+    keeps = ("left", "full", "anti") if turned else ("right", "full")
+    if join.how in keeps or join.nulls_equal or not isinstance(large, ParquetSource):
+        return left, right
+    small_by, large_by = (join.right_by, join.left_by) if turned else (join.left_by, join.right_by)
+    kept = list(range(len(large.part_rows)))
+    for ours, theirs in zip(small_by, large_by, strict=True):
+        form = form_of(small.schema.field(ours).type, large.schema.field(theirs).type)
+        extents = {part: _form_extent(large.extent(part, theirs), form) for part in kept}
+        # Where NaN is, which a footer does not count, it equals NaN.
+        is_float = pat.is_floating(plain_type(large.schema.field(theirs).type))
+        if is_float or all(extent is None for extent in extents.values()):
+            continue
+        found = [ends for ends in all_ends(small, ours, context) if ends.null_count == 0]
+        known = [extent for ends in found if (extent := _form_extent(ends, form)) is not None]
+        if not found:
+            kept = []
+        elif len(known) == len(found):
+            low, high = min(first for first, _ in known), max(last for _, last in known)
+            kept = [part for part in kept if meets(extents[part], low, high)]
+    pruned = large if len(kept) == len(large.part_rows) else large.only(kept)
+    return (pruned, small) if turned else (small, pruned)
+
+
+def _form_extent(ends: pa.Array | None, form: Form) -> Extent | None:
+    """Return the least and the greatest value in the form that both sides share; None if one has none."""
+    if ends is None:
+        return None
+    least, greatest = form.of(ends).to_python()
+    return None if least is None or greatest is None else (least, greatest)
