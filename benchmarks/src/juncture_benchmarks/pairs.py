@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Answer", "check_against", "found_pairs", "ints", "kept_answer", "weights", "weights_sql"]
+from juncture.kernels.array_types import Ints
 
-Ints = npt.NDArray[np.int64]
+__all__ = ["Answer", "check_against", "found_pairs", "ints", "kept_answer", "weights", "weights_sql"]
 
 _CHUNK_ROWS = 1_000_000
 _FACTORS = ((1_000_003, 9_973), (7_919, 10_007))

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.kernels.array_types import Mask
+
 __all__ = [
     "Mask",
     "array_of",
@@ -25,7 +27,6 @@ __all__ = [
     "without_times",
 ]
 
-Mask = npt.NDArray[np.bool_]
 _DAY_MS = 86_400_000
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 

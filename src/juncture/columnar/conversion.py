@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -20,8 +19,6 @@ from juncture.columnar.arrays import array_of, raw_values, rows_of, validity
 from juncture.spec.schema import is_null_type
 
 __all__ = ["converted", "converted_columns", "with_types"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -13,10 +12,9 @@ from juncture.columnar.arrays import Mask, plain, validity
 from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import hash as kernels
 from juncture.kernels import keys as key_kernels
+from juncture.kernels.array_types import Words
 
 __all__ = ["KeyHashes"]
-
-Words = npt.NDArray[np.uint64]
 
 _NULL = np.uint64(0x2545F4914F6CDD1D)
 """The hash of null where nulls are equal."""

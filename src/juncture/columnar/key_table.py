@@ -18,14 +18,13 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
 from juncture.kernels import keys as kernels
+from juncture.kernels.array_types import Codes, Ints
 
 __all__ = ["EMPTY", "KeyCodes"]
 
 EMPTY = kernels.EMPTY
 """The code of a row whose key is null or not there."""
 
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 Item = TypeVar("Item", bound=np.generic)
 
 _NULL = 0

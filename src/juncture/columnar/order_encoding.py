@@ -21,13 +21,12 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity
+from juncture.kernels.array_types import Ints, Words
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
 __all__ = ["Coder", "RankCoder", "StepCoder", "TooWideError", "float_codes", "steps_of"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _INT64_MAX = 2**63 - 1
 _UINT64_MAX = 2**64 - 1

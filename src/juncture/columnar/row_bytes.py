@@ -40,10 +40,10 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, array_of, plain, raw_values, validity
 from juncture.kernels import row_bytes as kernels
+from juncture.kernels.array_types import Ints
 
 __all__ = ["RowBytes", "decode_rows", "encode_rows"]
 
-Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _SIGN = np.uint64(1 << 63)

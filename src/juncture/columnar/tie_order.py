@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -21,11 +20,10 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import plain, raw_values, validity, without_times
 from juncture.columnar.key_encoding import form_of
 from juncture.columnar.order_encoding import float_codes
+from juncture.kernels.array_types import Ints
 from juncture.spec.schema import plain_type
 
 __all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "order_keys"]
-
-Ints = npt.NDArray[np.int64]
 
 CODES_MOST = 4
 """The most columns whose codes are worth keeping with each candidate."""

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.kernels.array_types import Ints
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
 __all__ = ["ArrowAnswer", "Frame", "FrameAnswer", "Ints", "Joined", "free_name", "with_numbers", "without_runs"]
 
-Ints = npt.NDArray[np.int64]
 Schemas = tuple[pa.Schema, pa.Schema]
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.compiled import (
     boolean,
     compiled,
@@ -53,9 +54,6 @@ __all__ = [
     "offer_many",
     "spread",
 ]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 NOWHERE = -1
 """The pointer in a place without a candidate."""

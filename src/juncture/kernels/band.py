@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.compiled import (
     boolean,
     compiled,
@@ -27,9 +27,6 @@ from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 from juncture.kernels.search import BLOCK, FIRST, MAXIMUM, MINIMUM, SHIFT
 
 __all__ = ["NOWHERE", "fill_pairs", "find_spans"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 NOWHERE = -1
 """The position that a query without a match is paired with."""

@@ -12,8 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.compiled import (
     compiled,
     float64_table,
@@ -41,9 +41,6 @@ __all__ = [
     "running_sums",
 ]
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 SUM_WORDS, SPREAD_WORDS, WIDE_SPREAD_WORDS = 2, 5, 6
 """The words of each kind of total."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.compiled import compiled, int32s, int32s_in, int64, int64s, int64s_in, void
 
 __all__ = ["count_parts", "order_by_part"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 @compiled(void(int64s_in, int64s_in, int32s, int64s))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.compiled import (
     compiled,
     int32s,
@@ -18,10 +18,6 @@ from juncture.kernels.compiled import (
 from juncture.kernels.keys import EMPTY, mix
 
 __all__ = ["combine_hashes", "count_codes", "hash_integers", "merge_spans", "order_by_code", "spans_of_codes"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 
 
 @compiled(void(int64s_in, uint64s))

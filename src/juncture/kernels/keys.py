@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.compiled import (
     compiled,
     inlined,
@@ -76,9 +77,6 @@ _LENGTH_BITS = np.uint64(56)
 _LONG = np.uint64(1 << 63)
 _LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 Table = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.compiled import (
     boolean,
     compiled,
@@ -22,9 +22,6 @@ from juncture.kernels.compiled import (
 )
 
 __all__ = ["merge"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 @inlined

@@ -15,16 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.band import NOWHERE
 from juncture.kernels.compiled import boolean, compiled, inlined, int32s, int32s_in, int64, int64s, int64s_in, void
 from juncture.kernels.intrinsics import WINDOW, at_least_in_window, bit_count, lowest_bit
 
 __all__ = ["LEAST", "build_level", "count_above", "fill_above"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 LEAST = -(2**63)
 """What pads each level of a tree to a multiple of `WINDOW`: no threshold lets it pass but the least."""

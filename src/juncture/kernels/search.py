@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.compiled import (
     boolean,
     compiled,
@@ -38,8 +39,6 @@ from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 
 __all__ = ["BLOCK", "GROUP_COLUMNS", "fill_index", "locate", "partition_count", "partition_scatter", "plan_index"]
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 MINIMUM, MAXIMUM, SHIFT, FIRST = range(4)
 GROUP_COLUMNS = 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from juncture.kernels.array_types import Ints, Words
 from juncture.kernels.compiled import (
     boolean,
     compiled,
@@ -28,9 +29,7 @@ __all__ = ["DIGITS", "count_digits", "is_ascending", "mark_runs", "move_by_digit
 DIGITS = 256
 """Values of a digit: as many streams to write to as the caches hold with ease."""
 
-Words = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 
 
 @compiled(void(uint64s_in, int64, int64s))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Floats
 from juncture.planner.question import Estimate, Question
 from juncture.planner.rules import SENT
 from juncture.spec.asof import Asof
@@ -162,7 +162,6 @@ def _spread(pairs: float, left: int, right: int, how: str) -> Matches:
 
 
 Extent = tuple[float, float] | None
-Floats = npt.NDArray[np.float64]
 
 _GREATEST = sys.float_info.max
 _LARGE = 2.0**900

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import groupby, pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.runtime.spill import SpillFile
@@ -21,7 +21,6 @@ __all__ = ["ExternalSorter"]
 
 _log = logging.getLogger(__name__)
 
-Ints = npt.NDArray[np.int64]
 
 _RANGES_LEAST, _RANGES_MOST = 16, 256
 _PIECE_BYTES = 1 << 15

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.kernels import sort as kernels
+from juncture.kernels.array_types import Ints, Words
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
@@ -22,9 +23,7 @@ ROWS_MOST = 1 << 29
 _SLICE_LEAST = 1 << 16
 _DIGIT_BITS = 8
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
 from juncture.kernels import gather as kernels
+from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.threads import slices
@@ -30,7 +31,6 @@ __all__ = [
     "worth_coding",
 ]
 
-Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
 
 _SLICE_ROWS = 1 << 20

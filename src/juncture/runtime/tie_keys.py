@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.tie_order import order_keys
+from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather
 
 __all__ = ["tie_keys"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:

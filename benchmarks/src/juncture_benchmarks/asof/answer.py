@@ -23,10 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from juncture.kernels.array_types import Floats, Ints
 from juncture_benchmarks.datasets import AsofTables
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
 
 _PASS_ROWS = 50_000_000

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from juncture.errors import SpecError
+from juncture.kernels.array_types import Ints
 from juncture_benchmarks.datasets.folders import TablePair, check_counts, write_folder
 
 __all__ = ["Columns", "Ints", "Layout", "Random", "check_share", "write_numbered"]
 
-Ints = npt.NDArray[np.int64]
 Random = np.random.Generator
 Columns = Callable[[int, Random, Ints], list[Any]]
 """Makes the columns of some rows, given the number of their side, what is random in them, and their own numbers."""

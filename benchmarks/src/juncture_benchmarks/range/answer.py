@@ -14,13 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from juncture.kernels.array_types import Ints
 from juncture_benchmarks.datasets.range import VALUE_BITS
 from juncture_benchmarks.pairs import Answer, ints, kept_answer, weights
 from juncture_benchmarks.range.task import Task
 
 __all__ = ["AGGREGATES", "expected_answer", "found_aggregates"]
-
-Ints = npt.NDArray[np.int64]
 
 AGGREGATES = ["count", "mean", "max"]
 """The aggregates that are checked, in order."""

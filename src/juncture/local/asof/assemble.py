@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.order_encoding import StepCoder
+from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
@@ -17,8 +17,6 @@ from juncture.runtime.take import encoded, gather, nulls, select
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["assemble", "lonely_right", "pairs_of", "unmatched_right"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from juncture.kernels import asof as kernels
+from juncture.kernels.array_types import Ints
 from juncture.local.asof.left import Left
 
 __all__ = ["choose_wide"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def choose_wide(

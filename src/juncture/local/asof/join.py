@@ -6,10 +6,9 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.kernels.array_types import Ints
 from juncture.local.asof.assemble import assemble, lonely_right, pairs_of, unmatched_right
 from juncture.local.asof.late import Execute, fetch
 from juncture.local.asof.search import Algorithm, Found, Search, pieces
@@ -24,8 +23,6 @@ from juncture.spec.schema import How
 __all__ = ["Matches", "execute", "find", "match"]
 
 _log = logging.getLogger(__name__)
-
-Ints = npt.NDArray[np.int64]
 
 _LEFT_SHARE = 0.3
 """How much of the memory the left side takes, or a piece of it. The rest is for what goes by."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, plain
+from juncture.kernels.array_types import Ints
 from juncture.local.asof.assemble import pairs_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedSource
@@ -20,8 +19,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import Equi, ResolvedEqui
 
 __all__ = ["Execute", "fetch"]
-
-Ints = npt.NDArray[np.int64]
 
 Execute = Callable[[ResolvedEqui, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of an equality join."""

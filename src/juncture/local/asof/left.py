@@ -12,15 +12,13 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
+from juncture.kernels.array_types import Words
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["Left", "read_left"]
-
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

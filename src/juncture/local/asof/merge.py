@@ -14,6 +14,7 @@ import numpy.typing as npt
 from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import merge as kernels
+from juncture.kernels.array_types import Ints
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.probe import Direction, Right
@@ -23,7 +24,6 @@ from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["merge"]
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 
 

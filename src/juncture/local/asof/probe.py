@@ -24,15 +24,13 @@ from juncture.columnar.order_encoding import Coder
 from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.ties import Ties, settle
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
 
 __all__ = ["Direction", "Right", "TieFloodError", "Ties", "probe"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 _BATCH_ROWS = 1 << 21
 _BATCH_ROWS_LEAST = 1 << 16

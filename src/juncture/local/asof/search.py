@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
@@ -17,6 +16,7 @@ from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
+from juncture.kernels.array_types import Ints
 from juncture.local.asof.exact import choose_wide
 from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
@@ -33,7 +33,6 @@ __all__ = ["Algorithm", "Found", "Report", "Search", "pieces"]
 _log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
-Ints = npt.NDArray[np.int64]
 
 _LEFT_ROW_BYTES = 56
 _CANDIDATE_BYTES = 16

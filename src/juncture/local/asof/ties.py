@@ -5,8 +5,8 @@ from __future__ import annotations
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
+from juncture.kernels.array_types import Ints
 from juncture.kernels.asof import NOWHERE
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
@@ -15,7 +15,6 @@ from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["Ties", "settle"]
 
-Ints = npt.NDArray[np.int64]
 
 SLOT, RANK, POINTER = range(3)
 

@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.output.pairs import Asked, Check
 from juncture.local.output.payload import Holder
@@ -24,9 +24,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
 
 __all__ = ["EquiFinder", "Groups", "Keys", "Spans", "read_left_keys", "read_right", "spans_by_code"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 Spans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.runtime.context import JoinContext
 from juncture.runtime.take import take
 
 __all__ = ["PartitionedKeys", "partition_rows"]
-
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 def partition_rows(hashes: Words, count: int) -> tuple[Ints, list[int]]:

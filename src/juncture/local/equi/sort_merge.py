@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.kernels import hash as kernels
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.equi.hash_index import Groups, Spans
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
@@ -19,9 +20,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls, worth_coding
 
 __all__ = ["SortCodes", "read_sorted", "spans_by_order"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 class SortCodes:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
+from juncture.kernels.array_types import Codes
 from juncture.local.inequality.index import Ordered
 from juncture.local.output.pairs import Asked, Check
 from juncture.local.output.payload import Payload
@@ -22,8 +22,6 @@ from juncture.predicate.language.nodes import Column, Node
 from juncture.runtime.take import is_awkward
 
 __all__ = ["BlockFinder"]
-
-Codes = npt.NDArray[np.int32]
 
 _BLOCK_ROWS = 1 << 12
 

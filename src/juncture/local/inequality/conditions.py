@@ -12,12 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.order_encoding import StepCoder
+from juncture.kernels.array_types import Ints
 from juncture.local.inequality.limits import GREATEST, LEAST, Axis, both
 from juncture.local.inequality.limits import End as LimitEnd
 from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape
@@ -27,8 +27,6 @@ from juncture.predicate.language.types import Type, arrow_type
 from juncture.spec.schema import TIME_UNITS, Domain
 
 __all__ = ["Equality", "Limit", "Line", "equalities_of", "limits_of", "line_of", "offset_of", "sorting_line"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

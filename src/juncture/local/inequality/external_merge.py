@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, memory_pool, raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import PlanError
+from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import Coded
 from juncture.local.inequality.key_ranges import (
     LEFT_FIELDS,
@@ -45,8 +45,6 @@ from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
 
 __all__ = ["stream_merged"]
-
-Ints = npt.NDArray[np.int64]
 
 _SHARE = 1 / 7
 """For right rows that are held, for either side and the output on their way through the disk, for rows under way."""

@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -19,6 +18,7 @@ from juncture.columnar.arrays import array_of, plain, raw_values, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
 from juncture.errors import DataError
 from juncture.kernels import fold as kernels
+from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.local.inequality.limits import floats
 from juncture.local.output.max_tree import Tree, levels_of
@@ -29,10 +29,6 @@ from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Domain, common_domain
 
 __all__ = ["Fold", "Values", "fold_of"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 _EXPONENT_MOST = 960
 """Of floats that are summed: 2⁶⁴ of these are still a float."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.errors import PlanError
 from juncture.kernels import band, search
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.output.max_tree import Tree
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
@@ -21,9 +21,6 @@ from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
 
 __all__ = ["Coded", "Ordered", "read_ordered"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 _ROWS_PER_BUCKET = 4
 

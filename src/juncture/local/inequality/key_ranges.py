@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, raw_values
+from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import Coded
 from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.inequality.probe import Sought
@@ -25,8 +25,6 @@ __all__ = [
     "placed_right",
     "with_fields",
 ]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,16 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
+from juncture.kernels.array_types import Floats, Ints
 from juncture.spec.schema import TIME_UNITS, Domain
 
 __all__ = ["GREATEST", "LEAST", "Axis", "End", "Offset", "both", "floats"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 

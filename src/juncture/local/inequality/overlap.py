@@ -11,7 +11,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -19,6 +18,7 @@ from juncture.columnar.arrays import Mask, plain, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.columnar.shown import shown
 from juncture.errors import DataError
+from juncture.kernels.array_types import Ints
 from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.inequality.external_merge import stream_merged
 from juncture.local.inequality.index import Coded, read_ordered
@@ -35,7 +35,6 @@ from juncture.spec.schema import Side, plain_type
 __all__ = ["OverlapAlgorithm", "execute", "prepared"]
 
 OverlapAlgorithm = Literal["tree", "nested", "external_merge"]
-Ints = npt.NDArray[np.int64]
 
 
 def execute(

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.columnar.order_encoding import TooWideError
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.inequality.index import Ordered
 from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.output.batches import stream
@@ -26,9 +26,6 @@ from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
 
 __all__ = ["InequalityFinder", "Prepare", "Sought", "key_codes", "run"]
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,6 @@ Prepare = Callable[[bool, Holder, JoinContext], Callable[[Payload], Finder]]
 
 Takes whether its values are coded by rank, what holds columns on the way, and what the join may use.
 """
-
 
 Emit = Callable[[Source, Finder, Payload, JoinContext], Iterator[pa.RecordBatch]]
 

@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.order_encoding import StepCoder
+from juncture.kernels.array_types import Ints
 from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.inequality.external_merge import stream_merged
 from juncture.local.inequality.index import Coded, read_ordered
@@ -30,7 +31,6 @@ from juncture.spec.schema import plain_type
 __all__ = ["RangeAlgorithm", "execute"]
 
 RangeAlgorithm = Literal["sorted", "nested", "external_merge"]
-Ints = npt.NDArray[np.int64]
 
 
 def execute(

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, days, plain, validity
+from juncture.kernels.array_types import Floats
 from juncture.local.inequality.conditions import offset_of
 from juncture.local.inequality.limits import floats
 from juncture.planner.expected import covered_share, float_of
@@ -33,8 +33,6 @@ from juncture.spec.schema import TIME_UNITS, Side
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["likely_pairs", "reach_columns"]
-
-Floats = npt.NDArray[np.float64]
 
 _DAY_S = 86_400.0
 

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
@@ -36,7 +35,6 @@ from juncture.spec.where import ResolvedWhere
 __all__ = ["Conditions", "WhereAlgorithm", "execute"]
 
 WhereAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from itertools import chain
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
+from juncture.kernels.array_types import Codes
 from juncture.local.output import pairs
 from juncture.local.output.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
 from juncture.local.output.payload import Payload
@@ -27,7 +27,6 @@ from juncture.spec.resolved import Resolved
 __all__ = ["stream", "taken"]
 
 Each = TypeVar("Each")
-Codes = npt.NDArray[np.int32]
 Made = tuple[Task, Codes, Codes]
 Done = list[pa.RecordBatch]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from juncture.kernels import overlap
+from juncture.kernels.array_types import Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 
 __all__ = ["Tree", "levels_of"]
-
-Ints = npt.NDArray[np.int64]
 
 _SLICE_LEAST = 1 << 16
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.kernels import band, overlap
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.output.max_tree import Tree
 
 __all__ = [
@@ -30,8 +30,6 @@ __all__ = [
     "with_lonely",
 ]
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 Check = Callable[[Codes, Codes], Mask]
 
 PAIRS_MOST = 1 << 18

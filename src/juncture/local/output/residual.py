@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Codes
 from juncture.local.output.batches import taken
 from juncture.local.output.pairs import Check
 from juncture.local.output.payload import Payload
@@ -17,8 +16,6 @@ from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.spec.schema import Side
 
 __all__ = ["checking", "columns_read"]
-
-Codes = npt.NDArray[np.int32]
 
 
 def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:

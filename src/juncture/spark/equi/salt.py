@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.kernels.array_types import Floats
 from juncture.planner.constants import Constants
 from juncture.planner.stats import Resources
 from juncture.spark.equi.join import Hint
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["HotKey", "SampledKeys", "choose_hot_keys", "copied_rows", "join_salted", "keeps_unmatched", "may_be_uneven"]
-
-Floats = npt.NDArray[np.float64]
 
 _SAMPLED_LEAST = 50
 """So many rows of a key have to be in a sample to tell that it is hot."""

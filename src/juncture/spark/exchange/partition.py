@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from juncture.kernels.array_types import Floats, Ints, Words
+
 __all__ = ["Cuts", "Sample", "balanced_cuts", "even_cuts"]
 
-Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Partitions = npt.NDArray[np.int64]
 
 BEFORE_ALL = -(2**63)

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
 from juncture.planner.stats import Resources
 
 __all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "equal_key_pairs", "estimated_pairs"]
 
 Words = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.kernels.array_types import Ints
 from juncture.local.asof.join import match as asof_match
 from juncture.local.kinds import KINDS, question
 from juncture.planner.choose import choose
@@ -37,8 +36,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-
-Ints = npt.NDArray[np.int64]
 
 RECEIVED_SHARE = 1 / 8
 """For the rows of either side that a task has received, of what it may hold; beyond that they are on disk."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -19,14 +18,12 @@ from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import float_codes
+from juncture.kernels.array_types import Ints, Words
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, plain_type
 
 __all__ = ["Coding", "decimal_shift", "dense_keys", "key_types", "one_chunk", "place", "row_codes"]
-
-Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 
 _DECIMAL_DIGITS_MAX = 76
 _DAY_MILLIS = 86_400_000

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.kernels.array_types import Ints
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import one_chunk
 
 __all__ = ["apart", "compact", "encode_keys", "encoded"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:

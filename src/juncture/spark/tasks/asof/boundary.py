@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from juncture.kernels.array_types import Ints, Words
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.packets import Content, Packet
@@ -28,8 +28,6 @@ from juncture.spec.asof import Asof
 
 __all__ = ["EdgeRows", "Edges", "Seen"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Seen = Literal["backward", "forward"]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import JunctureError
+from juncture.kernels.array_types import Ints
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast_table import Small
 from juncture.spark.tasks.engine import JOIN_SHARE
@@ -19,8 +19,6 @@ from juncture.spark.tasks.packets import Content, Packet, error_packet, raise_er
 from juncture.spec.asof import Asof
 
 __all__ = ["Choose", "JoinRight", "ProbeLeft", "candidates"]
-
-Ints = npt.NDArray[np.int64]
 
 _ROW = "juncture:left"
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import JunctureError
+from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
@@ -29,7 +29,6 @@ from juncture.spec.asof import Asof
 
 __all__ = ["Resolve", "Settle"]
 
-Ints = npt.NDArray[np.int64]
 
 # Beside the user's own columns, so of names that nobody gives.
 _LEFT, _RIGHT, _SEEN, _RANK = "juncture:left", "juncture:right", "juncture:seen", "juncture:rank"

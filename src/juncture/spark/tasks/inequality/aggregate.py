@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.errors import JunctureError
+from juncture.kernels.array_types import Ints, Words
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
 from juncture.spark.tasks.inequality.join import Meeting, Partition, Rows, numbered
@@ -27,9 +27,6 @@ from juncture.spark.tasks.scatter import compact
 from juncture.spark.tasks.store import PacketStore
 
 __all__ = ["Aggregate", "Recall"]
-
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

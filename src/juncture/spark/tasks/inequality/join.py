@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
@@ -26,7 +25,6 @@ from juncture.spec.schema import How, OutputColumn
 
 __all__ = ["NUMBERS", "Meet", "Meeting", "Partition", "Rows", "Side", "numbered"]
 
-Ints = npt.NDArray[np.int64]
 Side = Literal["left", "right"]
 
 # Beside the user's own columns, so of names that nobody gives.

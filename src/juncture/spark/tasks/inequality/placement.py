@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -21,15 +20,13 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import float_codes
 from juncture.errors import DataError
+from juncture.kernels.array_types import Floats, Ints, Words
 from juncture.spark.tasks.placement import Coding, decimal_shift, one_chunk
 from juncture.spec.range import Bound
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
 __all__ = ["HIGHEST", "LOWEST", "Intervals", "Placed", "Places", "Windows", "moved"]
 
-Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # One above the code that stands for a cut in front of a hash.
 LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import JunctureError
+from juncture.kernels.array_types import Ints
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.inequality.placement import Placed, Places
@@ -21,8 +21,6 @@ from juncture.spark.tasks.packets import Content, Packet, error_packet, write_pa
 from juncture.spark.tasks.scatter import apart, encode_keys
 
 __all__ = ["LEFT", "RIGHT", "Classes", "Spread", "homes"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

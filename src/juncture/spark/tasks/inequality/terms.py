@@ -11,6 +11,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import float_codes
+from juncture.kernels.array_types import Floats, Ints
 from juncture.local.inequality.conditions import Equality
 from juncture.predicate.decompose.match_interval import Stretch
 from juncture.predicate.decompose.shape import End
@@ -22,9 +23,6 @@ from juncture.spark.tasks.placement import Coding, one_chunk
 from juncture.spec.schema import Side
 
 __all__ = ["Terms"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
