@@ -15,7 +15,6 @@ from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, finer
 __all__ = [
     "FALSE",
     "TRUE",
-    "UNKNOWN",
     "Bound",
     "Interval",
     "common_unit",
@@ -249,7 +248,6 @@ def _truth(true: bool, false: bool, null: bool) -> Interval:
 _TRUTHS = {values: _truth(*values) for values in product((False, True), repeat=3)}
 TRUE = truth(true=True, false=False)
 FALSE = truth(true=False, false=True)
-UNKNOWN = truth(true=True, false=True, null=True)
 
 
 def span_of(one: Interval) -> Span:

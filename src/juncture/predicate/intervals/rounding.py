@@ -9,7 +9,7 @@ import numpy as np
 
 from juncture.predicate.intervals.spans import Real
 
-__all__ = ["exact", "float_above", "float_below", "floor_to", "half_up", "near_float", "next_float", "truncate"]
+__all__ = ["exact", "float_above", "float_below", "floor_to", "half_up", "near_float", "next_float"]
 
 
 def exact(value: int | Fraction | float) -> Real:
@@ -69,8 +69,3 @@ def half_up(value: Real, step: Real) -> Real:
     """Return the multiple of a step that is nearest to a number; of two, the one farther from zero, as in Spark."""
     half = Fraction(step) / 2
     return floor_to(value + half, step) if value >= 0 else -floor_to(half - value, step)
-
-
-def truncate(value: Real) -> int:
-    """Return the whole part of a number."""
-    return math.trunc(value)

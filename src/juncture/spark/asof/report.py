@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from juncture.planner.report import REASONS, Distances, MatchReport
+from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
 
 __all__ = ["match_report"]
@@ -18,7 +19,6 @@ __all__ = ["match_report"]
 _COUNTED = (*REASONS, "matched")
 _QUANTILES = [0.5, 0.9, 0.99]
 _QUANTILE_ACCURACY = 10_000
-_DAY_MICROS = 86_400_000_000
 _DECIMAL_LIMIT = Decimal(10) ** 38
 """Beyond what Spark can hold as a number; every distance is within it."""
 
@@ -159,7 +159,7 @@ def _is_near(join: ResolvedAsof) -> Column:
     if tolerance.column is not None:
         limit = F.col("tolerance")
         if domain.is_time:
-            limit = _micros(limit) / (_DAY_MICROS if domain.kind == "date" else 1)
+            limit = _micros(limit) / (DAY_MICROS if domain.kind == "date" else 1)
         if domain.kind == "float":
             limit = F.when(~F.isnan(limit), limit)
     else:
@@ -217,7 +217,7 @@ def _aggregates() -> list[Column]:
 def _distances(join: ResolvedAsof, counts: Row) -> Distances | None:
     if not counts["matched"]:
         return None
-    unit = {"date": 1_000 * _DAY_MICROS, "timestamp": 1_000}.get(join.domain.kind, 1)
+    unit = {"date": 1_000 * DAY_MICROS, "timestamp": 1_000}.get(join.domain.kind, 1)
     p50, p90, p99 = (float(value) * unit for value in counts["quantiles"])
     return Distances(
         minimum=float(counts["minimum"]) * unit,

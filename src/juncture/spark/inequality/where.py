@@ -13,7 +13,8 @@ from juncture.predicate.decompose.shape import End
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import Names, expression
 from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
-from juncture.spark.sql.line import DAY_MICROS, Line, micros, ntz_micros
+from juncture.spark.sql.line import Line
+from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
 from juncture.spark.tasks.inequality.placement import Places
 from juncture.spark.tasks.inequality.terms import Terms
 from juncture.spec.range import Bound

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
+from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ __all__ = ["OnDomain"]
 _LOW = Decimal(10) ** 20
 _DIGITS_MAX = 37
 """Decimals of so many digits can be subtracted: the difference has one more."""
-_DAY_MICROS = 86_400_000_000
-_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class OnDomain:
         if self.kind == "date":
             return [F.unix_date(on).cast("long")]
         if self.kind == "timestamp":
-            return [F.unix_micros(on) if self.zoned else _micros(on - F.expr(_EPOCH)).cast("long")]
+            return [F.unix_micros(on) if self.zoned else ntz_micros(on)]
         return _split(on) if self._is_wide else [on.cast(f"decimal({self.digits},{self.scale})")]
 
     def distance(self, more: list[Column], less: list[Column]) -> list[Column]:
@@ -130,9 +129,9 @@ class OnDomain:
         import pyarrow.types as pat
 
         if pat.is_duration(data_type):
-            micros = _micros(limit)
-            ours = distance[0] * F.lit(_DAY_MICROS) if self.kind == "date" else distance[0]
-            return (micros >= 0) & (ours <= micros)
+            length = micros(limit)
+            ours = distance[0] * F.lit(DAY_MICROS) if self.kind == "date" else distance[0]
+            return (length >= 0) & (ours <= length)
         if pat.is_floating(data_type):
             return ~F.isnan(limit) & (limit >= 0) & (distance[0] <= limit.cast("double"))
         if self.kind == "float":
@@ -144,11 +143,6 @@ class OnDomain:
             words = distance if self._is_wide else _split(distance[0])
             return (limit >= 0) & (F.struct(*words) <= F.struct(*_split(limit)))
         return (limit >= 0) & (distance[0] <= limit.cast("decimal(20,0)"))
-
-
-def _micros(interval: Column) -> Column:
-    """Return an interval's microseconds as a decimal without a fraction."""
-    return (interval.cast("interval second").cast("decimal(20,6)") * 1_000_000).cast("decimal(20,0)")
 
 
 def _split(value: Column) -> list[Column]:

@@ -17,20 +17,19 @@ import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
+from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
 from juncture.spec.range import Bound
 from juncture.spec.schema import Domain, plain_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["LONG_MAX", "LONG_MIN", "Line", "micros", "ntz_micros"]
+__all__ = ["LONG_MAX", "LONG_MIN", "Line"]
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
-DAY_MICROS = 86_400_000_000
 
 _DIGITS_MAX = 35
 """Decimals of so many digits can be moved by as much as they are apart, and by a step, and stay within 38."""
-_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
 @dataclass(frozen=True)
@@ -214,13 +213,3 @@ class Line:
 def _number(end: Column) -> Column:
     """Return null for NaN, which no value is beside."""
     return F.when(~F.isnan(end), end)
-
-
-def micros(interval: Column) -> Column:
-    """Return an interval's microseconds as a decimal without a fraction."""
-    return (interval.cast("interval second").cast("decimal(20,6)") * 1_000_000).cast("decimal(20,0)")
-
-
-def ntz_micros(value: Column) -> Column:
-    """Return the microseconds from 1970 to a timestamp without a time zone."""
-    return micros(value - F.expr(_EPOCH)).cast("long")
