@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.errors import DataError
+from juncture.errors import DataError, SchemaError
+from support.arrays import build
 from support.engines import SPARK, SPARK_NEAR
 from support.files import write_short
 
@@ -107,6 +108,62 @@ def test_files_that_differ_in_not_null(spark, tmp_path, left):
         arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
         write(tmp_path / "in" / f"{number}.parquet", pa.table(arrays, schema=pa.schema(fields)))
     check(spark, left, tmp_path / "in")
+
+
+ENCODED = {
+    "narrow dictionaries": pa.dictionary(pa.int8(), pa.string()),
+    "large dictionaries": pa.dictionary(pa.int16(), pa.large_string()),
+    "views": pa.string_view(),
+}
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("name", ENCODED)
+def test_encodings_that_spark_has_not(spark, tmp_path, name):
+    """Each row group has other dictionaries, and a narrow one has no room for the values of all."""
+    words = pa.array([f"w{number // 2}" for number in range(280)], pa.string())
+    for side in ("left", "right"):
+        path, schema = tmp_path / f"{side}.parquet", pa.schema([("ts", pa.int64()), ("k", ENCODED[name])])
+        with pq.ParquetWriter(path, schema) as writer:
+            for start in range(0, 280, 70):
+                keys = words.slice(start, 70)
+                keys = keys.dictionary_encode() if pa.types.is_dictionary(schema.types[1]) else keys
+                rows = pa.table([pa.array(range(start, start + 70)), keys.cast(schema.types[1])], schema=schema)
+                writer.write_table(rows)
+    specs = [
+        (jn.Asof(on="ts", by="k"), ("broadcast", "broadcast_left", "hash")),
+        (jn.Asof(on="ts", direction="forward", coalesce=False), ("range", "window")),
+        (jn.Range(left_on="ts", right_on="ts", lower=-1, upper=1, how="full"), ("range", "bucket")),
+        (jn.Equi(on="k", how="full"), ("shuffle_hash",)),
+        (jn.Where("l.k = r.k AND l.ts <= r.ts"), ("range", "broadcast", "sql")),
+    ]
+    check(spark, tmp_path / "left.parquet", tmp_path / "right.parquet", specs)
+
+
+def test_ordered_categories_have_no_order_on_spark_either(spark, tmp_path, left):
+    sizes = pa.array([1, 0, 1, 0], pa.int8())
+    sizes = pa.DictionaryArray.from_arrays(sizes, pa.array(["small", "large"]), ordered=True)
+    write(tmp_path / "sizes.parquet", pa.table({"ts": [1, 2, 3, 4], "size": sizes}))
+    for name in ("ts < r.ts AND l.k < r.size", "ts < r.ts AND r.size BETWEEN 'a' AND 'z'"):
+        with pytest.raises(SchemaError, match=r"the right column 'size', which is of ordered categories"):
+            jn.join_where(left, tmp_path / "sizes.parquet", f"l.{name}", spark=spark)
+    check(spark, left, tmp_path / "sizes.parquet", [(jn.Asof(on="ts"), ("range",))])
+
+
+@pytest.mark.in_turn
+def test_nested_layouts_that_spark_has_not(spark, tmp_path):
+    values = [["a"], [None], None, []]
+    types = {
+        "views": pa.list_(pa.string_view()),
+        "view": pa.list_view(pa.string()),
+        "coded": pa.list_(pa.dictionary(pa.int8(), pa.string())),
+    }
+    table = pa.table({"ts": range(4)} | {name: build(values, data_type) for name, data_type in types.items()})
+    for side in ("left", "right"):
+        pq.write_table(table, tmp_path / f"{side}.parquet", row_group_size=4)
+    specs: list[tuple[Any, tuple[str, ...]]] = [(jn.Asof(on="ts"), ("broadcast", "range"))]
+    specs += [(jn.Equi(on=name, how="left"), ("shuffle_hash",)) for name in types]
+    check(spark, tmp_path / "left.parquet", tmp_path / "right.parquet", specs)
 
 
 def test_96_bit_timestamps(spark, tmp_path):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from juncture.errors import PlanError
-from juncture.inputs import kind_of, paths_of
+from juncture.inputs import is_spark_frame, kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
@@ -38,6 +38,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["plan"]
@@ -81,7 +82,7 @@ def plan(
     session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
     resources = resources_of(session)
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
-    join: Resolved = spec.resolve(ours.schema, theirs.schema)
+    join = _resolved(spec, (_schema_given(left, ours), _schema_given(right, theirs)), (ours.schema, theirs.schema))
     check_types(join, ours.spark_schema, theirs.spark_schema)
     join, *sides = _typed(join, ours, theirs)
     request = Request(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
@@ -149,6 +150,17 @@ class _Query:
             "copied. Pass on its spec, plan.join.spec, and plan the join anew where there is a session; or write what "
             "execute() returns, and read that."
         )
+
+
+def _schema_given(table: Any, side: Side) -> pa.Schema:
+    """Return the schema that a table was given in: of files that a path names, with encodings that Spark has not."""
+    return side.footers.file_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
+
+
+def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:
+    """Return a join of the schemas that tasks see, which passes the checks of those that were given, too."""
+    join: Resolved = spec.resolve(*given)
+    return join if given == schemas else spec.resolve(*schemas)
 
 
 def _typed(join: Resolved, left: Side, right: Side) -> tuple[Resolved, Side, Side]:

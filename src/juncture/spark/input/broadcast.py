@@ -21,7 +21,7 @@ SENT_BYTES_MAX = 96 << 20
 def broadcast_side(side: Side, columns: list[str], name: str) -> tuple[Small, list[str]]:
     """Return a side as tasks have it whole, and the jobs that this took."""
     if isinstance(side, FileSide):
-        return FileTable(merged(side.units()), side.schema, side.footers.num_rows, uuid4().hex), []
+        return FileTable(merged(side.units()), side.footers.file_schema, side.footers.num_rows, uuid4().hex), []
     frame, feed = side.rows(columns)
     chunks = list(feed.chunks(collected(frame).to_batches()))
     table = pa.concat_tables([feed.schema.empty_table(), *chunks])

@@ -15,7 +15,7 @@ from juncture.runtime.sources import ParquetSource
 from juncture.spark.input.file_frame import frame_of, uri_of
 from juncture.spark.input.frame import FrameSide, Side
 from juncture.spark.schema import spark_schema
-from juncture.spark.tasks.feed import Feed, FileFeed, Unit
+from juncture.spark.tasks.feed import Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side as Name
@@ -37,6 +37,11 @@ _OLD_CALENDAR = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spar
 
 class _Footers(ParquetSource):
     """The row groups of files, as they are told to tasks."""
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The schema of the files, of which the rows may be had in other types."""
+        return self._stored
 
     def units(self) -> list[Unit]:
         """Return each row group as a unit of its own; where there is none, a file without any."""
@@ -90,11 +95,12 @@ class FileSide:
         DataError
             If there is no file, one cannot be read, or has other columns than the first.
         """
-        return cls(session, _Footers(paths), cores)
+        footers = _Footers(paths)
+        return cls(session, footers.converted(plain_types(footers.schema)), cores)
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the files."""
+        """The schema of the rows, as tasks have them."""
         return self.footers.schema
 
     @property
@@ -139,7 +145,7 @@ class FileSide:
         schema = encoded(pa.schema([self.schema.field(name) for name in columns]), coded)
         shares = self._shares(columns)
         frame = self.session.range(0, len(shares), 1, len(shares))
-        return frame, FileFeed(schema, self.schema, shares)
+        return frame, FileFeed(schema, self.footers.file_schema, shares)
 
     def _shares(self, columns: Sequence[str]) -> tuple[tuple[Unit, ...], ...]:
         """Cut the row groups into shares of about the same number of rows, as many for each core."""

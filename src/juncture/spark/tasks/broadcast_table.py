@@ -86,7 +86,7 @@ class FileTable:
     units
         The row groups, in the order of the rows.
     schema
-        Of the rows.
+        Of the files.
     num_rows
         How many rows there are.
     plan

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.conversion import converted
 from juncture.runtime.context import JoinContext
 from juncture.runtime.footers import changed, read_footers
 from juncture.runtime.partitions import Value
@@ -16,8 +17,9 @@ from juncture.runtime.paths import file_at
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.spill import SpooledSource
 from juncture.spark.tasks.engine import RECEIVED_SHARE
+from juncture.spec.schema import plain_type
 
-__all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units"]
+__all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units", "plain_types"]
 
 
 class Feed(Protocol):
@@ -101,8 +103,45 @@ class Unit:
     partition: tuple[tuple[str, Value], ...] = ()
 
 
-def open_units(units: Iterable[Unit], schema: pa.Schema) -> Source:
-    """Return the rows of some parts of files.
+def plain_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the columns of files that tasks have in other types, without encodings and views, as Spark has them.
+
+    A dictionary of one row group may have no room for the values of another, and Arrow takes no rows of views.
+
+    Examples
+    --------
+    >>> plain_types(pa.schema({"k": pa.dictionary(pa.int8(), pa.string()), "n": pa.int8()}))
+    {'k': DataType(string)}
+    """
+    types = {field.name: _plain(field.type) for field in schema}
+    return {name: plain for name, plain in types.items() if plain != schema.field(name).type}
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    data_type = plain_type(data_type)
+    if pat.is_string_view(data_type):
+        return pa.string()
+    if pat.is_binary_view(data_type):
+        return pa.binary()
+    if pat.is_struct(data_type):
+        return pa.struct([_plain_field(field) for field in data_type])
+    if pat.is_map(data_type):
+        return pa.map_(_plain_field(data_type.key_field), _plain_field(data_type.item_field), data_type.keys_sorted)
+    if pat.is_fixed_size_list(data_type):
+        return pa.list_(_plain_field(data_type.value_field), data_type.list_size)
+    if pat.is_list(data_type) or pat.is_list_view(data_type):
+        return pa.list_(_plain_field(data_type.value_field))
+    if pat.is_large_list(data_type) or pat.is_large_list_view(data_type):
+        return pa.large_list(_plain_field(data_type.value_field))
+    return data_type
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_plain(field.type))
+
+
+def open_units(units: Iterable[Unit], schema: pa.Schema) -> ParquetSource:
+    """Return the rows of some parts of files, in the types that tasks have.
 
     Parameters
     ----------
@@ -116,7 +155,7 @@ def open_units(units: Iterable[Unit], schema: pa.Schema) -> Source:
     DataError
         If a file cannot be read, or has changed since the join was planned.
     """
-    return _UnitSource(list(units), schema)
+    return _UnitSource(list(units), schema).converted(plain_types(schema))
 
 
 class _UnitSource(ParquetSource):
@@ -168,7 +207,9 @@ class FileFeed:
         coded = [field.name for field in self.schema if pat.is_dictionary(field.type)]
         for part in range(len(source.part_rows)):
             for batch in source.read(part, self.schema.names, coded):
-                columns = [_as(column, field.type) for column, field in zip(batch.columns, self.schema, strict=True)]
+                columns = [
+                    converted(column, field.type) for column, field in zip(batch.columns, self.schema, strict=True)
+                ]
                 yield pa.table(columns, schema=self.schema)
 
     def source(
@@ -181,12 +222,3 @@ class FileFeed:
 
     def _units(self, batches: Iterable[pa.RecordBatch]) -> list[Unit]:
         return [unit for batch in batches for share in batch.column(0).to_pylist() for unit in self.shares[share]]
-
-
-def _as(column: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return a column in the type that is wanted, encoded or not."""
-    if column.type == data_type:
-        return column
-    if pat.is_dictionary(data_type) and not pat.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    return column.cast(data_type)
