@@ -40,6 +40,13 @@ LEFT, RIGHT = table(30_000, 30, seed=1), table(50_000, 100, seed=2)
 FEW = LEFT.slice(0, 1_000), RIGHT.slice(0, 1_500)
 MANY = LEFT, RIGHT
 
+# The conditions rule out nothing, and one in five rows, and pairs of them, satisfies the alternatives.
+CONDITIONS = " AND ".join(f"l.key <> {number}" for number in range(100, 1_100))
+ALTERNATIVES = " OR ".join(f"l.at BETWEEN {start} AND {start + 199}" for start in range(0, 1_000_000, 1_000))
+ALTERNATIVES_OF_BOTH = " OR ".join(
+    f"l.at + r.at * 3 BETWEEN {start} AND {start + 799}" for start in range(0, 4_000_000, 4_000)
+)
+
 
 def both(left, right, spec):
     """Return how many rows are expected, and how many there are."""
@@ -64,6 +71,9 @@ def both(left, right, spec):
         pytest.param(FEW, jn.Where("l.x < r.x AND l.at < r.at"), id="two inequalities"),
         pytest.param(FEW, jn.Where("l.key = r.key AND l.x * r.x < 0.1"), id="residual"),
         pytest.param(FEW, jn.Where("l.x < r.x AND l.name = '3' AND r.key < 5"), id="filters"),
+        pytest.param(FEW, jn.Where(f"l.x < r.x AND l.key < 5 AND {CONDITIONS}"), id="many conditions"),
+        pytest.param(FEW, jn.Where(f"l.x < r.x AND l.key < 5 AND ({ALTERNATIVES})"), id="many alternatives"),
+        pytest.param(FEW, jn.Where(f"l.x < r.x AND ({ALTERNATIVES_OF_BOTH})"), id="many alternatives of both"),
     ],
 )
 def test_what_is_expected_is_near_what_comes(sides, spec):

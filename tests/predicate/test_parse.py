@@ -47,6 +47,7 @@ RIGHT = LEFT.remove(LEFT.get_field_index("only_left"))
         ("l.case = r.Case", "l.`case` = r.`Case`"),
         ("l.a between 1 and 5 and l.b not between 2 and 3", "l.a >= 1 AND l.a <= 5 AND NOT (l.b >= 2 AND l.b <= 3)"),
         ("l.a in (1, 2, null)", "l.a IN (1, 2, CAST(NULL AS INT))"),
+        ("l.a in (null, 1, 2, null, 3 + 4, 5, 6)", "l.a IN (1, 2, 5, 7, 6, CAST(NULL AS INT))"),
         ("l.a not in (1, r.a)", "NOT (l.a = 1 OR l.a = r.a)"),
         ("l.f in (1, 2.5)", "l.f IN (1.0D, 2.5D)"),
         ("l.a is null or l.a is not null", "l.a IS NULL OR l.a IS NOT NULL"),

@@ -25,6 +25,7 @@ from juncture.predicate.decompose.shape import Band, Containment, End, Shape
 from juncture.predicate.decompose.shape import Overlap as Overlapping
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
+from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, sides
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.range import Bound, ResolvedRange
@@ -38,6 +39,9 @@ _DAY_S = 86_400.0
 
 _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
+
+_MOST_TERMS = 500
+"""How many terms of what rows or pairs have to satisfy besides are looked at."""
 
 _SEEN_LEAST = 10
 """How many pairs have to be seen, of some that are taken by chance, for their share to tell anything."""
@@ -104,10 +108,11 @@ def likely_pairs(
     shape = join.shape if isinstance(join, ResolvedWhere) else Shape()
     share *= _passed_share(shape, left, right)
     if shape.residual is not None:
-        kept, tried = _kept(shape.residual, left, right)
+        few, times = _few(shape.residual)
+        kept, tried = _kept(few, left, right)
         if kept < _SEEN_LEAST:
             return None, f"{kept} of {tried:,} pairs, taken by chance, satisfy what is left of the condition: too few"
-        share *= kept / tried
+        share *= min(1.0, times * kept / tried)
     among = "" if keys == 1 else f" / {keys:,} distinct keys"
     looked = f"by a look at {left.num_rows:,} left and {right.num_rows:,} right rows, as if rows lay evenly"
     return ours * theirs / keys * share, f"{ours:,} * {theirs:,} rows{among} * {share:.2g}, {looked}"
@@ -139,11 +144,27 @@ def _meeting_share(left: Spans, right: Spans) -> float:
 def _passed_share(shape: Shape, left: pa.Table, right: pa.Table) -> float:
     """Return what share of all pairs consists of rows that pass the conditions on each side alone."""
     share = 1.0
-    if shape.left_filter is not None:
-        share *= float(np.mean(matches(shape.left_filter, left=left).to_numpy(zero_copy_only=False)))
-    if shape.right_filter is not None:
-        share *= float(np.mean(matches(shape.right_filter, right=right).to_numpy(zero_copy_only=False)))
+    for node, sample in ((shape.left_filter, {"left": left}), (shape.right_filter, {"right": right})):
+        if node is not None:
+            few, times = _few(node)
+            share *= min(1.0, times * float(np.mean(matches(few, **sample).to_numpy(zero_copy_only=False))))
     return share
+
+
+def _few(node: Node) -> tuple[Node, float]:
+    """Return a condition of few terms in place of one of many, and how many times as often the whole should be true.
+
+    What more conditions there are is taken to rule out nothing, and what more alternatives there are to be as often
+    true as the others, and never two at once.
+    """
+    match node:
+        case nodes.And(operands=operands):
+            parts = [_few(operand) for operand in operands[:_MOST_TERMS]]
+            return build.conjunction([part for part, _ in parts]), math.prod(times for _, times in parts)
+        case nodes.Or(operands=operands) if len(operands) > _MOST_TERMS:
+            chosen = operands[:: -(-len(operands) // _MOST_TERMS)]
+            return build.disjunction(chosen), len(operands) / len(chosen)
+    return node, 1.0
 
 
 def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:

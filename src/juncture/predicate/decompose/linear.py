@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from juncture.errors import SchemaError
-from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval, everything, span_of
 from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.truth import flipped
@@ -59,13 +59,13 @@ class Relation:
 
 def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
     """Tell whether an expression can be null where all its columns are not."""
+    if isinstance(node, Column):
+        return False
     known = {}
     for column in columns(node):
-        one = bounds.get(column) or everything(column.type)
-        known[column] = Interval(
-            one.type, one.lower, one.upper, one.lower_open, one.upper_open, one.empty, one.may_be_nan
-        )
-    return Graph(node).evaluate(known).may_be_null
+        one = bounds.get(column) or everything(column.type, null=False)
+        known[column] = replace(one, may_be_null=False) if one.may_be_null else one
+    return possible(node, known).may_be_null
 
 
 def separate(node: Compare, bounds: ColumnBounds) -> Relation | None:
@@ -123,7 +123,7 @@ def _constant(node: Node, result: Type) -> Number | None:
     """Return the value of a constant expression: in seconds beside dates and times."""
     if sides(node):
         return None
-    value = Graph(node).evaluate({})
+    value = possible(node, {})
     if not (value.is_point and value.type.is_discrete):
         return None
     number = span_of(value).low

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from juncture.predicate.decompose.linear import Number, Relation, may_overflow, separate
-from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.intervals.truth import OPPOSITE, flipped
 from juncture.predicate.language import build, nodes
@@ -326,7 +326,7 @@ class _Parts:
         if len(places) == 1:
             self._filters[next(iter(places))].append(condition)
         elif not places:
-            value = Graph(condition).evaluate({})
+            value = possible(condition, {})
             if not (value.is_point and value.may_be_true):
                 self._residual.append(condition)
         else:
@@ -370,18 +370,17 @@ def _all(conditions: list[Node]) -> Node | None:
 
 def _merged(relations: Sequence[Relation]) -> tuple[list[Band], list[Band]]:
     """Return the bands of all pairs of expressions: those with two ends, and those with one."""
-    bands: dict[tuple[Node, Node], Band] = {}
+    ends: dict[tuple[Node, Node], tuple[list[End], list[End]]] = {}
     for relation in relations:
-        pair = (relation.left, relation.right)
-        band = bands.get(pair, Band(*pair, None, None))
+        lowers, uppers = ends.setdefault((relation.left, relation.right), ([], []))
         end = _end(relation)
         if relation.operator in (">", ">=", "="):
-            band = replace(band, lower=_tighter(band.lower, end, 1))
+            lowers.append(end)
         if relation.operator in ("<", "<=", "="):
-            band = replace(band, upper=_tighter(band.upper, end, -1))
-        bands[pair] = band
-    both = [band for band in bands.values() if band.lower and band.upper]
-    return both, [band for band in bands.values() if not (band.lower and band.upper)]
+            uppers.append(end)
+    bands = [Band(*pair, _tightest(lowers, 1), _tightest(uppers, -1)) for pair, (lowers, uppers) in ends.items()]
+    both = [band for band in bands if band.lower and band.upper]
+    return both, [band for band in bands if not (band.lower and band.upper)]
 
 
 def _end(relation: Relation) -> End:
@@ -405,20 +404,18 @@ def _in_steps(offset: Number, left: Type, right: Type) -> tuple[Number, str]:
 
 
 def _plain(number: Number) -> Number:
-    return int(number) if Fraction(number).denominator == 1 else number
+    return int(number) if number.denominator == 1 else number
 
 
-def _seconds(end: End) -> Fraction:
+def _seconds(end: End) -> Number:
     if not end.unit:
-        return Fraction(end.offset)
+        return end.offset
     return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, TIME_STEPS[end.unit]))
 
 
-def _tighter(one: End | None, other: End, sign: int) -> End:
-    """Return the end that leaves less: of lower ends (sign 1) the greater, of upper ends the lesser."""
-    if one is None:
-        return other
-    return max((one, other), key=lambda end: (sign * _seconds(end), end.strict))
+def _tightest(ends: list[End], sign: int) -> End | None:
+    """Return the end that leaves least, if there is one: of lower ends (sign 1) the greatest, of others the least."""
+    return max(ends, key=lambda end: (sign * _seconds(end), end.strict), default=None)
 
 
 def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:

@@ -18,7 +18,7 @@ from juncture.predicate.intervals.narrow import narrow
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Column, Node, children, walk
 
-__all__ = ["Graph", "Shrunk"]
+__all__ = ["Graph", "Shrunk", "possible"]
 
 MAX_ROUNDS = 24
 MAX_BRANCHES = 32
@@ -204,6 +204,25 @@ def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool
         state[index] = kept
         recent.add(index)
     return kept.feasible
+
+
+def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
+    """Return all values that an expression can have for rows inside bounds: what a graph of it gives, once.
+
+    Parameters
+    ----------
+    node
+        The expression.
+    bounds
+        The intervals of columns; a column without one can be anything of its type.
+    """
+    found: dict[Node, Interval] = {}
+    for part in walk(node):
+        if isinstance(part, Column):
+            found[part] = bounds.get(part) or everything(part.type, null=part.nullable)
+        else:
+            found[part] = value_of(part, tuple([found[child] for child in children(part)]))
+    return found[node]
 
 
 def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:

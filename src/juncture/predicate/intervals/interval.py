@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, floor_to
@@ -208,6 +209,7 @@ def _discrete(data_type: Type, span: Span, null: bool) -> Interval:
     )
 
 
+@lru_cache(maxsize=1024)
 def everything(data_type: Type, *, null: bool = True) -> Interval:
     """Return all values of a type; the one without any has nothing but null."""
     if data_type.kind == "null":
@@ -231,6 +233,9 @@ def point(data_type: Type, value: Bound) -> Interval:
         return null(data_type)
     if isinstance(value, float) and math.isnan(value):
         return nothing(data_type, nan=True)
+    if data_type.kind == "integer" and isinstance(value, int) and data_type.least < value < data_type.greatest:
+        # By far the most common, and in its one form already.
+        return Interval(data_type, value, value)
     return interval(data_type, value, value)
 
 

@@ -255,11 +255,23 @@ def _compared(
         one, other = comparison.left.type, comparison.right
         if not isinstance(other, Literal):
             yield comparison, None
-        elif isinstance(value, str) and one.kind != "string":
-            yield comparison, _held([in_steps(other.value, other.type)], other.type, one)
+            continue
+        if data_type.kind == "string" and one.kind != "string":
+            for source, steps in _read_steps(values, one, read).items():
+                yield comparison, _held(steps, source, one)
         else:
             yield comparison, _held(values, data_type, one)
-            return
+        return
+
+
+def _read_steps(texts: Sequence[Value], like: Type, read: TextReader) -> dict[Type, list[Value]]:
+    """Return the dates or timestamps that texts stand for beside a value of a type, by their own types."""
+    found: dict[Type, list[Value]] = {}
+    for text in texts:
+        assert isinstance(text, str)
+        literal = read(text, like)
+        found.setdefault(literal.type, []).append(literal.value)
+    return found
 
 
 def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:

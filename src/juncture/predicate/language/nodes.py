@@ -58,7 +58,8 @@ class Node:
     def __post_init__(self) -> None:
         operands = self._operands
         hashed = hash((type(self), self._own, *[operand._hash for operand in operands]))
-        self._remember(hashed, _NO_SIDE.union(*[operand._sides for operand in operands]))
+        places = {operand._sides for operand in operands}
+        self._remember(hashed, places.pop() if len(places) == 1 else _NO_SIDE.union(*places))
 
     def _remember(self, hashed: int, sides: frozenset[Side]) -> None:
         object.__setattr__(self, "_hash", hashed)
@@ -76,7 +77,17 @@ class Node:
 
     @cached_property
     def _columns(self) -> tuple[Column, ...]:
-        return tuple(part for part in walk(self) if isinstance(part, Column))
+        found: dict[Column, None] = {}
+        seen: set[int] = set()
+        stack: list[Node] = [self]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Column):
+                found[node] = None
+            elif id(node) not in seen:
+                seen.add(id(node))
+                stack.extend(reversed(node._operands))
+        return tuple(found)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):
@@ -292,12 +303,13 @@ def walk(node: Node) -> Iterator[Node]:
         current, is_open = stack.pop()
         if current in seen:
             continue
-        if is_open:
+        operands = () if is_open else current._operands
+        if operands:
+            stack.append((current, True))
+            stack.extend([(operand, False) for operand in reversed(operands)])
+        else:
             seen.add(current)
             yield current
-        else:
-            stack.append((current, True))
-            stack.extend((child, False) for child in reversed(current._operands))
 
 
 def columns(node: Node) -> tuple[Column, ...]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -152,7 +153,8 @@ class _Reader:
         self._text = text
         self._tables = tables
         self._zone = zone
-        self._found: dict[tuple[str, ...], Column] = {}
+        self._columns: dict[tuple[str, ...], Column] = {}
+        self._fields: dict[tuple[str, ...], tuple[Side, pa.Field]] = {}
         self._located = False
 
     def read(self, tree: Tree) -> Node:
@@ -199,9 +201,9 @@ class _Reader:
         return build.absolute(operands[0])
 
     def _column(self, tree: Tree) -> Node:
-        if tree.value not in self._found:
-            self._found[tree.value] = self._resolved(tree)
-        return self._found[tree.value]
+        if tree.value not in self._columns:
+            self._columns[tree.value] = self._resolved(tree)
+        return self._columns[tree.value]
 
     def _check_order(self, operands: Sequence[Tree], *, asked: str) -> None:
         """Refuse to order columns of ordered categories; one that is cast is not what it was."""
@@ -222,6 +224,11 @@ class _Reader:
 
     def _field(self, tree: Tree) -> tuple[Side, pa.Field]:
         """Return the column that a name means, and its table."""
+        if tree.value not in self._fields:
+            self._fields[tree.value] = self._looked_up(tree)
+        return self._fields[tree.value]
+
+    def _looked_up(self, tree: Tree) -> tuple[Side, pa.Field]:
         if len(tree.value) > 2:
             written = self._text[tree.start : tree.end]
             raise SpecError(f"{written} is a field inside a column. Select it as a column of its own first.")
@@ -348,14 +355,9 @@ class _Reader:
 
     def _in(self, tree: Tree) -> Node:
         operand = self.read(tree.parts[0])
-        options: list[Node] = []
-        constants: dict[Type, Sequence[Value]] = {}
-        for part in tree.parts[1:]:
-            if part.kind == "list":
-                constants = _constants(part.value)
-            else:
-                options.append(self.read(part))
-        return build.is_in(operand, options, self._moment, steps=constants)
+        lists = [part.value for part in tree.parts[1:] if part.kind == "list"]
+        options = [self.read(part) for part in tree.parts[1:] if part.kind != "list"]
+        return build.is_in(operand, options, self._moment, steps=_constants(list(chain.from_iterable(lists))))
 
     def _is(self, tree: Tree) -> Node:
         operand, truth = (self.read(part) for part in tree.parts)

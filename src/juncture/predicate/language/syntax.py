@@ -28,7 +28,7 @@ class Tree(NamedTuple):
         - ``and``, ``or``, ``not``, ``neg``, ``between``, ``in`` (the operand comes first), ``is null``, ``compare``
           (``value`` is the operator) and ``distinct``;
         - ``sum`` and ``product`` of all operands that stand beside each other (``value`` has the operators);
-        - ``list``, of constants that IN names one after the other (``value`` has the words: plain numbers and texts);
+        - ``list``, of constants that IN names one after another (``value`` has the words: plain numbers and texts);
         - ``call`` (``value`` is the function's name), ``cast`` (``value`` is the type: its name and sizes);
         - ``column`` (``value`` has the names before and after the dots), ``number`` (as it is written), ``text``,
           ``binary``, ``constant`` (``TRUE``, ``FALSE`` or ``NULL``), ``moment`` (``value`` is its type and text) and
@@ -54,7 +54,7 @@ _TOKEN = re.compile(
     |(?P<binary>x'[^']*')
     |(?P<raw>r'[^']*'|r"[^"]*")
     |(?P<text>'[^'\\]*(?:(?:\\.|'')[^'\\]*)*'|"[^"\\]*(?:(?:\\.|"")[^"\\]*)*")
-    |(?P<name>[^\W\d]\w*)
+    |(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
     |(?P<quoted>`[^`]*(?:``[^`]*)*`)
     |(?P<open>['"`]|/\*)
     |(?P<symbol><=>|<=|>=|<>|!=|==|\|\||::|.)
@@ -304,28 +304,23 @@ class _Parser:
 
     def _in(self, operand: Tree) -> Tree:
         start = self._start
-        options = self._plain_list() if self._is("(") else []
-        self._expect("(")
-        if self._is(")", *_QUERIES):
-            raise self._error("IN needs a list of values, such as IN (1, 2).", start)
-        options += self._list()
+        options: list[Tree] = []
+        while not options or self._is(","):
+            plain = self._plain_list() if self._is("(", ",") else []
+            self._expect("," if options else "(")
+            if not options and self._is(")", *_QUERIES):
+                raise self._error("IN needs a list of values, such as IN (1, 2).", start)
+            options += [*plain, self._inside(_BITS)]
+        self._expect(")")
         return Tree("in", operand.start, self._last, None, (operand, *options))
 
     def _plain_list(self) -> list[Tree]:
-        """Return the constants that come after a bracket, and stay at it as if they were not there."""
+        """Return the constants that come after a bracket or comma, and stay at it as if they were not there."""
         found = _PLAIN_LIST.match(self._text, self._end)
         if found is None:
             return []
         self._end = found.end()
         return [Tree("list", found.start(), found.end(), tuple(_PLAIN.findall(found[0])))]
-
-    def _list(self) -> list[Tree]:
-        """Return what stands between brackets, past the closing one."""
-        items = [self._inside(_BITS)]
-        while self._take(","):
-            items.append(self._inside(_BITS))
-        self._expect(")")
-        return items
 
     def _is_something(self, operand: Tree) -> Tree:
         opposite = self._take("NOT", "!")
@@ -352,7 +347,7 @@ class _Parser:
             self._advance()
             return Tree(kind, start, self._last, word)
         if kind == "quoted":
-            return self._column(start, self._name())
+            return self._column(start, self._names())
         if kind == "name":
             return self._named(least)
         if word in "+-" and kind == "symbol":
@@ -405,8 +400,8 @@ class _Parser:
             return Tree("moment", start, text.end, (word, text.value))
         if word == "INTERVAL" and self._peek() in ("number", "text", "raw", "-", "+", "name", "quoted", "("):
             return self._interval()
-        name = self._name()
-        return self._call(start, name) if self._is("(") else self._column(start, name)
+        names = self._names()
+        return self._call(start, ".".join(names)) if self._is("(") else self._column(start, names)
 
     def _peek(self) -> str:
         """Return the symbol that comes after the current word, or the kind of what comes instead."""
@@ -415,21 +410,21 @@ class _Parser:
         assert match.lastgroup is not None
         return match[0].strip() if match.lastgroup == "symbol" else match.lastgroup
 
-    def _column(self, start: int, name: str) -> Tree:
-        names = [name]
+    def _column(self, start: int, names: list[str]) -> Tree:
         while self._take("."):
             if self._is("*"):
                 raise self._error("'*' is not a column.", start)
-            names.append(self._name())
+            names += self._names()
         return Tree("column", start, self._last, tuple(names))
 
-    def _name(self) -> str:
+    def _names(self) -> list[str]:
+        """Return a name, or several that dots join without anything between."""
         if self._kind not in ("name", "quoted"):
             raise self._unreadable("The name of a column is missing")
-        name = self._text[self._start : self._end]
-        name = name[1:-1].replace("``", "`") if self._kind == "quoted" else name
+        written = self._text[self._start : self._end]
+        names = [written[1:-1].replace("``", "`")] if self._kind == "quoted" else written.split(".")
         self._advance()
-        return name
+        return names
 
     def _call(self, start: int, name: str) -> Tree:
         self._advance()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -78,27 +79,27 @@ class Type:
     unit: str = ""
     zoned: bool = False
 
-    @property
+    @cached_property
     def is_number(self) -> bool:
         """Whether it takes part in arithmetic with numbers."""
         return self.kind in ("integer", "float", "decimal")
 
-    @property
+    @cached_property
     def is_discrete(self) -> bool:
         """Whether its values are whole steps, so that an open end can be closed."""
         return self.kind in ("boolean", "integer", "decimal", "date", "timestamp", "duration")
 
-    @property
+    @cached_property
     def has_arithmetic(self) -> bool:
         """Whether its values have a place on the number line."""
         return self.is_discrete or self.kind == "float"
 
-    @property
+    @cached_property
     def step(self) -> Fraction | int:
         """The distance between two neighbouring values of a discrete type."""
         return Fraction(1, int(10**self.scale)) if self.scale > 0 else 1
 
-    @property
+    @cached_property
     def greatest(self) -> Fraction | int:
         """The greatest value of a discrete type."""
         if self.kind == "boolean":
@@ -108,7 +109,7 @@ class Type:
         bits = {"integer": self.bits, "date": 32}.get(self.kind, 64)
         return (1 << (bits - 1)) - 1
 
-    @property
+    @cached_property
     def least(self) -> Fraction | int:
         """The least value of a discrete type."""
         if self.kind in ("boolean", "decimal"):
