@@ -7,15 +7,30 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.spark.tasks.placement import Coding, dense_keys, place
 from juncture.spec.asof import Asof
+from juncture.spec.schema import is_null_type
 from juncture.testing.rows import keys as keys_of
 from juncture.testing.rows import on_values
-from strategies import LOCAL_BY, LOCAL_ON, build, pool
+from strategies import LOCAL_BY, LOCAL_ON, pool
+from support.arrays import build
+
+
+def reaches_tasks(data_type: pa.DataType) -> bool:
+    """Tell types that tasks may see: neither Spark nor what reads files for them hands out others."""
+    if pat.is_run_end_encoded(data_type) and (
+        pat.is_string_view(data_type.value_type) or pat.is_binary_view(data_type.value_type)
+    ):
+        return False
+    return not is_null_type(data_type)
+
+
+SENT_BY = [types for types in LOCAL_BY if all(map(reaches_tasks, types))]
 
 
 def coding_of(ours: pa.DataType, theirs: pa.DataType, by: str | None = None) -> Coding:
@@ -24,7 +39,7 @@ def coding_of(ours: pa.DataType, theirs: pa.DataType, by: str | None = None) -> 
     return Coding.of(spec.resolve(pa.schema([("on", ours), *more]), pa.schema([("on", theirs), *more])))
 
 
-@pytest.mark.parametrize("types", LOCAL_BY, ids=str)
+@pytest.mark.parametrize("types", SENT_BY, ids=str)
 def test_equal_keys_have_equal_hashes(types):
     spec = Asof(on="t", by="on")
     tables = []
@@ -74,7 +89,7 @@ def test_hashes_of_few_bits():
     assert len(np.unique(hashes)) == 4
 
 
-@pytest.mark.parametrize("types", LOCAL_BY, ids=str)
+@pytest.mark.parametrize("types", SENT_BY, ids=str)
 def test_dense_keys(types):
     values = [value for value in pool(types[0]) * 2 if value is not None]
     table = pa.table({"k": build(values, types[0])})
