@@ -157,8 +157,8 @@ def _without_nan(table: pa.Table) -> pa.Table:
     """Return a table with null in place of NaN, which columns of NumPy in pandas do not tell apart."""
     for place, field in enumerate(table.schema):
         if pat.is_nested(field.type):
-            texts = [without_nan(shown(value)) for value in values(table[place])]
-            table = table.set_column(place, field.name, pa.array(texts))
+            texts = [None if value is None else without_nan(shown(value)) for value in values(table[place])]
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
         elif pat.is_floating(plain_type(field.type)):
             cells = [None if value is None or math.isnan(value) else value for value in values(table[place])]
             table = table.set_column(place, field.name, pa.array(cells, pa.float64()))
