@@ -40,6 +40,7 @@ def test_types_that_arrow_does_not_have(side, column, mend):
         pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
         pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
         pa.array([1], pa.timestamp("us", "-01:30")),
+        pa.array([1], pa.timestamp("s", "+05:30")).dictionary_encode(),
     ],
     ids=lambda column: str(column.type),
 )

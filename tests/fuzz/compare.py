@@ -33,14 +33,14 @@ def shown(value: Any) -> str:
         return f"decimal {Fraction(value)}"
     if isinstance(value, dict):
         return repr({name: shown(item) for name, item in value.items()})
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
+    if isinstance(value, list) and value and type(value[0]) is tuple:
         return repr(sorted((shown(key), shown(item)) for key, item in value))
     return repr([shown(item) for item in value]) if isinstance(value, list) else repr(value)
 
 
 def without_nan(text: str) -> str:
-    """Write null in place of NaN, at any depth."""
-    return re.sub(r"\bnan\b", "None", text)
+    """Write null in place of NaN and of the least time of 64 bits, at any depth: pandas has NaN and NaT for them."""
+    return re.sub(r"\bnan\b|-9223372036854775808(000)*\b", "None", text)
 
 
 def rows_of(table: pa.Table) -> list[tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import polars as pl
@@ -159,5 +160,15 @@ def _is_unreadable(data_type: pa.DataType) -> bool:
     """Tell types that Polars' reader of Arrow does not survive."""
     if pat.is_dictionary(data_type):
         return _is_unreadable(data_type.value_type)
+    if pat.is_timestamp(data_type) and data_type.tz is not None:
+        return not _is_named_zone(data_type.tz)
     inner = (data_type.field(place).type for place in range(data_type.num_fields))
     return bool(pat.is_decimal256(data_type) or pat.is_union(data_type)) or any(map(_is_unreadable, inner))
+
+
+def _is_named_zone(zone: str) -> bool:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return False
+    return True
