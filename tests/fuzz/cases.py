@@ -9,7 +9,7 @@ from random import Random
 from fuzz.forms import FORMS
 from fuzz.joins import Join, random_join
 from juncture.planner import choose
-from juncture.planner.question import Engine
+from juncture.planner.planning_input import Engine
 from support.kinds import SPECS, Spec
 from support.small import SMALL
 

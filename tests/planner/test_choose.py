@@ -10,7 +10,7 @@ import pytest
 from juncture.errors import PlanError, SpecError
 from juncture.planner.asof import ASOF
 from juncture.planner.choose import choose
-from juncture.planner.question import Question
+from juncture.planner.planning_input import Question
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 

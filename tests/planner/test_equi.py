@@ -7,7 +7,7 @@ import pytest
 
 from juncture.planner.choose import choose
 from juncture.planner.constants import Constants
-from juncture.planner.question import Question
+from juncture.planner.planning_input import Question
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.equi import Equi
 

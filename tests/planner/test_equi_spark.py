@@ -11,7 +11,7 @@ import juncture as jn
 from juncture.errors import PlanError
 from juncture.planner.choose import choose
 from juncture.planner.equi_spark import built_side
-from juncture.planner.question import Choice, Question
+from juncture.planner.planning_input import Choice, Question
 from juncture.planner.stats import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])

@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.planner.choose import choose
-from juncture.planner.question import Offer, Question
+from juncture.planner.planning_input import Offer, Question
 from juncture.planner.stats import Resources
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])

@@ -94,7 +94,7 @@ def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -
     """
     chosen = _form(form, request.output)
     if chosen == "html":
-        from juncture.planner.charts import charting
+        from juncture.planner.explain.charts import charting
 
         # Whether the page can be drawn is better known before the join has run.
         charting()

@@ -10,7 +10,7 @@ from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.inputs import choose_engine
 from juncture.planner.choose import KINDS, check_algorithm
 from juncture.planner.plan import Plan
-from juncture.planner.question import Engine
+from juncture.planner.planning_input import Engine
 from juncture.planner.stats import Stats
 from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint

@@ -14,7 +14,7 @@ from juncture.local.equi import join as equi
 from juncture.local.inequality import overlap, where
 from juncture.local.inequality import range as ranges
 from juncture.local.inequality.selectivity import likely_pairs
-from juncture.planner.question import Offer, Question
+from juncture.planner.planning_input import Offer, Question
 from juncture.planner.stats import Resources, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source

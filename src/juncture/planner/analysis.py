@@ -54,7 +54,7 @@ class Analysis:
         SpecError, PlanError
             As `Plan.explain` does.
         """
-        from juncture.planner.explain import explain
+        from juncture.planner.explain.formats import explain
 
         return explain(self.plan, format, self.run)
 

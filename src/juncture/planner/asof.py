@@ -6,7 +6,7 @@ from juncture.planner.asof_cost import COSTS
 from juncture.planner.conditions import equal_names, key_conditions
 from juncture.planner.cost import Work
 from juncture.planner.memory import too_much
-from juncture.planner.question import Kind, Question
+from juncture.planner.planning_input import Kind, Question
 from juncture.planner.rules import fits_in_a_task, looks_first
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.duration import format_duration

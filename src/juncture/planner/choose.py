@@ -11,7 +11,8 @@ from collections.abc import Callable
 from juncture.errors import PlanError
 from juncture.planner.asof import ASOF
 from juncture.planner.equi import EQUI
-from juncture.planner.expected import (
+from juncture.planner.expected_bytes import expected_task
+from juncture.planner.expected_rows import (
     Matches,
     asof_matches,
     equi_matches,
@@ -19,9 +20,8 @@ from juncture.planner.expected import (
     expected_shuffle,
     near_matches,
 )
-from juncture.planner.expected_task import expected_task
 from juncture.planner.overlap import OVERLAP
-from juncture.planner.question import Choice, Engine, Kind, Option, Question
+from juncture.planner.planning_input import Choice, Engine, Kind, Option, Question
 from juncture.planner.range import RANGE
 from juncture.planner.where import WHERE
 from juncture.spec.arguments import check_choice

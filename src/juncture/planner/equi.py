@@ -8,7 +8,7 @@ from juncture.planner.conditions import Condition, equal_names, key_conditions
 from juncture.planner.equi_cost import COSTS, EquiWork
 from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
 from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes, too_much
-from juncture.planner.question import Kind, Question
+from juncture.planner.planning_input import Kind, Question
 from juncture.predicate.language.sql import describe
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import plain_type

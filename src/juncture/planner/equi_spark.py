@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from juncture.planner.cost import Work
-from juncture.planner.expected_task import TABLE_FACTOR
-from juncture.planner.question import Question
+from juncture.planner.expected_bytes import TABLE_FACTOR
+from juncture.planner.planning_input import Question
 from juncture.planner.rules import keeps_right_rows, knows_left_rows, not_checked, too_large_to_send
 from juncture.spec.schema import Side
 from juncture.spec.size import format_size

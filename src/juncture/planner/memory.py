@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from juncture.planner.question import Question
+from juncture.planner.planning_input import Question
 from juncture.planner.stats import Resources, SideStats
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed, plain_type

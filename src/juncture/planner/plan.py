@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.planner.question import Choice, Engine
+from juncture.planner.planning_input import Choice, Engine
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
 from juncture.planner.stats import Resources, Stats
@@ -84,7 +84,7 @@ class Plan:
         return self.choice.algorithm
 
     def __repr__(self) -> str:
-        from juncture.planner.explain import in_short
+        from juncture.planner.explain.formats import in_short
 
         return in_short(self)
 
@@ -114,7 +114,7 @@ class Plan:
         >>> json.loads(plan.explain(format="json"))["sides"]["left"]["rows"]
         2
         """
-        from juncture.planner.explain import explain
+        from juncture.planner.explain.formats import explain
 
         return explain(self, format)
 
@@ -266,6 +266,6 @@ class Plan:
     def _announce(self) -> None:
         """Log what is about to run."""
         if _log.isEnabledFor(logging.INFO):
-            from juncture.planner.explain import in_a_line
+            from juncture.planner.explain.formats import in_a_line
 
             _log.info("%s", in_a_line(self))

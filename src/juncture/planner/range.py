@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import Condition, key_conditions
-from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, gets, whole
-from juncture.planner.near_cost import near_cost_s
-from juncture.planner.question import Kind
+from juncture.planner.inequality import EXTERNAL_MERGE, NESTED, RULES, SPARK, gets, whole
+from juncture.planner.inequality_cost import near_cost_s
+from juncture.planner.planning_input import Kind
 from juncture.spec.duration import format_duration
 from juncture.spec.range import Bound, ResolvedRange
 

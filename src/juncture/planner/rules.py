@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from juncture.planner.question import Question
+from juncture.planner.planning_input import Question
 from juncture.spec.schema import Side
 
 __all__ = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import Condition, key_conditions
-from juncture.planner.near import EXTERNAL_MERGE, NESTED, RULES, SPARK, whole
-from juncture.planner.near_cost import near_cost_s
-from juncture.planner.question import Kind, Question
+from juncture.planner.inequality import EXTERNAL_MERGE, NESTED, RULES, SPARK, whole
+from juncture.planner.inequality_cost import near_cost_s
+from juncture.planner.planning_input import Kind, Question
 from juncture.predicate.language.sql import describe
 from juncture.spec.where import ResolvedWhere
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from juncture.planner.choose import choose, kind_of
-from juncture.planner.question import Choice, Question
+from juncture.planner.planning_input import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.input.files import FileSide

@@ -23,7 +23,7 @@ from juncture.local.inequality.probe import InequalityFinder, Prepare, Sought, r
 from juncture.local.output.pairs import Finder
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.residual import checking
-from juncture.planner.question import Offer
+from juncture.planner.planning_input import Offer
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import Node, columns
 from juncture.runtime.context import JoinContext

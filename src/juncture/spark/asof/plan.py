@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from juncture.planner.question import Choice, Question
+from juncture.planner.planning_input import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.spark.asof.build import build
 from juncture.spark.asof.native import has_native

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.equi_spark import built_side
-from juncture.planner.question import Choice, Question
+from juncture.planner.planning_input import Choice, Question
 from juncture.planner.rules import SENT
 from juncture.spark.equi.join import equi_pairs, hint_of
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven

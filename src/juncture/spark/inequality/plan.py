@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.planner.question import Choice, Offer, Question
+from juncture.planner.planning_input import Choice, Offer, Question
 from juncture.planner.rules import SENT
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from juncture.planner.charts import draw_costs, draw_flow, draw_timeline
-from juncture.planner.facts import plan_facts, ranked_options
+from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
+from juncture.planner.explain.facts import plan_facts, ranked_options
+from juncture.planner.explain.text import happened, plan_words, verdict
 from juncture.planner.plan import Plan
 from juncture.planner.run import Run
-from juncture.planner.words import happened, plan_words, verdict
 
 __all__ = ["plan_page"]
 

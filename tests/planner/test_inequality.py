@@ -11,7 +11,7 @@ import juncture as jn
 from juncture.errors import PlanError
 from juncture.local.kinds import question
 from juncture.planner.choose import choose
-from juncture.planner.question import Choice, Offer, Question
+from juncture.planner.planning_input import Choice, Offer, Question
 from juncture.planner.stats import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64()), ("k", pa.string())])

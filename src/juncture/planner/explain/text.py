@@ -11,7 +11,7 @@ import numpy as np
 from juncture.planner.choose import kind_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.plan import Plan
-from juncture.planner.question import Estimate, Option
+from juncture.planner.planning_input import Estimate, Option
 from juncture.planner.run import Run
 from juncture.planner.stats import SideStats
 from juncture.spec.size import format_size

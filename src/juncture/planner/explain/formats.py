@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from juncture.planner.choose import kind_of
-from juncture.planner.facts import plan_facts, ranked_options
+from juncture.planner.explain.facts import plan_facts, ranked_options
+from juncture.planner.explain.text import happened, headline, plan_in_short, plan_words, verdict
 from juncture.planner.plan import Plan
 from juncture.planner.run import Run
-from juncture.planner.words import happened, headline, plan_in_short, plan_words, verdict
 from juncture.spec.arguments import check_choice
 
 __all__ = ["explain", "in_a_line", "in_short"]
@@ -44,7 +44,7 @@ def explain(plan: Plan, form: str, run: Run | None = None) -> str:
         # Ends of an extent may be decimals.
         return json.dumps(facts, indent=2, default=str)
     if form == "html":
-        from juncture.planner.page import plan_page
+        from juncture.planner.explain.html import plan_page
 
         return plan_page(plan, run)
     return "\n".join(_lines(plan, run))

@@ -8,7 +8,7 @@ from typing import Any
 from juncture.planner.choose import kind_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.plan import Plan
-from juncture.planner.question import Option
+from juncture.planner.planning_input import Option
 from juncture.planner.stats import SideStats
 
 __all__ = ["plan_facts", "ranked_options"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from juncture.planner.conditions import equal_names
+from juncture.planner.inequality_cost import IN_MEMORY
 from juncture.planner.memory import too_much
-from juncture.planner.near_cost import IN_MEMORY
-from juncture.planner.question import Question
+from juncture.planner.planning_input import Question
 from juncture.planner.rules import fits_in_a_task, keeps_right_rows, knows_left_rows, looks_first
 from juncture.spec.resolved import Resolved
 

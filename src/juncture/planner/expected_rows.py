@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import Floats
-from juncture.planner.question import Estimate, Question
+from juncture.planner.planning_input import Estimate, Question
 from juncture.planner.rules import SENT
 from juncture.spec.asof import Asof
 from juncture.spec.equi import ResolvedEqui

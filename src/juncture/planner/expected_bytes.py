@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.memory import HELD_ROW_BYTES, held_bytes
-from juncture.planner.question import Estimate, Question
+from juncture.planner.planning_input import Estimate, Question
 from juncture.planner.rules import SENT
 from juncture.spec.equi import ResolvedEqui
 

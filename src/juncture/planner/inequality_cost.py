@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from juncture.planner.cost import Work
 from juncture.planner.memory import ASSUMED_ROW_BYTES
-from juncture.planner.question import Engine, Offer, Question
+from juncture.planner.planning_input import Engine, Offer, Question
 from juncture.spec.schema import How
 
 __all__ = ["near_cost_s"]
