@@ -10,7 +10,7 @@ import pytest
 from juncture.errors import PlanError, SpecError
 from juncture.planner.asof import ASOF
 from juncture.planner.choose import choose
-from juncture.planner.planning_input import Question
+from juncture.planner.planning_input import PlanningInput
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 
@@ -27,13 +27,13 @@ def question(
     memory_bytes: int = 2_000_000_000,
     spec: dict[str, Any] | None = None,
     **changes: Any,
-) -> Question:
+) -> PlanningInput:
     arguments: dict[str, Any] = {"on": "ts", "by": "key"} | (spec or {})
     sides = [
         SideStats(rows=rows, row_bytes=None if rows is None else 24, keys=10_000, hottest_share=hottest_share)
         for rows in (left_rows, right_rows)
     ]
-    return Question(
+    return PlanningInput(
         join=Asof(**arguments).resolve(SCHEMA, SCHEMA),
         engine=changes.pop("engine", "spark"),
         stats=Stats(left=sides[0], right=sides[1]),
@@ -135,5 +135,7 @@ def test_unknown_algorithms(engine: str, algorithm: str, error: type[Exception],
 
 
 def test_every_algorithm_is_weighed() -> None:
-    for engine, names in ASOF.algorithms.items():
-        assert [option.algorithm for option in choose(question(engine=engine)).options] == list(names)
+    for engine, algorithms in ASOF.items():
+        assert [option.algorithm for option in choose(question(engine=engine)).options] == [
+            each.name for each in algorithms
+        ]

@@ -7,7 +7,7 @@ import pytest
 
 from juncture.planner.choose import choose
 from juncture.planner.constants import Constants
-from juncture.planner.planning_input import Question
+from juncture.planner.planning_input import PlanningInput
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.equi import Equi
 
@@ -16,9 +16,9 @@ SCHEMA = pa.schema([("text", pa.string()), ("number", pa.int64()), ("day", pa.da
 CONSTANTS = Constants(meet_ns=100, add_ns=50, split_ns=20, walk_ns=100, line_up_ns=150, restore_ns=100, spill_ns=4)
 
 
-def question(left_rows: int | None, right_rows: int | None, *, on="text", memory_bytes=10**10, **spec) -> Question:
+def question(left_rows: int | None, right_rows: int | None, *, on="text", memory_bytes=10**10, **spec) -> PlanningInput:
     sides = [SideStats(rows=rows, row_bytes=None if rows is None else 32) for rows in (left_rows, right_rows)]
-    return Question(
+    return PlanningInput(
         join=Equi(on=on, **spec).resolve(SCHEMA, SCHEMA),
         engine="local",
         stats=Stats(left=sides[0], right=sides[1]),
@@ -40,11 +40,11 @@ def question(left_rows: int | None, right_rows: int | None, *, on="text", memory
         pytest.param(question(MILLION, None), "grace", id="right-unknown"),
     ],
 )
-def test_the_least_cost_is_taken(asked: Question, algorithm: str) -> None:
+def test_the_least_cost_is_taken(asked: PlanningInput, algorithm: str) -> None:
     assert choose(asked).algorithm == algorithm
 
 
-def costs(asked: Question) -> dict[str, float | None]:
+def costs(asked: PlanningInput) -> dict[str, float | None]:
     return {option.algorithm: option.cost_s for option in choose(asked).options}
 
 

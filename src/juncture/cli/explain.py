@@ -18,7 +18,7 @@ from juncture.cli.run import Planned, Request, planned
 from juncture.cli.show import print_plan
 from juncture.cli.signatures import with_parameters
 from juncture.joins.planning import Spec
-from juncture.planner.analysis import Analysis
+from juncture.planner.plan import Analysis
 from juncture.spec.arguments import check_choice
 
 __all__ = ["app"]

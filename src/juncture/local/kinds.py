@@ -14,7 +14,7 @@ from juncture.local.equi import join as equi
 from juncture.local.inequality import overlap, where
 from juncture.local.inequality import range as ranges
 from juncture.local.inequality.selectivity import likely_pairs
-from juncture.planner.planning_input import Offer, Question
+from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
@@ -26,7 +26,7 @@ from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import ResolvedWhere, Where
 
-__all__ = ["KINDS", "Execute", "Kind", "question"]
+__all__ = ["KINDS", "Execute", "Kind", "planning_input"]
 
 
 Execute = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
@@ -44,47 +44,47 @@ class Kind:
     ----------
     execute
         Runs a join by an algorithm.
-    offer
-        Says what the conditions of a join offer to bring rows together by.
+    features
+        Says what the conditions of a join bring rows together by.
     """
 
     execute: Execute
-    offer: Callable[[Any], Offer]
+    features: Callable[[Any], JoinFeatures]
 
 
-def question(
-    join: Resolved, stats: Stats, resources: Resources, looked: tuple[pa.Table | None, pa.Table | None] = (None, None)
-) -> Question:
+def planning_input(
+    join: Resolved, stats: Stats, resources: Resources, sampled: tuple[pa.Table | None, pa.Table | None] = (None, None)
+) -> PlanningInput:
     """Return what the choice of an algorithm depends on, given what is known and some rows of both sides."""
-    offer = KINDS[type(join.spec)].offer(join)
+    features = KINDS[type(join.spec)].features(join)
     if isinstance(join, ResolvedRange | ResolvedOverlap | ResolvedWhere):
-        pairs, how = likely_pairs(join, stats, *looked)
-        offer = replace(offer, pairs=pairs, pairs_how=how)
-    return Question(join=join, engine="local", stats=stats, resources=resources, offer=offer)
+        pairs, how = likely_pairs(join, stats, *sampled)
+        features = replace(features, pairs=pairs, pairs_how=how)
+    return PlanningInput(join=join, engine="local", stats=stats, resources=resources, features=features)
 
 
-def _keyed(join: Resolved) -> Offer:
-    return Offer(has_keys=bool(join.left_by))
+def _keyed(join: Resolved) -> JoinFeatures:
+    return JoinFeatures(has_keys=bool(join.left_by))
 
 
-def _ranged(join: ResolvedRange) -> Offer:
+def _ranged(join: ResolvedRange) -> JoinFeatures:
     is_bounded = join.lower is not None and join.upper is not None
-    return Offer(has_keys=bool(join.left_by), limited=1, is_bounded=is_bounded)
+    return JoinFeatures(has_keys=bool(join.left_by), inequalities=1, is_bounded=is_bounded)
 
 
-def _overlapping(join: Resolved) -> Offer:
-    return Offer(has_keys=bool(join.left_by), limited=2, is_bounded=True)
+def _overlapping(join: Resolved) -> JoinFeatures:
+    return JoinFeatures(has_keys=bool(join.left_by), inequalities=2, is_bounded=True)
 
 
-def _conditional(join: ResolvedWhere) -> Offer:
-    return where.Conditions.of(join).offer
+def _conditional(join: ResolvedWhere) -> JoinFeatures:
+    return where.Conditions.of(join).features
 
 
 KINDS: dict[type, Kind] = {
-    Asof: Kind(execute=in_working_types(partial(asof.execute, by_number=equi.execute)), offer=_keyed),
-    Range: Kind(execute=in_working_types(ranges.execute), offer=_ranged),
-    Overlap: Kind(execute=in_working_types(overlap.execute), offer=_overlapping),
-    Where: Kind(execute=in_working_types(where.execute), offer=_conditional),
-    Equi: Kind(execute=in_working_types(equi.execute), offer=_keyed),
+    Asof: Kind(execute=in_working_types(partial(asof.execute, by_number=equi.execute)), features=_keyed),
+    Range: Kind(execute=in_working_types(ranges.execute), features=_ranged),
+    Overlap: Kind(execute=in_working_types(overlap.execute), features=_overlapping),
+    Where: Kind(execute=in_working_types(where.execute), features=_conditional),
+    Equi: Kind(execute=in_working_types(equi.execute), features=_keyed),
 }
 """The kinds of join, by their specs."""

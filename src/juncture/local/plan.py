@@ -15,7 +15,7 @@ from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
-from juncture.local.kinds import KINDS, question
+from juncture.local.kinds import KINDS, planning_input
 from juncture.local.profile import Opened, measure
 from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
@@ -177,7 +177,7 @@ class _Execution:
             left=self.left.seen(join, "left", self.stats.left, left),
             right=self.right.seen(join, "right", self.stats.right, right),
         )
-        algorithm = serving(question(join, seen, self.resources), self.algorithm)
+        algorithm = serving(planning_input(join, seen, self.resources), self.algorithm)
         if algorithm != self.algorithm:
             _log.info("What came is too large for %s: joining by %s", self.algorithm, algorithm)
         return Opened(left, right, algorithm)
@@ -219,7 +219,7 @@ def plan(
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
     budget_bytes = _budget_bytes(memory_bytes)
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
-    choice = choose(question(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
+    choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
     execution = _Execution(
         left=ours,

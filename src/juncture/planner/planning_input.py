@@ -1,55 +1,51 @@
-"""What a choice depends on, what it comes to, and what the planner has to know of a kind of join."""
+"""What the choice of an algorithm depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from juncture.planner.conditions import Condition
+from juncture.planner.decision import Engine
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.resolved import Resolved
 
-__all__ = ["ASSUMED_ROWS", "Choice", "Engine", "Estimate", "Kind", "Offer", "Option", "Question", "Rule"]
+__all__ = ["JoinFeatures", "PlanningInput"]
 
-Engine = Literal["local", "spark"]
-
-ASSUMED_ROWS = 100_000_000
-"""Rows of a side that nobody has counted: large, so that it is not shipped anywhere by mistake."""
+_ASSUMED_ROWS = 100_000_000
+"""Rows of a side that is not counted: large, so that it is not sent anywhere by mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offer:
-    """What the conditions of a join offer to bring rows together by, and what has been found out of it.
+class JoinFeatures:
+    """What the conditions of a join bring rows together by, and what a sample told of it.
 
     Attributes
     ----------
     has_keys
         Whether columns or expressions have to be equal.
-    limited
-        In-process, how many right expressions are limited by left ones, up to two.
+    inequalities
+        In-process, how many right expressions are compared with left ones, up to two.
     is_bounded
         Whether matches lie within limits on both sides, not on one alone.
-    has_places
-        On Spark, whether anything tells where rows lie, so that tasks can bring them together.
+    is_partitionable
+        On Spark, whether keys or key ranges tell tasks where rows belong.
     no_sql
         Why Spark's SQL cannot run the join, or None.
     needs_sample
-        Whether bins depend on a look at the rows.
+        Whether bins depend on a sample.
     left_copies, right_copies
         In how many bins a row is, on average.
     candidates
-        How many right rows are compared with a left one in its bins; None if nobody has looked.
+        How many right rows are compared with a left one in its bins; None if not sampled.
     key_pairs
-        About how many pairs have equal keys; None if nobody has looked.
+        About how many pairs have equal keys; None if not sampled.
     pairs, pairs_how
-        About how many pairs match, None if nobody has looked; and how this is known, or why it is not.
+        About how many pairs match, None if not sampled; and the source of it, or why there is none.
     """
 
     has_keys: bool = False
-    limited: int = 0
+    inequalities: int = 0
     is_bounded: bool = False
-    has_places: bool = False
+    is_partitionable: bool = False
     no_sql: str | None = None
     needs_sample: bool = False
     left_copies: float = 1.0
@@ -57,11 +53,11 @@ class Offer:
     candidates: float | None = None
     key_pairs: float | None = None
     pairs: float | None = None
-    pairs_how: str = "nobody has looked how many pairs satisfy the condition"
+    pairs_how: str = "matching pairs not sampled"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class PlanningInput:
     """All that the choice depends on.
 
     Attributes
@@ -80,7 +76,7 @@ class Question:
         On Spark, into how many partitions the session shuffles.
     native
         Whether the session has Spark's own as-of join switched on.
-    offer
+    features
         What brings rows together.
     """
 
@@ -92,105 +88,20 @@ class Question:
     lazy: bool = False
     partitions: int = 1
     native: bool = False
-    offer: Offer = Offer()
+    features: JoinFeatures = JoinFeatures()
 
     @property
     def left_rows(self) -> int:
-        """Rows of the left side, assumed where nobody has counted them."""
-        return self.stats.left.rows if self.stats.left.rows is not None else ASSUMED_ROWS
+        """Rows of the left side, assumed where they are not counted."""
+        return self.stats.left.rows if self.stats.left.rows is not None else _ASSUMED_ROWS
 
     @property
     def right_rows(self) -> int:
-        """Rows of the right side, assumed where nobody has counted them."""
-        return self.stats.right.rows if self.stats.right.rows is not None else ASSUMED_ROWS
+        """Rows of the right side, assumed where they are not counted."""
+        return self.stats.right.rows if self.stats.right.rows is not None else _ASSUMED_ROWS
 
-
-@dataclass(frozen=True, kw_only=True)
-class Option:
-    """One algorithm, weighed.
-
-    Attributes
-    ----------
-    algorithm
-        Its name.
-    cost_s
-        What it should take; None where that is not estimated.
-    refusal
-        Why it cannot serve, or None.
-    """
-
-    algorithm: str
-    cost_s: float | None = None
-    refusal: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A figure that is expected.
-
-    Attributes
-    ----------
-    value
-        The figure; None if nobody knows.
-    how
-        How it was come by, or why there is none.
-    """
-
-    value: int | None
-    how: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The algorithm that will run, why, and what else was weighed.
-
-    Attributes
-    ----------
-    algorithm, reason
-        What runs, and why it was taken.
-    options
-        What was weighed.
-    rows
-        How many rows the join should give.
-    shuffle_bytes, task_bytes
-        How many bytes it should shuffle, and how many a task should hold; None in-process.
-    """
-
-    algorithm: str
-    reason: str
-    options: tuple[Option, ...]
-    rows: Estimate
-    shuffle_bytes: Estimate | None
-    task_bytes: Estimate | None
-
-
-Rule = Callable[[Question, str], str | None]
-"""Looks at one algorithm, and returns why it is ruled out, or None."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """What the planner knows of a kind of join.
-
-    Attributes
-    ----------
-    title
-        What the kind is called at the start of a sentence.
-    algorithms
-        The algorithms of each engine, with what they do.
-    rules
-        What rules an algorithm out, the first that applies being the reason given.
-    cost_s
-        What an algorithm should take; None where that is not estimated, so that it runs only when it is named.
-    meaning
-        Says in a sentence what a resolved join of this kind means.
-    conditions
-        Says what a pair of rows has to satisfy, part by part.
-    """
-
-    title: str
-    algorithms: Mapping[Engine, Mapping[str, str]]
-    rules: tuple[Rule, ...]
-    cost_s: Callable[[Question, str], float | None]
-    meaning: Callable[[Any], str]
-    conditions: Callable[[Any], tuple[Condition, ...]]
+    @property
+    def hottest_share(self) -> float:
+        """Share of all rows that stay together since they have one key: 1 where there is no key."""
+        shares = (self.stats.left.hottest_share, self.stats.right.hottest_share)
+        return max(share or 0.0 for share in shares) if self.join.left_by else 1.0

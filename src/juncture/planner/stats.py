@@ -9,6 +9,7 @@ from typing import Any
 
 from juncture.errors import SpecError
 from juncture.planner.constants import Constants
+from juncture.spec.schema import Side
 from juncture.spec.values import plain
 
 __all__ = ["GIVEN", "Resources", "SideStats", "Stats", "against", "settled"]
@@ -19,7 +20,7 @@ GIVEN = "given"
 
 @dataclass(frozen=True, kw_only=True)
 class SideStats:
-    """What is known of one input. None means that nobody has looked.
+    """What is known of one input. None means that it is not known.
 
     Attributes
     ----------
@@ -141,6 +142,10 @@ class Stats:
                     f"Stats({name}={side!r}) is a {type(side).__name__}. Expected what is known of that side, as "
                     "juncture.SideStats(rows=…, row_bytes=…)."
                 )
+
+    def of(self, side: Side) -> SideStats:
+        """Return what is known of a side."""
+        return self.left if side == "left" else self.right
 
 
 _FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "sources")

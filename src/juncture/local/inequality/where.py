@@ -23,7 +23,7 @@ from juncture.local.inequality.probe import InequalityFinder, Prepare, Sought, r
 from juncture.local.output.pairs import Finder
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.residual import checking
-from juncture.planner.planning_input import Offer
+from juncture.planner.planning_input import JoinFeatures
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import Node, columns
 from juncture.runtime.context import JoinContext
@@ -80,11 +80,11 @@ class Conditions:
         return cls(join, tuple(equalities), first, second, exact)
 
     @property
-    def offer(self) -> Offer:
+    def features(self) -> JoinFeatures:
         """What they are in the planner's terms."""
-        return Offer(
+        return JoinFeatures(
             has_keys=bool(self.equalities or self.join.left_by),
-            limited=sum(line is not None for line in (self.first, self.second)),
+            inequalities=sum(line is not None for line in (self.first, self.second)),
             is_bounded=self.first is not None and self.first.is_band,
         )
 
@@ -208,13 +208,13 @@ def _of_pieces(conditions: Conditions) -> WhereAlgorithm:
     """Return what joins pieces in memory."""
     if conditions.second is not None:
         return "tree"
-    return "sorted" if conditions.offer.has_keys or conditions.first is not None else "blocks"
+    return "sorted" if conditions.features.has_keys or conditions.first is not None else "blocks"
 
 
 def _places(join: ResolvedWhere) -> Places:
     """Return where rows lie: by a band, else by a hash of what is equal, else by a single limit."""
     conditions = Conditions.of(join)
-    if not conditions.offer.has_keys or conditions.offer.is_bounded:
+    if not conditions.features.has_keys or conditions.features.is_bounded:
         return Places(conditions.coded, conditions.sought, by_row=True)
     hashes = KeyHashes(*conditions.key_types)
 

@@ -44,21 +44,24 @@ class Hint:
         return (left.hint(self.name), right) if self.side == "left" else (left, right.hint(self.name))
 
 
-def hint_of(algorithm: str, *, built: Side) -> Hint:
-    """Return the hint for an algorithm, given of which side ``shuffle_hash`` makes tables.
+_HINTS = {
+    "broadcast": "broadcast",
+    "broadcast_left": "broadcast",
+    "shuffle_hash": "shuffle_hash",
+    "sort_merge": "merge",
+}
+"""What Spark calls the operator of each algorithm."""
+
+
+def hint_of(algorithm: str, held: Side | None) -> Hint:
+    """Return the hint for an algorithm, given of which side it makes tables, if it does.
 
     Examples
     --------
-    >>> hint_of("broadcast_left", built="right")
+    >>> hint_of("broadcast_left", "left")
     Hint(name='broadcast', side='left')
     """
-    hints = {
-        "broadcast": Hint("broadcast", "right"),
-        "broadcast_left": Hint("broadcast", "left"),
-        "shuffle_hash": Hint("shuffle_hash", built),
-        "sort_merge": Hint("merge"),
-    }
-    return hints[algorithm]
+    return Hint(_HINTS[algorithm], held or "right")
 
 
 def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:
