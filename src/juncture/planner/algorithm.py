@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from juncture.planner.planning_input import PlanningInput
 from juncture.spec.schema import Side
 
-__all__ = ["Algorithm", "Cost", "Fact", "Need", "Rule", "held_side"]
+__all__ = ["Algorithm", "Cost", "Fact", "Need", "Rule", "broadcast", "held_side"]
 
 Fact = Literal["counts", "held", "text", "sample", "keys", "lengths", "cuts"]
 """What may have to be learnt of the inputs: the rows of both sides; those of a side that is held, whatever was said of
@@ -36,7 +36,7 @@ Cost = Callable[[PlanningInput], float | None]
 """Returns what an algorithm should take, in seconds; None where that is not estimated."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Algorithm:
     """One way to run a join.
 
@@ -66,6 +66,7 @@ class Algorithm:
     name: str
     does: str
     cost: Cost | None = None
+    _: KW_ONLY
     holds: Side | Literal["smaller"] | None = None
     sends: bool = False
     shuffles: Literal["once", "copies"] | None = None
@@ -77,6 +78,16 @@ class Algorithm:
 
 Rule = Callable[[PlanningInput, Algorithm], str | None]
 """Looks at an algorithm, and returns why it is ruled out, or None."""
+
+
+def broadcast(
+    side: Side, cost: Cost, *, needs: tuple[Need, ...], rules: tuple[Rule, ...], in_python: bool = True
+) -> Algorithm:
+    """Return the algorithm that sends a side to every task of Spark, and leaves rows of the other where they are."""
+    name, other = ("broadcast", "left") if side == "right" else ("broadcast_left", "right")
+    sent = f"{'' if in_python else 'a table of '}the {side} side"
+    does = f"{sent} goes to every task, the {other} never moves"
+    return Algorithm(name, does, cost, holds=side, sends=True, in_python=in_python, needs=needs, rules=rules)
 
 
 def held_side(planning: PlanningInput, algorithm: Algorithm) -> Side | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from juncture.planner.algorithm import Algorithm, Need
+from juncture.planner.algorithm import Algorithm, Need, broadcast
 from juncture.planner.cost import enter_ns, keyed_s, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.planning_input import PlanningInput
@@ -106,48 +106,21 @@ def _window_s(planning: PlanningInput) -> float:
     return 2 * c.stage_s + spread_s(planning, (left + right) * c.scan_ns) + sorted_s
 
 
-_SENT = (Need("held"), Need("text", unnamed=True))
+_SIZE = (Need("held"), Need("text", unnamed=True))
+_SENT = (_keeps_right_rows, collects, fits_in_task)
 
 ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        Algorithm(
-            name="probe",
-            does="sort the left, or as much of it as fits at a time, and stream the right past it",
-            cost=_probe_s,
-        ),
-        Algorithm(
-            name="merge",
-            does="sort both sides, one linear pass",
-            cost=_merge_s,
-            holds="right",
-            rules=(fits_in_memory,),
-        ),
+        Algorithm("probe", "sort the left, or as much of it as fits at a time, and stream the right past it", _probe_s),
+        Algorithm("merge", "sort both sides, one linear pass", _merge_s, holds="right", rules=(fits_in_memory,)),
     ),
     "spark": (
+        broadcast("right", _broadcast_s, needs=_SIZE, rules=_SENT),
+        broadcast("left", _broadcast_left_s, needs=_SIZE, rules=_SENT),
         Algorithm(
-            name="broadcast",
-            does="the right side goes to every task, the left never moves",
-            cost=_broadcast_s,
-            holds="right",
-            sends=True,
-            in_python=True,
-            needs=_SENT,
-            rules=(_keeps_right_rows, collects, fits_in_task),
-        ),
-        Algorithm(
-            name="broadcast_left",
-            does="the left side goes to every task, the right never moves",
-            cost=_broadcast_left_s,
-            holds="left",
-            sends=True,
-            in_python=True,
-            needs=_SENT,
-            rules=(_keeps_right_rows, collects, fits_in_task),
-        ),
-        Algorithm(
-            name="hash",
-            does="one shuffle of both sides by key",
-            cost=_hash_s,
+            "hash",
+            "one shuffle of both sides by key",
+            _hash_s,
             shuffles="once",
             in_python=True,
             # Whether it beats ``range`` depends on how often the hottest key comes.
@@ -155,9 +128,9 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
             rules=(_has_keys,),
         ),
         Algorithm(
-            name="range",
-            does="one shuffle of both sides into equal ranges of (key, on), with carryover",
-            cost=_range_s,
+            "range",
+            "one shuffle of both sides into equal ranges of (key, on), with carryover",
+            _range_s,
             shuffles="once",
             in_python=True,
             splits_keys=True,
@@ -165,17 +138,13 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
             rules=(samples,),
         ),
         Algorithm(
-            name="window",
-            does="union and one window, all in SQL",
-            cost=_window_s,
+            "window",
+            "union and one window, all in SQL",
+            _window_s,
             shuffles="once",
             rules=(_keeps_right_rows, _finds_one),
         ),
-        Algorithm(
-            name="native",
-            does="Spark's own ASOF JOIN",
-            rules=(_keeps_right_rows, _finds_one, _is_right_in_spark),
-        ),
+        Algorithm("native", "Spark's own ASOF JOIN", rules=(_keeps_right_rows, _finds_one, _is_right_in_spark)),
     ),
 }
 """As-of joins."""

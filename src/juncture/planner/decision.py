@@ -80,23 +80,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """A choice, and what it was made on.
-
-    Attributes
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    engine
-        ``"local"`` (in-process) or ``"spark"``.
-    choice
-        The algorithm, the reason, and what else was weighed.
-    stats, resources
-        What the choice was made on.
-    jobs
-        The Spark jobs that ran while the plan was made, in words.
-    details
-        What else the engine has to say, as pairs of a heading and a text.
-    """
+    """A choice, and what it was made on: what a `juncture.Plan` tells, whose attributes these are."""
 
     join: Resolved
     engine: Engine

@@ -16,7 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from juncture.planner.algorithm import Algorithm, Cost, Need, held_side
+from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side
 from juncture.planner.cost import if_counted, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes
@@ -91,7 +91,7 @@ def _external_sort_merge_ns(planning: PlanningInput) -> float:
     return _sort_merge_ns(planning) + restored_ns + 3 * _spilled_bytes(planning) * c.spill_ns
 
 
-def _in_process(core_ns: Callable[[PlanningInput], float]) -> Cost:
+def _spread(core_ns: Callable[[PlanningInput], float]) -> Cost:
     """Return the cost of work of so many core-nanoseconds."""
     return lambda planning: spread_s(planning, core_ns(planning))
 
@@ -141,72 +141,51 @@ def _fits_in_partition(planning: PlanningInput, algorithm: Algorithm) -> str | N
     )
 
 
+def _in_memory(name: str, does: str, core_ns: Callable[[PlanningInput], float]) -> Algorithm:
+    return Algorithm(name, does, if_counted(_spread(core_ns)), holds="right", rules=(fits_in_memory,))
+
+
+def _sent(side: Side, rule: Rule) -> Algorithm:
+    cost = partial(_broadcast_s, sent=side)
+    return broadcast(side, cost, needs=(Need("held"),), rules=(rule, fits_as_table), in_python=False)
+
+
 EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        Algorithm(
-            name="hash",
-            does="a table of the smaller side's keys, the other side streams past it",
-            cost=if_counted(_in_process(_hash_ns)),
-            holds="right",
-            rules=(fits_in_memory,),
+        _in_memory("hash", "a table of the smaller side's keys, the other side streams past it", _hash_ns),
+        _in_memory(
+            "parallel_hash",
+            "the same, a table for each partition of the keys, made by all cores at once",
+            _parallel_hash_ns,
         ),
         Algorithm(
-            name="parallel_hash",
-            does="the same, a table for each partition of the keys, made by all cores at once",
-            cost=if_counted(_in_process(_parallel_hash_ns)),
-            holds="right",
-            rules=(fits_in_memory,),
+            "grace",
+            "cut both sides by the hash of the key into pieces on disk, join each in memory",
+            _spread(_grace_ns),
         ),
+        _in_memory("sort_merge", "sort both sides by key, walk through them side by side", _sort_merge_ns),
         Algorithm(
-            name="grace",
-            does="cut both sides by the hash of the key into pieces on disk, join each in memory",
-            cost=_in_process(_grace_ns),
-        ),
-        Algorithm(
-            name="sort_merge",
-            does="sort both sides by key, walk through them side by side",
-            cost=if_counted(_in_process(_sort_merge_ns)),
-            holds="right",
-            rules=(fits_in_memory,),
-        ),
-        Algorithm(
-            name="external_sort_merge",
-            does="sort both sides by key on disk, walk through them side by side",
-            cost=_in_process(_external_sort_merge_ns),
+            "external_sort_merge",
+            "sort both sides by key on disk, walk through them side by side",
+            _spread(_external_sort_merge_ns),
         ),
     ),
     "spark": (
+        _sent("right", keeps_right_rows),
+        _sent("left", knows_left_rows),
         Algorithm(
-            name="broadcast",
-            does="a table of the right side goes to every task, the left never moves",
-            cost=partial(_broadcast_s, sent="right"),
-            holds="right",
-            sends=True,
-            needs=(Need("held"),),
-            rules=(keeps_right_rows, fits_as_table),
-        ),
-        Algorithm(
-            name="broadcast_left",
-            does="a table of the left side goes to every task, the right never moves",
-            cost=partial(_broadcast_s, sent="left"),
-            holds="left",
-            sends=True,
-            needs=(Need("held"),),
-            rules=(knows_left_rows, fits_as_table),
-        ),
-        Algorithm(
-            name="shuffle_hash",
-            does="shuffle both sides by key, a table of the smaller one's partition in each task",
-            cost=_shuffle_hash_s,
+            "shuffle_hash",
+            "shuffle both sides by key, a table of the smaller one's partition in each task",
+            _shuffle_hash_s,
             holds="smaller",
             shuffles="once",
             needs=(Need("counts"), Need("held"), Need("keys")),
             rules=(_fits_in_partition,),
         ),
         Algorithm(
-            name="sort_merge",
-            does="shuffle both sides by key, sort each partition, walk through both side by side",
-            cost=_spark_sort_merge_s,
+            "sort_merge",
+            "shuffle both sides by key, sort each partition, walk through both side by side",
+            _spark_sort_merge_s,
             shuffles="once",
             needs=(Need("counts"), Need("keys")),
         ),

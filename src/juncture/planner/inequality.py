@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 
-from juncture.planner.algorithm import Algorithm, Need, Rule
+from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast
 from juncture.planner.cost import enter_ns, if_counted, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES
@@ -92,6 +91,11 @@ def _sorted_s(planning: PlanningInput, share: float = 1.0) -> float:
     return spread_s(planning, (left + right) * c.arrange_ns + share * _candidates(planning) * c.found_ns)
 
 
+def _tree_s(planning: PlanningInput) -> float:
+    # The second expression rules out half of what the first one leaves, say.
+    return _sorted_s(planning, 0.5)
+
+
 def _blocks_s(planning: PlanningInput) -> float:
     # Half of the blocks are ruled out, say.
     return spread_s(planning, _all_pairs(planning) * planning.resources.constants.blocked_ns / 2)
@@ -161,61 +165,40 @@ def _sql_s(planning: PlanningInput) -> float:
     return _in_sql_s(planning, 2, (left + right) * (c.shuffle_ns + c.key_sort_ns) + pairs * c.bin_pair_ns)
 
 
-def _in_memory(name: str, does: str, cost: Callable[[PlanningInput], float], *rules: Rule) -> Algorithm:
-    return Algorithm(name=name, does=does, cost=if_counted(cost), holds="right", rules=(fits_in_memory, *rules))
+def _in_memory(name: str, does: str, cost: Cost, *rules: Rule) -> Algorithm:
+    return Algorithm(name, does, if_counted(cost), holds="right", rules=(fits_in_memory, *rules))
 
 
-_SORTED = _in_memory("sorted", "sort the right side, find each left row's window as a span of it", _sorted_s)
-# The second inequality rules out half of what the first one leaves, say.
-_TREE = _in_memory(
-    "tree",
-    "sort the right intervals by start, find those that overlap by a tree of their ends",
-    partial(_sorted_s, share=0.5),
-)
-_BLOCKS = _in_memory(
-    "blocks", "rule out pairs of blocks by the bounds of their columns, compare the rest", _blocks_s, _has_no_by
-)
-_ALWAYS = (
-    _in_memory("nested", "compare all pairs", _nested_s),
-    Algorithm(
-        name="external_merge",
-        does="sort both sides on disk, join the right one block by block with the left rows in its key range",
-        cost=_external_merge_s,
-    ),
-)
+def _sent(side: Side, rule: Rule) -> Algorithm:
+    cost = partial(_broadcast_s, sent=side)
+    return broadcast(side, cost, needs=(_PAIRS, Need("held")), rules=(rule, collects, fits_in_task))
+
 
 _PAIRS = Need("sample", unnamed=True)
 """What matches decides what the output costs, whatever makes it."""
 _KEYS = Need("keys", unnamed=True)
 """Whether keys alone bring few rows together is asked where both sides would have to be moved."""
-_SENT = (_PAIRS, Need("held"))
 _SQL = (_aggregates_without_matches, _runs_in_sql)
 
+_SORTED = _in_memory("sorted", "sort the right side, find each left row's window as a span of it", _sorted_s)
+_TREE = _in_memory(
+    "tree", "sort the right intervals by start, find those that overlap by a tree of their ends", _tree_s
+)
+_ALWAYS = (
+    _in_memory("nested", "compare all pairs", _nested_s),
+    Algorithm(
+        "external_merge",
+        "sort both sides on disk, join the right one block by block with the left rows in its key range",
+        _external_merge_s,
+    ),
+)
 _SPARK = (
+    _sent("right", keeps_right_rows),
+    _sent("left", knows_left_rows),
     Algorithm(
-        name="broadcast",
-        does="the right side goes to every task, the left never moves",
-        cost=partial(_broadcast_s, sent="right"),
-        holds="right",
-        sends=True,
-        in_python=True,
-        needs=_SENT,
-        rules=(keeps_right_rows, collects, fits_in_task),
-    ),
-    Algorithm(
-        name="broadcast_left",
-        does="the left side goes to every task, the right never moves",
-        cost=partial(_broadcast_s, sent="left"),
-        holds="left",
-        sends=True,
-        in_python=True,
-        needs=_SENT,
-        rules=(knows_left_rows, collects, fits_in_task),
-    ),
-    Algorithm(
-        name="range",
-        does="one shuffle of both sides into equal ranges, with copies of rows that reach into several",
-        cost=_range_s,
+        "range",
+        "one shuffle of both sides into equal ranges, with copies of rows that reach into several",
+        _range_s,
         shuffles="once",
         in_python=True,
         splits_keys=True,
@@ -223,21 +206,15 @@ _SPARK = (
         rules=(_has_partitions, samples),
     ),
     Algorithm(
-        name="bucket",
-        does="bins on several levels and one shuffle by bin, all in SQL",
-        cost=_bucket_s,
+        "bucket",
+        "bins on several levels and one shuffle by bin, all in SQL",
+        _bucket_s,
         shuffles="copies",
         # Bins have to be wide enough for all rows, not only for those of a sample.
         needs=(Need("counts"), Need("sample"), _KEYS, Need("lengths", unnamed=True)),
         rules=(*_SQL, _fills_bins),
     ),
-    Algorithm(
-        name="nested",
-        does="Spark's own join with the condition",
-        cost=_spark_nested_s,
-        needs=(_PAIRS, _KEYS),
-        rules=_SQL,
-    ),
+    Algorithm("nested", "Spark's own join with the condition", _spark_nested_s, needs=(_PAIRS, _KEYS), rules=_SQL),
 )
 
 RANGE: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_SORTED, *_ALWAYS), "spark": _SPARK}
@@ -248,23 +225,23 @@ OVERLAP: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_TREE, *_ALWAYS), "
 
 WHERE: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        replace(
-            _SORTED, does="sort the right side by what is equal and one expression with inequalities, find spans of it"
+        _in_memory(
+            "sorted",
+            "sort the right side by what is equal and one expression with inequalities, find spans of it",
+            _sorted_s,
         ),
-        replace(
-            _TREE,
-            does="the same, with a tree of a second such expression",
-            rules=(fits_in_memory, _has_two_inequalities),
+        _in_memory("tree", "the same, with a tree of a second such expression", _tree_s, _has_two_inequalities),
+        _in_memory(
+            "blocks", "rule out pairs of blocks by the bounds of their columns, compare the rest", _blocks_s, _has_no_by
         ),
-        _BLOCKS,
         *_ALWAYS,
     ),
     "spark": (
         *_SPARK,
         Algorithm(
-            name="sql",
-            does="Spark's own join by what is equal, with the rest as a condition",
-            cost=_sql_s,
+            "sql",
+            "Spark's own join by what is equal, with the rest as a condition",
+            _sql_s,
             needs=(_PAIRS, _KEYS),
             rules=(*_SQL, _has_keys),
         ),

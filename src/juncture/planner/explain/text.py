@@ -99,24 +99,18 @@ def _budget(plan: Decision) -> str:
 
 
 def _side(plan: Decision, side: SideStats) -> str:
-    """Say what is known of a side, and where from."""
-    facts = []
-    if side.rows is not None:
-        facts.append(f"{side.rows:,} rows{_source(side, 'rows')}")
-    if side.bytes is not None:
-        facts.append(f"about {format_size(side.bytes)}{_source(side, 'row_bytes')}")
-    if side.keys is not None:
-        facts.append(f"{side.keys:,} keys{_source(side, 'keys')}")
-    if side.hottest_share is not None:
-        facts.append(f"{side.hottest_share:.1%} of them in the hottest key{_source(side, 'hottest_share')}")
-    if side.nulls:
-        facts.append(f"{side.nulls:,} of them with a null that matches nothing{_source(side, 'nulls')}")
-    if side.extent is not None:
-        first, last = (_place(plan, value) for value in side.extent)
-        facts.append(f"from {first} to {last}{_source(side, 'extent')}")
-    if side.is_sorted is not None:
-        facts.append(f"{'sorted' if side.is_sorted else 'not sorted'}{_source(side, 'is_sorted')}")
-    return ", ".join(facts) or "not known"
+    """Say what is known of a side, each figure with its source."""
+    facts = {
+        "rows": None if side.rows is None else f"{side.rows:,} rows",
+        "row_bytes": None if side.bytes is None else f"about {format_size(side.bytes)}",
+        "keys": None if side.keys is None else f"{side.keys:,} keys",
+        "hottest_share": None if side.hottest_share is None else f"{side.hottest_share:.1%} of them in the hottest key",
+        "nulls": f"{side.nulls:,} of them with a null that matches nothing" if side.nulls else None,
+        "extent": None if side.extent is None else "from {} to {}".format(*(_place(plan, end) for end in side.extent)),
+        "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
+    }
+    sources = {name: f" ({source})" for name, source in side.sources.items()}
+    return ", ".join(f"{fact}{sources.get(name, '')}" for name, fact in facts.items() if fact) or "not known"
 
 
 def _expected(estimate: Estimate, unit: str = "") -> str:
@@ -135,10 +129,6 @@ def _place(plan: Decision, value: Any) -> str:
     return str(np.datetime64(int(value), "D" if domain.kind == "date" else domain.unit))
 
 
-def _source(side: SideStats, name: str) -> str:
-    return f" ({side.sources[name]})" if name in side.sources else ""
-
-
 def verdict(option: Option) -> str:
     """Say what an algorithm should cost, or why it is ruled out."""
     if option.refusal:
@@ -154,34 +144,35 @@ def happened(plan: Decision, run: Run) -> Iterator[tuple[str, str]]:
     if run.algorithm not in (None, plan.algorithm):
         yield "algorithm", f"{run.algorithm}: what came was too large for {plan.algorithm}"
     yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {_about(expected_s)})")
-    for name, rows, side in (
-        ("left", run.left_rows, plan.stats.left),
-        ("right", run.right_rows, plan.stats.right),
+    for name, rows, known in (
+        ("left", run.left_rows, plan.stats.left.rows),
+        ("right", run.right_rows, plan.stats.right.rows),
     ):
         if rows is not None:
-            expected = "unknown before" if side.rows is None else f"expected {side.rows:,}"
-            yield name, f"{rows:,} rows ({expected})"
-    wanted = plan.choice.rows.value
-    yield "result", f"{run.rows:,} rows ({'unknown before' if wanted is None else f'expected about {wanted:,}'})"
+            yield name, f"{rows:,} rows ({_before(known, '{:,}')})"
+    yield "result", f"{run.rows:,} rows ({_before(plan.choice.rows.value, 'about {:,}')})"
     if len(run.phases) > 1:
         yield "phases", ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in run.totals().items())
     if run.shuffle_bytes is not None:
-        wanted = plan.choice.shuffle_bytes.value if plan.choice.shuffle_bytes is not None else None
-        expected = "unknown before" if wanted is None else f"expected {format_size(wanted)} before compression"
-        yield "shuffle", f"{format_size(run.shuffle_bytes)} ({expected})"
+        wanted = plan.choice.shuffle_bytes
+        size = None if wanted is None or wanted.value is None else format_size(wanted.value)
+        yield "shuffle", f"{format_size(run.shuffle_bytes)} ({_before(size, '{} before compression')})"
     if run.spilled_bytes is not None:
         yield "spilled", format_size(run.spilled_bytes) if run.spilled_bytes else "nothing"
     if run.peak_memory_bytes is not None and run.earlier_peak_bytes is not None:
         yield "memory", _memory(run.peak_memory_bytes, run.earlier_peak_bytes)
     if run.task_bytes is not None:
+        wanted = plan.choice.task_bytes
+        task = None if wanted is None or wanted.value is None else _expected(wanted)
         held = f"a task held {format_size(run.task_bytes)} at most in the JVM, beside its Python"
-        task = plan.choice.task_bytes
-        yield (
-            "memory",
-            f"{held}; {'unknown before' if task is None or task.value is None else 'expected ' + _expected(task)}",
-        )
+        yield "memory", f"{held}; {_before(task)}"
     for heading, why in run.unknown:
         yield heading, f"not known: {why}"
+
+
+def _before(expected: object, form: str = "{}") -> str:
+    """Say what was expected, if anything was."""
+    return "unknown before" if expected is None else f"expected {form.format(expected)}"
 
 
 def _memory(peak: int, earlier: int) -> str:
