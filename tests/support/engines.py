@@ -193,11 +193,11 @@ def execute(
     progress: Report | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join of two sources, with a context of its own."""
-    from juncture.local.kinds import KINDS
+    from juncture.local.kinds import EXECUTORS
     from juncture.runtime.context import join_context
 
     with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
-        yield from KINDS[type(join.spec)].execute(join, left, right, algorithm, context)
+        yield from EXECUTORS[type(join.spec)](join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,65 +26,44 @@ from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import ResolvedWhere, Where
 
-__all__ = ["KINDS", "Execute", "Kind", "planning_input"]
+__all__ = ["EXECUTORS", "Executor", "planning_input"]
 
 
-Execute = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
+Executor = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of a join, batch by batch, in the order of the left rows.
 
 Takes the resolved join, its two sides, the algorithm, and what the join may use.
 """
 
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """What the engine has to know of a kind of join.
-
-    Attributes
-    ----------
-    execute
-        Runs a join by an algorithm.
-    features
-        Says what the conditions of a join bring rows together by.
-    """
-
-    execute: Execute
-    features: Callable[[Any], JoinFeatures]
+EXECUTORS: dict[type, Executor] = {
+    Asof: in_working_types(partial(asof.execute, by_number=equi.execute)),
+    Range: in_working_types(ranges.execute),
+    Overlap: in_working_types(overlap.execute),
+    Where: in_working_types(where.execute),
+    Equi: in_working_types(equi.execute),
+}
+"""What runs each kind of join, by the spec."""
 
 
 def planning_input(
     join: Resolved, stats: Stats, resources: Resources, sampled: tuple[pa.Table | None, pa.Table | None] = (None, None)
 ) -> PlanningInput:
     """Return what the choice of an algorithm depends on, given what is known and some rows of both sides."""
-    features = KINDS[type(join.spec)].features(join)
+    features = _features(join)
     if isinstance(join, ResolvedRange | ResolvedOverlap | ResolvedWhere):
         pairs, how = likely_pairs(join, stats, *sampled)
         features = replace(features, pairs=pairs, pairs_how=how)
     return PlanningInput(join=join, engine="local", stats=stats, resources=resources, features=features)
 
 
-def _keyed(join: Resolved) -> JoinFeatures:
-    return JoinFeatures(has_keys=bool(join.left_by))
-
-
-def _ranged(join: ResolvedRange) -> JoinFeatures:
-    is_bounded = join.lower is not None and join.upper is not None
-    return JoinFeatures(has_keys=bool(join.left_by), inequalities=1, is_bounded=is_bounded)
-
-
-def _overlapping(join: Resolved) -> JoinFeatures:
-    return JoinFeatures(has_keys=bool(join.left_by), inequalities=2, is_bounded=True)
-
-
-def _conditional(join: ResolvedWhere) -> JoinFeatures:
-    return where.Conditions.of(join).features
-
-
-KINDS: dict[type, Kind] = {
-    Asof: Kind(execute=in_working_types(partial(asof.execute, by_number=equi.execute)), features=_keyed),
-    Range: Kind(execute=in_working_types(ranges.execute), features=_ranged),
-    Overlap: Kind(execute=in_working_types(overlap.execute), features=_overlapping),
-    Where: Kind(execute=in_working_types(where.execute), features=_conditional),
-    Equi: Kind(execute=in_working_types(equi.execute), features=_keyed),
-}
-"""The kinds of join, by their specs."""
+def _features(join: Resolved) -> JoinFeatures:
+    """Return what the conditions of a join bring rows together by."""
+    if isinstance(join, ResolvedWhere):
+        return where.Conditions.of(join).features
+    has_keys = bool(join.left_by)
+    if isinstance(join, ResolvedRange):
+        is_bounded = join.lower is not None and join.upper is not None
+        return JoinFeatures(has_keys=has_keys, inequalities=1, is_bounded=is_bounded)
+    if isinstance(join, ResolvedOverlap):
+        return JoinFeatures(has_keys=has_keys, inequalities=2, is_bounded=True)
+    return JoinFeatures(has_keys=has_keys)

@@ -15,7 +15,7 @@ from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
-from juncture.local.kinds import KINDS, planning_input
+from juncture.local.kinds import EXECUTORS, planning_input
 from juncture.local.profile import Opened, measure
 from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
@@ -167,7 +167,7 @@ class _Execution:
             yield from self._run(join, self._opened(context), context)
 
     def _run(self, join: Resolved, inputs: Opened, context: JoinContext) -> Iterator[pa.RecordBatch]:
-        return KINDS[type(join.spec)].execute(join, inputs.left, inputs.right, inputs.algorithm, context)
+        return EXECUTORS[type(join.spec)](join, inputs.left, inputs.right, inputs.algorithm, context)
 
     def _opened(self, context: JoinContext) -> Opened:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""

@@ -90,8 +90,9 @@ def broadcast(
     return Algorithm(name, does, cost, holds=side, sends=True, in_python=in_python, needs=needs, rules=rules)
 
 
-def held_side(planning: PlanningInput, algorithm: Algorithm) -> Side | None:
-    """Return the side that an algorithm holds, or None."""
+def held_side(planning: PlanningInput, algorithm: Algorithm) -> Side:
+    """Return the side that an algorithm holds, which holds one."""
+    assert algorithm.holds is not None
     if algorithm.holds != "smaller":
         return algorithm.holds
     if planning.join.how in ("semi", "anti"):

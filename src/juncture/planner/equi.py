@@ -126,7 +126,6 @@ def _fits_in_partition(planning: PlanningInput, algorithm: Algorithm) -> str | N
     if why := is_checked(planning, algorithm):
         return why
     name = held_side(planning, algorithm)
-    assert name is not None
     side = planning.stats.of(name)
     if side.bytes is None:
         return f"its tables do not spill, and the size of the {name} side is not known."

@@ -65,7 +65,6 @@ def expected_task(planning: PlanningInput, algorithm: Algorithm) -> Estimate | N
 def _sent(planning: PlanningInput, algorithm: Algorithm) -> Estimate:
     """Return what the side takes that goes to every task."""
     name = held_side(planning, algorithm)
-    assert name is not None
     side = planning.stats.of(name)
     if algorithm.in_python:
         return _estimate(held_bytes(planning.join, name, side), f"the {name} side whole, in Python")

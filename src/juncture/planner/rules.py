@@ -59,7 +59,6 @@ def fits_as_table(planning: PlanningInput, algorithm: Algorithm) -> str | None:
 
 def _too_large(planning: PlanningInput, algorithm: Algorithm, limit_bytes: int) -> str | None:
     name = held_side(planning, algorithm)
-    assert name is not None
     if why := is_checked(planning, algorithm):
         return why
     size = planning.stats.of(name).bytes
@@ -73,7 +72,6 @@ def _too_large(planning: PlanningInput, algorithm: Algorithm, limit_bytes: int) 
 def is_checked(planning: PlanningInput, algorithm: Algorithm) -> str | None:
     """Refuse to hold a side on nothing but the caller's word where no job may count it."""
     name = held_side(planning, algorithm)
-    assert name is not None
     side = planning.stats.of(name)
     if planning.lazy and side.bytes is not None and (side.is_given("rows") or side.is_given("row_bytes")):
         return f"the size of the {name} side was given, and lazy=True forbids to count it before it is held."

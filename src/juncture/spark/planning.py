@@ -109,9 +109,7 @@ class Planning(ABC):
 
     def _count_held(self, algorithm: Algorithm) -> bool:
         """Count the side that is held if its size is known by nothing but a word; tell whether that was done."""
-        side = held_side(self._input(), algorithm)
-        assert side is not None
-        return self.survey.check(side)
+        return self.survey.check(held_side(self._input(), algorithm))
 
     def _input(self) -> PlanningInput:
         """Return what the choice depends on, as far as it is known."""

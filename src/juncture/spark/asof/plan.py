@@ -40,9 +40,7 @@ class AsofPlanning(Planning):
 
     def _measure_text(self, algorithm: Algorithm) -> bool:
         """Measure the strings of the side that is to be sent; tell whether that was done."""
-        side = held_side(self._input(), algorithm)
-        assert side is not None
-        return self.survey.measure(side)
+        return self.survey.measure(held_side(self._input(), algorithm))
 
     def _take_sample(self, _: Algorithm) -> bool:
         """Sample keys and order of both sides, to balance partitions; tell whether that was done."""

@@ -21,7 +21,7 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Hint", "equi_pairs", "hint_of"]
+__all__ = ["Hint", "equi_pairs"]
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,6 @@ class Hint:
     def give(self, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Return both sides, one of them with the hint."""
         return (left.hint(self.name), right) if self.side == "left" else (left, right.hint(self.name))
-
-
-_HINTS = {
-    "broadcast": "broadcast",
-    "broadcast_left": "broadcast",
-    "shuffle_hash": "shuffle_hash",
-    "sort_merge": "merge",
-}
-"""What Spark calls the operator of each algorithm."""
-
-
-def hint_of(algorithm: str, held: Side | None) -> Hint:
-    """Return the hint for an algorithm, given of which side it makes tables, if it does.
-
-    Examples
-    --------
-    >>> hint_of("broadcast_left", "left")
-    Hint(name='broadcast', side='left')
-    """
-    return Hint(_HINTS[algorithm], held or "right")
 
 
 def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:

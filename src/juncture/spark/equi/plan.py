@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.equi.join import equi_pairs, hint_of
+from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.equi.statistics import EquiSurvey
 from juncture.spark.input.files import in_sql
@@ -12,6 +12,14 @@ from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spec.schema import Side as Name
 
 __all__ = ["EquiPlanning"]
+
+_HINTS = {
+    "broadcast": "broadcast",
+    "broadcast_left": "broadcast",
+    "shuffle_hash": "shuffle_hash",
+    "sort_merge": "merge",
+}
+"""What Spark calls the operator of each algorithm."""
 
 
 class EquiPlanning(Planning):
@@ -39,8 +47,8 @@ class EquiPlanning(Planning):
 
     def _build(self, algorithm: str) -> Built:
         row = self._algorithms[algorithm]
-        held = held_side(self._input(), row)
-        hint = hint_of(algorithm, held)
+        held = held_side(self._input(), row) if row.holds is not None else None
+        hint = Hint(_HINTS[algorithm], held or "right")
         if row.sends:
             return Built(join_salted(self._pairs, self._join.how, (), hint))
         details = () if held is None else (("tables of", f"the {held} side"),)
