@@ -23,7 +23,7 @@ from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, SideStats, Stats, settled
+from juncture.planner.stats import Resources, SideStats, Stats, combined
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.runtime.progress import Report
@@ -59,7 +59,7 @@ class _Input:
     def look(self, join: Resolved, side: Side, given: SideStats) -> Looked:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
-            return Looked(settled(given, SideStats()))
+            return Looked(combined(given, SideStats()))
         return look(join, side, self._source, given)
 
     def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
@@ -70,7 +70,7 @@ class _Input:
         counted = SideStats(
             rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), "count")
         )
-        return settled(known, counted)
+        return combined(known, counted)
 
     def source(self, context: JoinContext) -> Source:
         """Return the input as something that the join can read again.

@@ -16,7 +16,7 @@ from juncture.local.inequality.conditions import equalities_of
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
 from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.stats import SideStats, settled
+from juncture.planner.stats import SideStats, combined
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.working_types import working_join, working_source
@@ -80,7 +80,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked
     found = _Look(join, side, source)
     found.declared()
     found.sampled(given)
-    return Looked(settled(given, SideStats(**found.figures, sources=found.sources)), found.rows)
+    return Looked(combined(given, SideStats(**found.figures, sources=found.sources)), found.rows)
 
 
 class _Look:

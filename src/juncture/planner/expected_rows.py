@@ -166,8 +166,8 @@ Extent = tuple[float, float] | None
 _GREATEST = sys.float_info.max
 _LARGE = 2.0**900
 
-_PLACES = 1_001
-"""At how many places of the left extent a window is looked at."""
+_POINTS = 1_001
+"""At how many points of the left extent a window is taken."""
 
 
 def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[float | None, str]:
@@ -179,12 +179,12 @@ def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[flo
         return None, "extents not known"
     # Whole steps are points of their own.
     step = 0.0 if join.domain.kind == "float" else 1.0
-    shares = np.linspace(0.0, 1.0, _PLACES)
-    places = float_of(left[0]) * (1.0 - shares) + float_of(left[1]) * shares
+    shares = np.linspace(0.0, 1.0, _POINTS)
+    points = float_of(left[0]) * (1.0 - shares) + float_of(left[1]) * shares
     # What is beyond all floats is infinite.
     with np.errstate(over="ignore", invalid="ignore"):
-        low = places + (-np.inf if ends[0] is None else float_of(ends[0])) - step / 2
-        high = places + (np.inf if ends[1] is None else float_of(ends[1])) + step / 2
+        low = points + (-np.inf if ends[0] is None else float_of(ends[0])) - step / 2
+        high = points + (np.inf if ends[1] is None else float_of(ends[1])) + step / 2
     extent = float_of(right[0]), float_of(right[1])
     return covered_share(low, high, extent, step), "the part of the right extent that a window covers"
 
@@ -198,10 +198,10 @@ def float_of(number: Any) -> float:
     (1.7976931348623157e+308, -1.7976931348623157e+308)
     """
     try:
-        near = float(number)
+        rounded = float(number)
     except OverflowError:
-        near = math.inf if number > 0 else -math.inf
-    return max(-_GREATEST, min(_GREATEST, near))
+        rounded = math.inf if number > 0 else -math.inf
+    return max(-_GREATEST, min(_GREATEST, rounded))
 
 
 def _is_constant(join: ResolvedRange) -> bool:

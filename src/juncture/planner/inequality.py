@@ -197,7 +197,7 @@ _SPARK = (
     _sent("left", knows_left_rows),
     Algorithm(
         "range",
-        "one shuffle of both sides into equal ranges, with copies of rows that reach into several",
+        "one shuffle of both sides into equal ranges, in which rows that span several are replicated",
         _range_s,
         shuffles="once",
         in_python=True,
