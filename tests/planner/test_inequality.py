@@ -94,7 +94,7 @@ def on_spark(
     **offered: Any,
 ) -> Choice:
     sides = [SideStats(rows=rows, row_bytes=None if rows is None else 24) for rows in (left, right)]
-    question = PlanningInput(
+    planning = PlanningInput(
         join=spec.resolve(SCHEMA, SCHEMA),
         engine="spark",
         stats=Stats(left=sides[0], right=sides[1]),
@@ -102,7 +102,7 @@ def on_spark(
         lazy=lazy,
         features=JoinFeatures(**({"is_partitionable": True, "is_bounded": True} | offered)),
     )
-    return choose(question, algorithm)
+    return choose(planning, algorithm)
 
 
 FULL = jn.Range(on="a", lower=-1, upper=1, how="full")

@@ -15,7 +15,7 @@ from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
-from juncture.local.kinds import EXECUTORS, planning_input
+from juncture.local.kinds import planning_input
 from juncture.local.profile import Opened, measure
 from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
@@ -146,9 +146,8 @@ class _Execution:
     def measure(self, report: Report | None, keep: bool) -> tuple[Run, Any]:
         """Return what happened, and the joined table if it is to be kept."""
         kept: list[pa.RecordBatch] = []
-        take = kept.append if keep else _forget
         with self._context(report) as context:
-            run = measure(self._opened, partial(self._run, self.answer.run), context, take)
+            run = measure(partial(self._opened, self.answer.run), context, kept.append if keep else _forget)
         return run, self.answer.table(kept) if keep else None
 
     def match_report(self, report: Report | None) -> MatchReport:
@@ -156,7 +155,7 @@ class _Execution:
         join = self.answer.run
         assert isinstance(join, ResolvedAsof)
         with self._context(report) as context:
-            inputs = self._opened(context)
+            inputs = self._opened(join, context)
             return match_report(join, inputs.left, inputs.right, context)
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
@@ -164,14 +163,10 @@ class _Execution:
 
     def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
         with self._context(report) as context:
-            yield from self._run(join, self._opened(context), context)
+            yield from self._opened(join, context).batches(context)
 
-    def _run(self, join: Resolved, inputs: Opened, context: JoinContext) -> Iterator[pa.RecordBatch]:
-        return EXECUTORS[type(join.spec)](join, inputs.left, inputs.right, inputs.algorithm, context)
-
-    def _opened(self, context: JoinContext) -> Opened:
+    def _opened(self, join: Resolved, context: JoinContext) -> Opened:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
-        join = self.answer.run
         left, right = (side.source(context) for side in (self.left, self.right))
         seen = Stats(
             left=self.left.seen(join, "left", self.stats.left, left),
@@ -180,7 +175,7 @@ class _Execution:
         algorithm = serving(planning_input(join, seen, self.resources), self.algorithm)
         if algorithm != self.algorithm:
             _log.info("What came is too large for %s: joining by %s", self.algorithm, algorithm)
-        return Opened(left, right, algorithm)
+        return Opened(join, left, right, algorithm)
 
 
 def plan(

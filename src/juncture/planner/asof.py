@@ -106,7 +106,7 @@ def _window_s(planning: PlanningInput) -> float:
     return 2 * c.stage_s + spread_s(planning, (left + right) * c.scan_ns) + sorted_s
 
 
-_SIZE = (Need("held"), Need("text", unnamed=True))
+_SIZE = (Need("size"), Need("text", unnamed=True))
 _SENT = (_keeps_right_rows, collects, fits_in_task)
 
 ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {

@@ -146,7 +146,7 @@ def _in_memory(name: str, does: str, core_ns: Callable[[PlanningInput], float]) 
 
 def _sent(side: Side, rule: Rule) -> Algorithm:
     cost = partial(_broadcast_s, sent=side)
-    return broadcast(side, cost, needs=(Need("held"),), rules=(rule, fits_as_table), in_python=False)
+    return broadcast(side, cost, needs=(Need("size"),), rules=(rule, fits_as_table), in_python=False)
 
 
 EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
@@ -178,7 +178,7 @@ EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
             _shuffle_hash_s,
             holds="smaller",
             shuffles="once",
-            needs=(Need("counts"), Need("held"), Need("keys")),
+            needs=(Need("counts"), Need("size"), Need("keys")),
             rules=(_fits_in_partition,),
         ),
         Algorithm(

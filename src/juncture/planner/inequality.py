@@ -171,7 +171,7 @@ def _in_memory(name: str, does: str, cost: Cost, *rules: Rule) -> Algorithm:
 
 def _sent(side: Side, rule: Rule) -> Algorithm:
     cost = partial(_broadcast_s, sent=side)
-    return broadcast(side, cost, needs=(_PAIRS, Need("held")), rules=(rule, collects, fits_in_task))
+    return broadcast(side, cost, needs=(_PAIRS, Need("size")), rules=(rule, collects, fits_in_task))
 
 
 _PAIRS = Need("sample", unnamed=True)

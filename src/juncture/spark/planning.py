@@ -69,7 +69,9 @@ class Planning(ABC):
         self._shuffle_partitions = int(request.left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
         self._algorithms = algorithms_of(self._join.spec, "spark")
         self._named, self._native, self._left_out = "auto", False, ""
-        self._looks: dict[Fact, Callable[[Algorithm], bool]] = {"held": self._count_held}
+        self._features = JoinFeatures()
+        # Each learns a fact that an algorithm needs, if it is not known, and tells whether it did.
+        self._learners: dict[Fact, Callable[[Algorithm], bool]] = {"size": self._count_held}
 
     def check(self, named: str) -> None:
         """Refuse algorithms that Spark's workers cannot run.
@@ -100,7 +102,7 @@ class Planning(ABC):
     def _learn(self, algorithm: Algorithm) -> bool:
         """Learn the first fact that an algorithm needs and that is not known; tell whether there was one."""
         needs = (need for need in algorithm.needs if self._named == "auto" or not need.unnamed)
-        return any(self._looks[need.fact](algorithm) for need in needs if need.fact in self._looks)
+        return any(self._learners[need.fact](algorithm) for need in needs if need.fact != "counts")
 
     def _prepare(self) -> None:
         """Count the rows of both sides where they are not known, unless what was named can do without."""
@@ -122,14 +124,11 @@ class Planning(ABC):
             lazy=self._lazy,
             partitions=self._partitions(),
             native=self._native,
-            features=self._features(),
+            features=self._features,
         )
 
     def _partitions(self) -> int:
         return self._shuffle_partitions
-
-    def _features(self) -> JoinFeatures:
-        return JoinFeatures()
 
     @abstractmethod
     def _build(self, algorithm: str) -> Built:

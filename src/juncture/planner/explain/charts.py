@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from juncture.errors import PlanError
@@ -107,21 +108,13 @@ def _text(alt: Any, x: Any, y: Any, boxes: Sequence[dict[str, Any]], bold: bool)
     """Write the first line of each box in bold, or the others as they are."""
     rows = []
     for box in boxes:
-        wrapped = [
-            part
-            for line in box["lines"][1:]
-            for part in textwrap.wrap(line, _LINE_LETTERS, max_lines=_LINES_MAX, placeholder=" …")
-        ][:_LINES_MAX]
-        lines = [(0, box["lines"][0])] if bold else list(enumerate(wrapped, start=1))
-        for number, text in lines:
-            rows.append({"x": box["x"] + 10, "y": box["y"] + 18 + number * _LINE_HEIGHT, "text": text})
-    mark = _chart(alt, rows).mark_text(
-        align="left",
-        baseline="middle",
-        fontSize=13 if bold else 11,
-        fontWeight="bold" if bold else "normal",
-        color="currentColor",
-    )
+        heading, *others = box["lines"]
+        wrapped = (textwrap.wrap(each, _LINE_LETTERS, max_lines=_LINES_MAX, placeholder=" …") for each in others)
+        lines = [(0, heading)] if bold else enumerate([*chain.from_iterable(wrapped)][:_LINES_MAX], start=1)
+        rows += [{"x": box["x"] + 10, "y": box["y"] + 18 + n * _LINE_HEIGHT, "text": text} for n, text in lines]
+    size, weight = (13, "bold") if bold else (11, "normal")
+    style = {"align": "left", "baseline": "middle", "color": "currentColor"}
+    mark = _chart(alt, rows).mark_text(**style, fontSize=size, fontWeight=weight)
     return mark.encode(x=x, y=y, text="text:N")
 
 

@@ -35,14 +35,14 @@ def title_of(spec: Any) -> str:
 
 def meaning_of(join: Resolved) -> str:
     """Say in a sentence what a join means."""
-    return f"each left row gets {_MEANINGS[type(join.spec)](join)} ({join.how} join)"
+    return f"each left row gets {_KINDS[type(join.spec)][0](join)} ({join.how} join)"
 
 
 def conditions_of(join: Resolved) -> tuple[Condition, ...]:
     """Return what a pair of rows has to satisfy: the equality of each pair of ``by`` columns, and more."""
     pairs = zip(join.left_by, join.right_by, strict=True)
     keys = (("key", f"left {ours} = right {theirs}") for ours, theirs in pairs)
-    return (*keys, *_CONDITIONS[type(join.spec)](join))
+    return (*keys, *_KINDS[type(join.spec)][1](join))
 
 
 def _equal_names(join: Resolved) -> str:
@@ -144,18 +144,11 @@ def _where(join: ResolvedWhere) -> str:
     return f"the right rows for which {describe(join.predicate)}{_of_equal_keys(join)}"
 
 
-_MEANINGS: Mapping[type, Callable[[Any], str]] = {
-    Asof: _asof,
-    Equi: _equi,
-    Range: _range,
-    Overlap: _overlap,
-    Where: _where,
+_KINDS: Mapping[type, tuple[Callable[[Any], str], Callable[[Any], tuple[Condition, ...]]]] = {
+    Asof: (_asof, lambda _: ()),
+    Equi: (_equi, _equi_conditions),
+    Range: (_range, _range_conditions),
+    Overlap: (_overlap, _overlap_conditions),
+    Where: (_where, lambda join: join.shape.parts()),
 }
-
-_CONDITIONS: Mapping[type, Callable[[Any], tuple[Condition, ...]]] = {
-    Asof: lambda _: (),
-    Equi: _equi_conditions,
-    Range: _range_conditions,
-    Overlap: _overlap_conditions,
-    Where: lambda join: join.shape.parts(),
-}
+"""What a left row gets, and the conditions besides equal keys."""

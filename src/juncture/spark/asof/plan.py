@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.asof.build import build
-from juncture.spark.asof.native import has_native
+from juncture.spark.asof.broadcast import join_broadcast, join_broadcast_left
+from juncture.spark.asof.native import has_native, join_native
+from juncture.spark.asof.shuffle import join_shuffled
 from juncture.spark.asof.statistics import AsofSurvey
-from juncture.spark.exchange.partition import Sample
+from juncture.spark.asof.window import join_window
+from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
+from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
+from juncture.spark.result import result_schema
+from juncture.spark.tasks.placement import Coding
 
 __all__ = ["AsofPlanning"]
 
@@ -25,7 +30,7 @@ class AsofPlanning(Planning):
         super().__init__(request)
         self._native = has_native(request.left.session)
         self._sample: Sample | None = None
-        self._looks |= {"text": self._measure_text, "sample": self._take_sample}
+        self._learners |= {"text": self._measure_text, "sample": self._take_sample}
         self.survey = AsofSurvey(request.join, request.left, request.right, request.given)
 
     def _prepare(self) -> None:
@@ -53,12 +58,23 @@ class AsofPlanning(Planning):
         return partition_count(self.survey.stats, self._resources, self._shuffle_partitions)
 
     def _build(self, algorithm: str) -> Built:
-        return build(
-            self._join,
-            self._left,
-            self._right,
-            algorithm=algorithm,
-            stats=self.survey.stats,
-            resources=self._resources,
-            sample=self._sample,
-        )
+        join, left, right, memory_bytes = self._join, self._left, self._right, self._resources.memory_bytes
+        schema = result_schema(join, left, right)
+        if algorithm == "broadcast":
+            frame, jobs = join_broadcast(join, left, right, schema, memory_bytes=memory_bytes)
+            return Built(frame, tuple(jobs))
+        if algorithm == "broadcast_left":
+            cores = self._resources.cores
+            frame, jobs = join_broadcast_left(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
+            return Built(frame, tuple(jobs))
+        if not self._algorithms[algorithm].in_python:
+            return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
+        count = self._partitions()
+        if algorithm == "hash":
+            cuts = even_cuts(count)
+        else:
+            assert self._sample is not None
+            cuts = balanced_cuts(self._sample, count)
+        coding = Coding.of(join)
+        frame = join_shuffled(join, left, right, coding=coding, cuts=cuts, memory_bytes=memory_bytes, schema=schema)
+        return Built(frame, details=(("partitions", cuts.described),))

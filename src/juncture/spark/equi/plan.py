@@ -29,7 +29,7 @@ class EquiPlanning(Planning):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        self._looks["keys"] = self._sample_keys
+        self._learners["keys"] = self._sample_keys
         self._pairs = equi_pairs(*in_sql(request.join, request.left, request.right))
         self._sampled: dict[Name, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()

@@ -63,7 +63,7 @@ class InequalityPlanning(Planning):
         request: Request,
     ) -> None:
         super().__init__(request)
-        self._looks |= {
+        self._learners |= {
             "sample": self._sample,
             "keys": self._sample_keys,
             "lengths": self._measure_lengths,
@@ -72,20 +72,29 @@ class InequalityPlanning(Planning):
         if isinstance(self._join, ResolvedRange):
             self._right, self._left_out = reachable_files(self._join, self._left, self._right)
         self._places = places(self._join)
-        self._pairs: Pairs | None = None
-        self._no_sql: str | None = None
-        try:
-            self._pairs = pairs(*in_sql(self._join, self._left, self._right))
-        except PlanError as error:
-            self._no_sql = str(error)
+        self._pairs, no_sql = self._in_sql(pairs)
+        spans = None if self._pairs is None else self._pairs.spans
+        is_keyed = isinstance(self._join, ResolvedWhere) and bool(self._join.shape.keys)
+        self._features = JoinFeatures(
+            has_keys=bool(self._join.left_by) or is_keyed,
+            is_bounded=spans is not None,
+            is_partitionable=self._places is not None,
+            no_sql=no_sql,
+            needs_sample=spans is not None and (spans.width is None or not spans.are_points),
+        )
         self._sampled: tuple[SampledSide, SampledSide] | None = None
         self._is_measured = False
         self._bins: Bins | None = None
         self._cuts: Cuts | None = None
         self._cut_details: tuple[tuple[str, str], ...] = ()
-        self._matches: float | None = None
-        self._key_pairs: float | None = None
         self.survey = NearSurvey(self._left, self._right, request.given)
+
+    def _in_sql(self, pairs: Callable[[Any, FrameSide, FrameSide], Pairs]) -> tuple[Pairs | None, str | None]:
+        """Return the join in terms of SQL, or why it cannot be."""
+        try:
+            return pairs(*in_sql(self._join, self._left, self._right)), None
+        except PlanError as error:
+            return None, str(error)
 
     def _sample(self, _: Algorithm) -> bool:
         """Choose bins, and estimate how many pairs match, where that makes a difference; tell whether it was done."""
@@ -110,17 +119,28 @@ class InequalityPlanning(Planning):
         assert self._pairs is not None
         assert self._pairs.spans is not None
         spans, self._sampled = self._pairs.spans, sides
-        self._key_pairs = equal_key_pairs(*sides) if self._pairs.keys else None
-        self._matches = estimated_pairs(*sides)
-        self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
+        bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
+        self._bins = bins
+        self._features = replace(
+            self._features,
+            left_copies=bins.left_copies,
+            right_copies=bins.right_copies,
+            candidates=bins.candidates,
+            key_pairs=equal_key_pairs(*sides) if self._pairs.keys else None,
+            pairs=estimated_pairs(*sides),
+            pairs_how="by a sample of both sides",
+        )
 
     def _sample_keys(self, _: Algorithm) -> bool:
         """Estimate how many pairs have equal keys, where they may be few enough for SQL; tell whether it was done."""
-        if self._key_pairs is not None or self._pairs is None or not self._pairs.keys or self._join.aggregates:
+        is_known = self._features.key_pairs is not None or not self._are_many()
+        if is_known or self._pairs is None or not self._pairs.keys or self._join.aggregates:
             return False
-        if not self._are_many():
-            return False
-        self._key_pairs = equal_key_pairs(*self.survey.spans(self._pairs, measured=False))
+        pairs = equal_key_pairs(*self.survey.spans(self._pairs, measured=False))
+        share, how = 1.0, "the pairs of equal keys in a sample of both sides"
+        if self._pairs.match is not None:
+            share, how = 0.5, f"half of {how}: the other conditions are not sampled"
+        self._features = replace(self._features, key_pairs=pairs, pairs=pairs * share, pairs_how=how)
         return True
 
     def _are_many(self) -> bool:
@@ -129,31 +149,6 @@ class InequalityPlanning(Planning):
 
     def _partitions(self) -> int:
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
-
-    def _features(self) -> JoinFeatures:
-        """Return what brings rows together, with what samples have told."""
-        spans = self._pairs.spans if self._pairs is not None else None
-        keys = bool(self._join.left_by)
-        if isinstance(self._join, ResolvedWhere):
-            keys = keys or bool(self._join.shape.keys)
-        features = JoinFeatures(
-            has_keys=keys,
-            is_bounded=spans is not None,
-            is_partitionable=self._places is not None,
-            no_sql=self._no_sql,
-            key_pairs=self._key_pairs,
-            needs_sample=spans is not None and (spans.width is None or not spans.are_points),
-        )
-        if self._matches is not None:
-            features = replace(features, pairs=self._matches, pairs_how="by a sample of both sides")
-        elif self._key_pairs is not None and self._pairs is not None:
-            alone, how = self._pairs.match is None, "the pairs of equal keys in a sample of both sides"
-            share, how = (1.0, how) if alone else (0.5, f"half of {how}: the other conditions are not sampled")
-            features = replace(features, pairs=self._key_pairs * share, pairs_how=how)
-        if (bins := self._bins) is None:
-            return features
-        copies = bins.left_copies, bins.right_copies
-        return replace(features, left_copies=copies[0], right_copies=copies[1], candidates=bins.candidates)
 
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes
@@ -178,7 +173,7 @@ class InequalityPlanning(Planning):
         assert self._pairs is not None
         if algorithm == "bucket":
             bins = self._bins or _constant_bins(self._pairs)
-            details = _bin_details(self._pairs, bins, self._matches)
+            details = _bin_details(self._pairs, bins, self._features.pairs)
             return Built(join_bucket(self._pairs, self._join.how, bins), details=details)
         return Built(join_nested(self._pairs, self._join.how))
 
@@ -206,11 +201,9 @@ class InequalityPlanning(Planning):
             if count <= least or max(times) <= _COPIES_MOST:
                 break
             count = max(least, count // 2)
-        split = len(cuts.split_hashes)
-        keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
         sent = f"left rows go to {times[0]:.2f} of them on average, right rows to {times[1]:.2f}"
         self._cuts = cuts
-        self._cut_details = (("partitions", f"{cuts.partitions}; {keys} split among several; {sent}"),)
+        self._cut_details = (("partitions", f"{cuts.described}; {sent}"),)
         return True
 
 
