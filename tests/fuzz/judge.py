@@ -149,8 +149,10 @@ def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expect
         # It may hold as objects what comes from elsewhere.
         return None
     # Or it may have other types for it, but the same values.
-    plain = _as_pandas_has_it if hasattr(answer, "index") else _as_polars_has_it
-    nested = [each.name for each in expected.schema if pat.is_nested(each.type) and "date64" in str(each.type)]
+    is_pandas = hasattr(answer, "index")
+    plain, unlike = (_as_pandas_has_it, "map<") if is_pandas else (_as_polars_has_it, "date64")
+    # pandas has lists of lists for maps.
+    nested = [each.name for each in expected.schema if pat.is_nested(each.type) and unlike in str(each.type)]
     found, expected = (plain(table.drop_columns(nested)) for table in (found, expected))
     return problem(join, right, found, expected, type_of=lambda _: None)
 
@@ -164,12 +166,16 @@ def _as_polars_has_it(table: pa.Table) -> pa.Table:
 
 
 def _as_pandas_has_it(table: pa.Table) -> pa.Table:
-    """Return a table with null in place of NaN, and of the least time, which pandas does not tell apart."""
+    """Return a table with null in place of NaN, and of the least time, which pandas does not tell apart.
+
+    Nor has it types within nested values: what they are depends on the rows that there are.
+    """
     for place, field in enumerate(table.schema):
         plain = plain_type(field.type)
         if pat.is_nested(field.type) or pat.is_timestamp(plain) or pat.is_duration(plain):
-            texts = [without_nan(shown(value)) for value in values(table[place])]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            texts = [re.sub(r"\b(\d+)\.0\b", r"\1", without_nan(shown(value))) for value in values(table[place])]
+            cells = [None if text == "None" else text for text in texts]
+            table = table.set_column(place, field.name, pa.array(cells, pa.string()))
         elif pat.is_floating(plain):
             cells = [None if value is None or math.isnan(value) else value for value in values(table[place])]
             table = table.set_column(place, field.name, pa.array(cells, pa.float64()))
