@@ -152,7 +152,9 @@ def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expect
     is_pandas = hasattr(answer, "index")
     plain, unlike = (_as_pandas_has_it, "map<") if is_pandas else (_as_polars_has_it, "date64")
     # pandas has lists of lists for maps.
-    nested = [each.name for each in expected.schema if pat.is_nested(each.type) and unlike in str(each.type)]
+    nested = [
+        each.name for each in expected.schema if pat.is_nested(plain_type(each.type)) and unlike in str(each.type)
+    ]
     found, expected = (plain(table.drop_columns(nested)) for table in (found, expected))
     return problem(join, right, found, expected, type_of=lambda _: None)
 
@@ -172,7 +174,7 @@ def _as_pandas_has_it(table: pa.Table) -> pa.Table:
     """
     for place, field in enumerate(table.schema):
         plain = plain_type(field.type)
-        if pat.is_nested(field.type) or pat.is_timestamp(plain) or pat.is_duration(plain):
+        if pat.is_nested(plain) or pat.is_timestamp(plain) or pat.is_duration(plain):
             texts = [re.sub(r"\b(\d+)\.0\b", r"\1", without_nan(shown(value))) for value in values(table[place])]
             cells = [None if text == "None" else text for text in texts]
             table = table.set_column(place, field.name, pa.array(cells, pa.string()))
