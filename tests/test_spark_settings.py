@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
@@ -111,3 +114,19 @@ def test_no_setting_is_changed(spark):
         jn.plan(frame, frame, SPEC, algorithm=algorithm).execute().toArrow()
     assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == before
     assert spark.catalog.listTables() == []
+
+
+def test_times_of_files_are_refused_where_the_type_is_switched_off(spark, tmp_path):
+    files = {"times": pa.table({"k": [1], "t": [datetime.time(1)]}), "others": pa.table({"k": [1]})}
+    for name, table in files.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    paths = [str(tmp_path / f"{name}.parquet") for name in files]
+    name, before = "spark.sql.timeType.enabled", spark.conf.get("spark.sql.timeType.enabled")
+    spark.conf.set(name, "false")
+    with pytest.raises(
+        jn.SchemaError, match=r"left column 't' .* time\(6\), which .* switched off\. Set .*enabled to true"
+    ):
+        jn.plan(*paths, jn.Equi(on="k"), spark=spark)
+    spark.conf.set(name, "true")
+    assert jn.plan(*paths, jn.Equi(on="k"), spark=spark).execute().collect() == [(1, datetime.time(1))]
+    spark.conf.set(name, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow.types as pat
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from juncture.spec.resolved import Resolved
     from juncture.spec.schema import Side
 
-__all__ = ["check_intervals", "check_types", "is_collated"]
+__all__ = ["check_intervals", "check_times", "check_types", "is_collated"]
 
+_TIMES = "spark.sql.timeType.enabled"
 _OLD_INTERVALS = "spark.sql.legacy.interval.enabled"
 
 
@@ -67,6 +69,25 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
                     f"how={join.how!r} keeps right rows without a match, whose {column.filled_from!r} ({names[1]}) has "
                     f"to stand in the left column {column.source!r} ({names[0]}). Types are never changed silently: "
                     "cast one of them first."
+                )
+
+
+def check_times(left: StructType, right: StructType, session: SparkSession) -> None:
+    """Refuse columns of Spark's ``TIME``, which files may have, where the session has that type switched off.
+
+    Raises
+    ------
+    SchemaError
+        If there is one.
+    """
+    if (setting(session, _TIMES) or "").lower() != "false":
+        return
+    for side, schema in (("left", left), ("right", right)):
+        for field in schema.fields:
+            if re.search(r"\btime\(", field.dataType.simpleString()):
+                raise SchemaError(
+                    f"The {side} column {field.name!r} is of Spark's type {field.dataType.simpleString()}, which this "
+                    f"session has switched off. Set {_TIMES} to true, or leave the column out."
                 )
 
 
