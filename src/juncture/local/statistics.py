@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import plain
-from juncture.local.inequality.conditions import equalities_of
+from juncture.local.inequality.conditions import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.stats import SideStats, combined
+from juncture.predicate.decompose.join_condition import equalities_of
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.working_types import working_join, working_source
@@ -155,7 +156,7 @@ class _Look:
         found = [plain_column(rows, name) for name in self._by]
         for equality in self._equalities:
             node = equality.left if self._side == "left" else equality.right
-            found += equality.columns(evaluate(node, **{self._side: rows}))
+            found += equal_columns(equality, evaluate(node, **{self._side: rows}))
         return found
 
     def _look_at_order(self, rows: pa.Table, name: str) -> None:

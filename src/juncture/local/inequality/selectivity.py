@@ -17,10 +17,10 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, days, plain, validity
 from juncture.kernels.array_types import Floats
-from juncture.local.inequality.conditions import offset_of
 from juncture.local.inequality.limits import floats
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.stats import Stats
+from juncture.predicate.decompose.join_condition import offset_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Shape
 from juncture.predicate.decompose.shape import Overlap as Overlapping
 from juncture.predicate.evaluate.evaluate import evaluate, matches
