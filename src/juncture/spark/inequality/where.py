@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.local.inequality.conditions import equalities_of
+from juncture.predicate.decompose.join_condition import equalities_of
 from juncture.predicate.decompose.match_interval import Ends, Stretch, stretch_of
 from juncture.predicate.decompose.shape import End
 from juncture.spark.input.frame import FrameSide
