@@ -19,10 +19,10 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import Side
 from juncture.spark.result import task_output
 from juncture.spark.tasks.asof.boundary import Edges, Seen
-from juncture.spark.tasks.asof.join import Gather, Task
+from juncture.spark.tasks.asof.mark import Resolve, Settle
 from juncture.spark.tasks.asof.scatter import Scatter
-from juncture.spark.tasks.asof.unmatched import Resolve, Settle
 from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.join import Gather, Task
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import Content
 from juncture.spark.tasks.placement import Coding

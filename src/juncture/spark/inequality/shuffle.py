@@ -18,9 +18,9 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import Side
 from juncture.spark.result import task_output
+from juncture.spark.tasks.broadcast import WholeLeft, WholeRight
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.inequality.aggregate import Aggregate, Recall
-from juncture.spark.tasks.inequality.broadcast import WholeLeft, WholeRight
 from juncture.spark.tasks.inequality.join import Meet, Meeting
 from juncture.spark.tasks.inequality.join import Side as SideName
 from juncture.spark.tasks.inequality.mark import Decide, Judge

@@ -16,7 +16,7 @@ from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
 from juncture.spark.sql.line import Line
 from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
 from juncture.spark.tasks.inequality.placement import Places
-from juncture.spark.tasks.inequality.terms import Terms
+from juncture.spark.tasks.inequality.predicate_placement import Terms
 from juncture.spec.range import Bound
 from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere

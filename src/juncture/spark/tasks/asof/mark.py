@@ -21,7 +21,7 @@ from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.asof.boundary import EdgeRows, Edges, Seen
-from juncture.spark.tasks.asof.join import Partition, Task
+from juncture.spark.tasks.join import Partition, Task
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import Content, Packet, error_packet, raise_error, read_packets, write_packets
 from juncture.spark.tasks.placement import Coding, place
