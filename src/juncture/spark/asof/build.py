@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from juncture.errors import PlanError
 from juncture.planner.stats import Resources, Stats
-from juncture.spark.asof.broadcast import join_broadcast, join_broadcast_left
+from juncture.spark.asof.broadcast import join_broadcast_left
 from juncture.spark.asof.native import join_native
-from juncture.spark.asof.shuffle import join_shuffled
+from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.window import join_window
+from juncture.spark.exchange.broadcast_join import join_broadcast_right
 from juncture.spark.exchange.partition import Cuts, Sample, balanced_cuts, even_cuts
+from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import Side
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built, partition_count
-from juncture.spark.result import result_schema
+from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 
@@ -55,7 +57,8 @@ def build(
     """
     schema = result_schema(join, left, right)
     if algorithm == "broadcast":
-        frame, jobs = join_broadcast(join, left, right, schema, memory_bytes=resources.memory_bytes)
+        seen = task_spec(join).resolve(join.left_schema, needed_right(join))
+        frame, jobs = join_broadcast_right(seen, left, right, schema, memory_bytes=resources.memory_bytes)
         return Built(frame, tuple(jobs))
     if algorithm == "broadcast_left":
         frame, jobs = join_broadcast_left(
@@ -67,10 +70,8 @@ def build(
             shuffle_partitions = int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
             count = partition_count(stats, resources, shuffle_partitions)
             cuts = even_cuts(count) if algorithm == "hash" else balanced_cuts(_needed(sample), count)
-        frame = join_shuffled(
-            join, left, right, coding=Coding.of(join), cuts=cuts, memory_bytes=resources.memory_bytes, schema=schema
-        )
-        return Built(frame, details=(("partitions", _describe(cuts)),))
+        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources.memory_bytes)
+        return Built(stages.frame(left, right, schema), details=(("partitions", _describe(cuts)),))
     return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
 
 

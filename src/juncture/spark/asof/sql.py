@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.spark.asof.shuffle import needed_right
+from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
 from juncture.spark.sql.domain import OnDomain
@@ -55,7 +55,7 @@ class SqlJoin:
         theirs = {field.name: field.dataType for field in right.spark_schema.fields}
         pairs = zip(join.left_by, join.right_by, strict=True)
         self._key_types = [common_type(ours[a], theirs[b]) for a, b in pairs]
-        self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join)}
+        self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join).names}
         self.keys = [f"key{i}" for i in range(len(self._key_types))]
         self.words = [f"on{i}" for i in range(len(self.domain.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]

@@ -9,14 +9,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
 from juncture.spark.sql.line import Line
-from juncture.spark.tasks.inequality.placement import Intervals, Places
+from juncture.spark.tasks.key_range import IntervalPlacement, Placement
 from juncture.spark.tasks.placement import Coding, key_types
 from juncture.spec.overlap import ResolvedOverlap
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["overlap_pairs", "overlap_places"]
+__all__ = ["overlap_pairs", "overlap_placements"]
 
 
 def overlap_pairs(join: ResolvedOverlap, left: FrameSide, right: FrameSide) -> Pairs:
@@ -75,10 +75,10 @@ def _checked(
     return F.when(ends[0] > ends[1], F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
 
 
-def overlap_places(join: ResolvedOverlap) -> tuple[Places, Places]:
+def overlap_placements(join: ResolvedOverlap) -> tuple[Placement, Placement]:
     """Return what tells tasks where the rows of both sides lie."""
     ends = [join.left_schema.field(name).type for name in join.left_interval if name is not None]
     ends += [join.right_schema.field(name).type for name in join.right_interval if name is not None]
     coding = Coding(key_types(join), tuple(ends))
-    left = Intervals("left", join.left_by, *join.left_interval, coding)
-    return left, Intervals("right", join.right_by, *join.right_interval, coding)
+    left = IntervalPlacement("left", join.left_by, *join.left_interval, coding)
+    return left, IntervalPlacement("right", join.right_by, *join.right_interval, coding)

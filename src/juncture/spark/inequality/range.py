@@ -9,14 +9,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
 from juncture.spark.sql.line import Line
-from juncture.spark.tasks.inequality.placement import Intervals, Places, Windows
+from juncture.spark.tasks.inequality.placement import WindowPlacement
+from juncture.spark.tasks.key_range import IntervalPlacement, Placement
 from juncture.spark.tasks.placement import Coding, key_types
 from juncture.spec.range import Bound, ResolvedRange
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["range_pairs", "range_places"]
+__all__ = ["range_pairs", "range_placements"]
 
 
 def range_pairs(join: ResolvedRange, left: FrameSide, right: FrameSide) -> Pairs:
@@ -74,9 +75,9 @@ def _spans(join: ResolvedRange, line: Line) -> Spans | None:
     return Spans(is_real=not line.is_whole, are_points=True, width=width, step_ns=line.step_ns)
 
 
-def range_places(join: ResolvedRange) -> tuple[Places, Places]:
+def range_placements(join: ResolvedRange) -> tuple[Placement, Placement]:
     """Return what tells tasks where the rows of both sides lie."""
     left, right = join.left_schema, join.right_schema
     coding = Coding(key_types(join), (left.field(join.left_on).type, right.field(join.right_on).type))
-    windows = Windows(join.left_by, join.left_on, coding, join.domain, join.lower, join.upper)
-    return windows, Intervals("right", join.right_by, join.right_on, join.right_on, coding)
+    windows = WindowPlacement(join.left_by, join.left_on, coding, join.domain, join.lower, join.upper)
+    return windows, IntervalPlacement("right", join.right_by, join.right_on, join.right_on, coding)

@@ -15,8 +15,8 @@ from juncture.spark.sql.expressions import Names, expression
 from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
 from juncture.spark.sql.line import Line
 from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
-from juncture.spark.tasks.inequality.placement import Places
-from juncture.spark.tasks.inequality.predicate_placement import Terms
+from juncture.spark.tasks.inequality.predicate_placement import PredicatePlacement
+from juncture.spark.tasks.key_range import Placement
 from juncture.spec.range import Bound
 from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere
@@ -24,20 +24,20 @@ from juncture.spec.where import ResolvedWhere
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["where_pairs", "where_places"]
+__all__ = ["where_pairs", "where_placements"]
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
 
 
-def where_places(join: ResolvedWhere) -> tuple[Places, Places] | None:
+def where_placements(join: ResolvedWhere) -> tuple[Placement, Placement] | None:
     """Return what tells tasks where the rows of both sides lie; None if the predicate brings none together."""
     stretch = stretch_of(join.shape)
     equalities, _ = equalities_of(join.shape)
     if stretch is None and not equalities and not join.left_by:
         return None
     left, right = (
-        Terms(
+        PredicatePlacement(
             side=side,
             by=join.left_by if side == "left" else join.right_by,
             by_types=tuple(

@@ -1,4 +1,4 @@
-"""Joins of a large side, task by task, with a small one that every task has whole, row by row of what lies near."""
+"""Joins of a large side, task by task, with a side that every task has as a whole."""
 
 from __future__ import annotations
 
@@ -7,85 +7,66 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import TableSource
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.broadcast_table import Small
+from juncture.spark.tasks.broadcast_table import BroadcastTable
 from juncture.spark.tasks.engine import JOIN_SHARE
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.resolved import Resolved
 
-__all__ = ["WholeLeft", "WholeRight"]
+__all__ = ["JoinBroadcastLeft", "JoinBroadcastRight"]
 
 
 @dataclass(frozen=True)
-class WholeRight:
+class JoinBroadcastRight(OutputStage):
     """Joins the left rows of a task with the whole right side.
 
     Attributes
     ----------
-    join
-        The join, with the schemas of the rows as they come.
     feed
         The left rows.
+    join
+        The join. Of the right side, its schema has what is needed.
     right
         The right side.
-    memory_bytes
-        How much a task may hold.
-    output
-        What Spark expects.
     """
 
-    join: Resolved
     feed: Feed
-    right: Small
-    memory_bytes: int
-    output: Output
+    join: Resolved
+    right: BroadcastTable
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the joined rows."""
-        return self.output.batches(self._tables(batches))
-
-    def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        with engine.task_context(self.memory_bytes) as context:
-            for chunk in self.feed.chunks(batches):
-                right = self.right.table(self.join.right_schema.names)
-                join = replace(self.join, left_schema=chunk.schema, right_schema=right.schema)
-                yield from engine.execute(join, TableSource(chunk), TableSource(right), context)
+        for chunk in self.feed.chunks(batches):
+            right = self.right.table(self.join.right_schema.names)
+            join = replace(self.join, left_schema=chunk.schema, right_schema=right.schema)
+            yield from engine.execute(join, TableSource(chunk), TableSource(right), context)
 
 
 @dataclass(frozen=True)
-class WholeLeft:
+class JoinBroadcastLeft(OutputStage):
     """Joins the whole left side with the right rows of a task.
 
     Attributes
     ----------
-    join
-        The join, with the schemas of the rows as they come.
     feed
         The right rows.
+    join
+        The join.
     left
         The left side.
-    memory_bytes
-        How much a task may hold.
-    output
-        What Spark expects.
     """
 
-    join: Resolved
     feed: Feed
-    left: Small
-    memory_bytes: int
-    output: Output
+    join: Resolved
+    left: BroadcastTable
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the joined rows."""
-        return self.output.batches(self._tables(batches))
-
-    def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        with engine.task_context(self.memory_bytes) as context:
-            left = self.left.table(self.join.left_schema.names)
-            right = self.feed.source(batches, context)
-            join = replace(self.join, left_schema=left.schema, right_schema=right.schema)
-            joining = context.within(context.memory.reserve("join", JOIN_SHARE))
-            yield from engine.execute(join, TableSource(left), right, joining)
+        left = self.left.table(self.join.left_schema.names)
+        right = self.feed.source(batches, context)
+        join = replace(self.join, left_schema=left.schema, right_schema=right.schema)
+        joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+        yield from engine.execute(join, TableSource(left), right, joining)

@@ -1,8 +1,7 @@
-"""Which right rows nobody took, where keys are split among partitions: a second step for ``right`` and ``full``.
+"""Match marks of as-of joins, where keys are split among partitions: for ``right`` and ``full``.
 
-A right row in its segment's edge may have been taken by a left row of another partition, which only that partition
-knows. So the partition that has the row sets it aside as *pending*, called by its key and its rank in the edge; one
-that took it says so, calling it the same; and a second shuffle brings both together. Where rows are equal in all
+A boundary row may have a match in another partition, which only that partition knows. So its owner gives it its rank
+among the boundary rows of its segment, and the one that matched it marks its key and rank. Where rows are equal in all
 columns it does not matter which of them is meant, so a rank is name enough.
 """
 
@@ -15,166 +14,102 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.errors import JunctureError
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.asof.boundary import EdgeRows, Edges, Seen
-from juncture.spark.tasks.join import Partition, Task
-from juncture.spark.tasks.output import Output
-from juncture.spark.tasks.packets import Content, Packet, error_packet, raise_error, read_packets, write_packets
-from juncture.spark.tasks.placement import Coding, place
-from juncture.spec.asof import Asof
+from juncture.spark.tasks.asof.boundary import BoundaryRows, Carryover, Seen
+from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.packets import Content, Packet
+from juncture.spark.tasks.scatter import apart
+from juncture.spark.tasks.stage import PacketStage
+from juncture.spark.tasks.store import NUMBERS, PartitionRows, Rows
+from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Resolve", "Settle"]
-
+__all__ = ["JoinAndMark"]
 
 # Beside the user's own columns, so of names that nobody gives.
-_LEFT, _RIGHT, _SEEN, _RANK = "juncture:left", "juncture:right", "juncture:seen", "juncture:rank"
 _RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
 
 
 @dataclass(frozen=True)
-class Settle:
-    """Joins the rows of one partition, and sets aside the right rows that another one may have taken.
+class JoinAndMark(PacketStage):
+    """Joins the rows of one partition, and sends on what others have to know, or may know, of right rows.
 
     Attributes
     ----------
-    task
-        The join.
-    coding, cuts, edges
-        How rows were placed, and what was carried.
+    join
+        The join, with the schemas of the rows as they come in packets.
+    placement, cuts
+        Where right rows lie, and where partitions end.
+    carryover
+        Which right rows other partitions have copies of.
     """
 
-    task: Task
-    coding: Coding
+    join: ResolvedAsof
+    placement: Placement
     cuts: Cuts
-    edges: Edges
+    carryover: Carryover
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield packets of joined rows, of pending right rows, and of the names of taken ones."""
-        return write_packets(self._packets(batches))
-
-    def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
-        try:
-            with engine.task_context(self.task.memory_bytes) as context:
-                partition = Partition(batches, self.task, context, left_number=_LEFT, right_number=_RIGHT)
-                yield from self._settled(partition)
-        except JunctureError as error:
-            yield error_packet(error)
-
-    def _settled(self, partition: Partition) -> Iterator[Packet]:
-        ranks = self._ranks(partition)
+    def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
+        """Yield joined rows, right rows without a match that another partition may have matched, and match marks."""
+        partition = PartitionRows.of(self.join, batches, context)
+        left = partition.rows("left", Content.OWNED, numbered=True)
+        right = partition.rows("right", Content.OWNED, Content.COPY, numbered=True)
+        owned = partition.rows("right", Content.OWNED, numbered=True)
+        ranks = self._ranks(owned)
         shared = np.concatenate([rows for rows, _ in ranks.values()])
-        pending, taken = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for joined in engine.join(self.task.spec, partition.left, partition.right, partition.joining):
-            right = np.asarray(joined[_RIGHT].fill_null(-1))
-            alone = np.asarray(joined[_LEFT].is_null())
-            foreign = right >= partition.own_rows
-            waits = alone & np.isin(right, shared)
-            ready = joined.filter(pa.array(~waits & ~(foreign & alone))).drop_columns([_LEFT, _RIGHT])
-            yield Packet(partition.target, Content.OUTPUT, ready)
-            pending.append(right[waits])
-            taken.append(right[foreign & ~alone])
-        if len(waiting := np.unique(np.concatenate(pending))):
-            yield Packet(partition.target, Content.PENDING, _named(partition, waiting, ranks))
-        yield from self._taken(partition, np.unique(np.concatenate(taken)) - partition.own_rows)
+        unmatched, matched = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for joined in engine.join(self.join.spec, left, right, partition.joining):
+            numbers = np.asarray(joined[NUMBERS["right"]].fill_null(-1))
+            is_unmatched = np.asarray(joined[NUMBERS["left"]].is_null())
+            is_copy = numbers >= owned.num_rows
+            waits = is_unmatched & np.isin(numbers, shared)
+            ready = joined.filter(pa.array(~waits & ~(is_copy & is_unmatched)))
+            yield Packet(partition.target, Content.OUTPUT, ready.drop_columns(list(NUMBERS.values())))
+            unmatched.append(numbers[waits])
+            matched.append(numbers[is_copy & ~is_unmatched])
+        for rows in _with_ranks(owned, np.unique(np.concatenate(unmatched)), ranks):
+            yield Packet(partition.target, Content.UNMATCHED, rows, "right")
+        yield from self._marks(partition, np.unique(np.concatenate(matched)) - owned.num_rows)
 
-    def _ranks(self, partition: Partition) -> dict[Seen, tuple[Ints, Ints]]:
-        """Return the partition's own rows that others may take, and the rank of each in its segment's edge."""
-        parts = [self._edge_rows(partition.carried.slice(0, 0).append_column(_RIGHT, pa.array([], pa.int64())))]
-        parts += [self.edges.of(self._edge_rows(table)) for table in partition.right.tables()]
-        whole = EdgeRows.concat(parts)
-        own = (whole.partitions == partition.target) & (whole.numbers < partition.own_rows)
-        whole = whole.take(np.flatnonzero(own))
-        ranks: dict[Seen, tuple[Ints, Ints]] = {}
-        for seen in self.edges.sides:
-            ranked = self.edges.ranked(whole, seen)
-            ranks[seen] = whole.numbers[ranked.rows], ranked.ranks
-        return ranks
+    def _boundary(self, rows: Rows) -> BoundaryRows:
+        """Return the boundary rows among some numbered ones."""
+        parts = []
+        for table in (rows.schema.empty_table(), *rows.tables()):
+            numbers = np.asarray(table[NUMBERS["right"]])
+            part = BoundaryRows.of(table, self.placement.place(table), self.cuts, numbers)
+            parts.append(self.carryover.boundary(part))
+        return BoundaryRows.concat(parts)
 
-    def _edge_rows(self, table: pa.Table) -> EdgeRows:
-        """Return those of some numbered right rows whose keys are split."""
-        hashes, codes, valid = place(table, self.edges.by, self.edges.on, self.coding)
-        homes = self.cuts.partition_of(hashes, codes)
-        rows = np.flatnonzero(valid & np.isin(hashes, self.cuts.split_hashes))
-        return EdgeRows(table, hashes, homes, np.asarray(table[_RIGHT])).take(rows)
+    def _ranks(self, owned: Rows) -> dict[Seen, tuple[Ints, Ints]]:
+        """Return the rows that others may match, and the rank of each in its segment, as seen from each side."""
+        boundary = self._boundary(owned)
+        ranked = {seen: self.carryover.ranked(boundary, seen) for seen in self.carryover.sides}
+        return {seen: (boundary.numbers[each.rows], each.ranks) for seen, each in ranked.items()}
 
-    def _taken(self, partition: Partition, taken: Ints) -> Iterator[Packet]:
-        """Yield the names of carried rows that were taken, to each partition that has them."""
-        numbered = partition.carried.append_column(_RIGHT, pa.array(np.arange(partition.carried.num_rows)))
-        carried = self._edge_rows(numbered)
-        for seen in self.edges.sides:
-            homes = carried.partitions
-            beyond = homes < partition.target if seen == "backward" else homes > partition.target
-            there = carried.take(np.flatnonzero(beyond))
-            ranked = self.edges.ranked(there, seen)
-            known = np.isin(there.numbers[ranked.rows], taken)
-            rows, ranks = ranked.rows[known], ranked.ranks[known]
-            for home in np.unique(there.partitions[rows]).tolist():
-                here = there.partitions[rows] == home
-                keys = there.rows.take(rows[here])
-                columns = {name: keys[name] for name in self.edges.by}
-                columns[_SEEN], columns[_RANK] = pa.array([seen] * keys.num_rows), pa.array(ranks[here])
-                yield Packet(home, Content.TAKEN, pa.table(columns))
+    def _marks(self, partition: PartitionRows, matched: Ints) -> Iterator[Packet]:
+        """Yield match marks for copies that were matched here, to the partitions that own the rows."""
+        copies = self._boundary(partition.rows("right", Content.COPY, numbered=True))
+        for seen in self.carryover.sides:
+            is_seen = copies.owners < partition.target if seen == "backward" else copies.owners > partition.target
+            there = copies.take(np.flatnonzero(is_seen))
+            ranked = self.carryover.ranked(there, seen)
+            known = np.isin(there.numbers[ranked.rows], matched)
+            if known.any():
+                rows = ranked.rows[known]
+                marks = there.rows.take(rows).select(list(self.carryover.by))
+                marks = marks.append_column(_RANKS[seen], pa.array(ranked.ranks[known]))
+                yield from apart(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
 
 
-def _named(partition: Partition, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> pa.Table:
-    """Return right rows with their ranks as seen from each side, null where they have none."""
-    table = partition.right.take(rows).drop_columns([_RIGHT])
-    for seen, column in _RANKS.items():
-        known, ranked = ranks.get(seen, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        found = dict(zip(known.tolist(), ranked.tolist(), strict=True))
-        table = table.append_column(column, pa.array([found.get(row) for row in rows.tolist()], pa.int64()))
-    return table
-
-
-@dataclass(frozen=True)
-class Resolve:
-    """Brings pending right rows and the names of taken ones together.
-
-    Attributes
-    ----------
-    task
-        The join.
-    by
-        The columns of the right side's key.
-    output
-        What Spark expects.
-    """
-
-    task: Task
-    by: tuple[str, ...]
-    output: Output
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that are ready, and the pending ones that nobody took."""
-        return self.output.batches(self._tables(batches))
-
-    def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        pending, taken = [], []
-        for packet in read_packets(batches):
-            if packet.content is Content.OUTPUT:
-                yield packet.rows
-            elif packet.content is Content.PENDING:
-                pending.append(packet.rows)
-            elif packet.content is Content.TAKEN:
-                taken.append(packet.rows)
-            else:
-                raise_error(packet)
-        if not pending:
-            return
-        with engine.task_context(self.task.memory_bytes) as context:
-            yield from self._unclaimed(pa.concat_tables(pending), taken, context)
-
-    def _unclaimed(self, rows: pa.Table, taken: list[pa.Table], context: JoinContext) -> Iterator[pa.Table]:
-        """Yield those of some right rows that no partition took."""
-        for seen, column in _RANKS.items():
-            if taken:
-                names = pa.concat_tables(taken)
-                names = names.filter(pc.equal(names[_SEEN], seen))
-                spec = Asof(left_on=column, right_on=_RANK, by=self.by, tolerance=0, how="anti")
-                rows = pa.concat_tables([rows.slice(0, 0), *engine.join(spec, rows, names, context)])
-        rows = rows.drop_columns(list(_RANKS.values()))
-        yield from engine.join(self.task.spec, self.task.left.empty_table(), rows, context)
+def _with_ranks(owned: Rows, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> Iterator[pa.Table]:
+    """Yield right rows with their ranks as seen from each side, null where they have none."""
+    start = 0
+    for table in owned.take(rows):
+        numbers = pa.array(rows[start : start + table.num_rows])
+        start += table.num_rows
+        for seen, (known, ranked) in ranks.items():
+            rank = pa.array(ranked).take(pc.index_in(numbers, pa.array(known)))
+            table = table.append_column(_RANKS[seen], rank)
+        yield table

@@ -18,18 +18,19 @@ from juncture.predicate.decompose.shape import End
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import TIME_STEPS, arrow_type
-from juncture.spark.tasks.inequality.placement import HIGHEST, LOWEST, Placed, moved, numbers
+from juncture.spark.tasks.inequality.placement import moved, numbers
+from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, one_chunk
 from juncture.spec.schema import Side
 
-__all__ = ["Terms"]
+__all__ = ["PredicatePlacement"]
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
 
 
 @dataclass(frozen=True)
-class Terms:
+class PredicatePlacement:
     """Rows of one side of a predicate join.
 
     Attributes
@@ -53,12 +54,12 @@ class Terms:
     stretch: Stretch | None
     decisive: tuple[str, ...]
 
-    def place(self, table: pa.Table) -> Placed:
-        """Return the places of some rows."""
+    def place(self, table: pa.Table) -> KeyRanges:
+        """Return where some rows lie."""
         hashes, valid = self._hashes(table)
         if self.stretch is None:
             nowhere = np.zeros(table.num_rows, np.int64)
-            return Placed(hashes, nowhere, nowhere, valid)
+            return KeyRanges(hashes, nowhere, nowhere, valid)
         ends = []
         for end, upper in zip(
             self.stretch.left if self.side == "left" else self.stretch.right, (False, True), strict=True
@@ -71,8 +72,8 @@ class Terms:
             valid = valid if known is None else valid & known
         first, last = ends
         if self.stretch.may_turn:
-            return Placed(hashes, np.minimum(first, last), np.maximum(first, last), valid)
-        return Placed(hashes, first, last, valid & (first <= last))
+            return KeyRanges(hashes, np.minimum(first, last), np.maximum(first, last), valid)
+        return KeyRanges(hashes, first, last, valid & (first <= last))
 
     def _hashes(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], Mask]:
         columns, types = [one_chunk(table[name]) for name in self.by], list(self.by_types)
