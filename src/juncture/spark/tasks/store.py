@@ -114,7 +114,8 @@ class PacketStore:
         if isinstance(kept, pa.Table):
             return kept
         assert self._file is not None
-        batch = next(self._file.read([kept], [0]))
+        # Read to the end: only then does the file take note of what went by, and give back what is unused.
+        [batch] = self._file.read([kept], [0])
         return decoded(batch.column(0)[0].as_buffer())
 
 
