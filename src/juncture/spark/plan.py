@@ -29,7 +29,7 @@ from juncture.spark.planning import Planning, Request
 from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
-from juncture.spark.type_rules import check_types
+from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
@@ -83,6 +83,7 @@ def plan(
     resources = resources_of(session)
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
     join = _resolved(spec, (_schema_given(left, ours), _schema_given(right, theirs)), (ours.schema, theirs.schema))
+    check_times(ours.spark_schema, theirs.spark_schema, session)
     check_types(join, ours.spark_schema, theirs.spark_schema)
     join, *sides = _typed(join, ours, theirs)
     request = Request(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)

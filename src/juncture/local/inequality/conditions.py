@@ -29,7 +29,7 @@ from juncture.spec.schema import TIME_UNITS, Domain
 __all__ = ["Equality", "Limit", "Line", "equalities_of", "limits_of", "line_of", "offset_of", "sorting_line"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Equality:
     """Two expressions that are equal in every match.
 
@@ -102,7 +102,7 @@ def _zero(data_type: pa.DataType) -> pa.Scalar:
     return pa.scalar(0, pa.int64()).cast(data_type)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A limit of a right expression: a left one and a constant.
 
@@ -161,11 +161,11 @@ def _limit(right: Node, end: End, *, upper: bool) -> Limit:
 def offset_of(end: End) -> Fraction:
     """Return an end's offset as a number, or in seconds."""
     if not end.unit:
-        return Fraction(end.offset)
+        return end.offset if isinstance(end.offset, Fraction) else Fraction(end.offset)
     return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, 1_000 ** TIME_UNITS.index(end.unit)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """The order of a right expression's values, and the limits of it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -69,9 +70,7 @@ class Conditions:
         by_right: dict[Node, list[Limit]] = {}
         for limit in limits:
             by_right.setdefault(limit.right, []).append(limit)
-        lines = [line for right, own in by_right.items() if (line := line_of(right, own))]
-        lines.sort(key=lambda line: not line.is_band)
-        first, second = (*lines, None, None)[:2]
+        first, second = (*islice(_lines(by_right), 2), None, None)[:2]
         if second is not None and second.is_band:
             second = second.toward(upper=False)
         used = sum(len(line.limits) for line in (first, second) if line is not None)
@@ -154,6 +153,21 @@ class Conditions:
             thresholds = least if most is None else ~most
             possible = both(possible, here)
         return Sought(self.keys(batch, "left"), low, high, thresholds, possible)
+
+
+def _lines(by_right: dict[Node, list[Limit]]) -> Iterator[Line]:
+    """Yield the lines of right expressions with their limits, bands first: few are asked for of what may be many."""
+    single: list[tuple[Node, list[Limit]]] = []
+    for right, limits in by_right.items():
+        line = line_of(right, limits) if len({limit.upper for limit in limits}) == 2 else None
+        if line is not None and line.is_band:
+            yield line
+        else:
+            single.append((right, limits))
+    for right, limits in single:
+        line = line_of(right, limits)
+        if line is not None:
+            yield line
 
 
 def execute(
