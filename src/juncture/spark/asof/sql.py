@@ -14,7 +14,7 @@ from pyspark.sql import types as st
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
-from juncture.spark.sql.domain import OnDomain
+from juncture.spark.sql.on_encoding import OnDomain
 from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import ResolvedAsof
 

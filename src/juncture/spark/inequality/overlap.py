@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
-from juncture.spark.sql.line import Line
+from juncture.spark.sql.order_encoding import Line
 from juncture.spark.tasks.key_range import IntervalPlacement, Placement
 from juncture.spark.tasks.placement import Coding, key_types
 from juncture.spec.overlap import ResolvedOverlap

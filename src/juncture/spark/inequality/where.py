@@ -13,7 +13,7 @@ from juncture.predicate.decompose.shape import End
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import Names, expression
 from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
-from juncture.spark.sql.line import Line
+from juncture.spark.sql.order_encoding import Line
 from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
 from juncture.spark.tasks.inequality.predicate_placement import PredicatePlacement
 from juncture.spark.tasks.key_range import Placement
