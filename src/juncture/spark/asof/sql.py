@@ -14,7 +14,7 @@ from pyspark.sql import types as st
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
-from juncture.spark.sql.on_encoding import OnDomain
+from juncture.spark.sql.on_encoding import OnEncoding
 from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import ResolvedAsof
 
@@ -46,7 +46,7 @@ class SqlJoin:
 
     def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
         self.join = join
-        self.domain = OnDomain.of(join)
+        self.domain = OnEncoding.of(join)
         self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
         self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
         self._left = left.frame.toDF(*self._l.values())

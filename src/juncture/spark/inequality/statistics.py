@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.inequality.bins import SampledSide
 from juncture.spark.sql.expressions import key_hash
-from juncture.spark.sql.join import Pairs, Spans
+from juncture.spark.sql.join import Pairs, RangeColumns
 from juncture.spark.statistics import SAMPLE_ROWS, Survey
 from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spec.schema import Side as Name
@@ -98,7 +98,7 @@ class NearSurvey(Survey):
         return replace(side, widest=_longest(name, table, side.widest))
 
 
-def _has_length(name: Name, spans: Spans) -> bool:
+def _has_length(name: Name, spans: RangeColumns) -> bool:
     """Tell whether the lengths of a side's rows have to be measured."""
     if name == "right":
         return not spans.are_points

@@ -26,7 +26,7 @@ NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}
 _PART_ROWS = 1 << 18
 
 _PART_SHARE = 1 / 8
-"""What a part takes of the memory, at most: it is read as a whole, beside all that is held."""
+"""What a part takes of the memory, at most: it is read as a whole, beside all that is in memory."""
 
 _SPILLED = pa.schema([("rows", pa.binary())])
 
