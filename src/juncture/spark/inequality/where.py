@@ -71,11 +71,8 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
     if interval is not None:
         sides.left = together(sides.left, "l", *_ends(interval, interval.left, names))
         sides.right = together(sides.right, "r", *_ends(interval, interval.right, names))
-        spans = (
-            None
-            if interval.is_open
-            else RangeColumns(not interval.is_whole, interval.are_points, interval.width, interval.step_ns)
-        )
+        if not interval.is_open:
+            spans = RangeColumns(not interval.is_whole, interval.are_points, interval.width, interval.step_ns)
     ours = [names["left"][name] for name in join.compared("left")]
     theirs = [names["right"][name] for name in join.compared("right")]
     return Pairs.of(sides, match, (ours, theirs), spans)

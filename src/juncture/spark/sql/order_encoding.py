@@ -1,4 +1,4 @@
-"""Ordered values as Spark columns that sort as they do: exact values to compare, the ends of windows around them, and numbers for bins.
+"""Ordered values as Spark columns: exact values to compare, the ends of windows around them, and numbers for bins.
 
 A value is a single column, a *word*: a 64-bit integer for integers, dates and timestamps; a decimal of 38 digits for
 decimals; a double for floats. What would leave the words is no limit at all, or one that nothing satisfies,
