@@ -105,13 +105,13 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
-    from juncture.predicate.decompose.match_interval import stretch_of
+    from juncture.predicate.decompose.match_interval import match_interval_of
 
-    stretch = stretch_of(join.shape)
+    interval = match_interval_of(join.shape)
     if algorithm == "range":
-        return stretch is None and not join.shape.keys and not join.left_by
+        return interval is None and not join.shape.keys and not join.left_by
     if algorithm == "bucket":
-        return stretch is None or stretch.is_open
+        return interval is None or interval.is_open
     return algorithm == "sql" and not join.shape.keys and not join.left_by
 
 

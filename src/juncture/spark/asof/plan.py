@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.asof.broadcast import join_broadcast, join_broadcast_left
+from juncture.spark.asof.broadcast import join_broadcast_left
 from juncture.spark.asof.native import has_native, join_native
-from juncture.spark.asof.shuffle import join_shuffled
+from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.statistics import AsofSurvey
 from juncture.spark.asof.window import join_window
+from juncture.spark.exchange.broadcast_join import join_broadcast_right
 from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
+from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
-from juncture.spark.result import result_schema
+from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
 
 __all__ = ["AsofPlanning"]
@@ -61,7 +63,8 @@ class AsofPlanning(Planning):
         join, left, right, memory_bytes = self._join, self._left, self._right, self._resources.memory_bytes
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
-            frame, jobs = join_broadcast(join, left, right, schema, memory_bytes=memory_bytes)
+            seen = task_spec(join).resolve(join.left_schema, needed_right(join))
+            frame, jobs = join_broadcast_right(seen, left, right, schema, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         if algorithm == "broadcast_left":
             cores = self._resources.cores
@@ -75,6 +78,5 @@ class AsofPlanning(Planning):
         else:
             assert self._sample is not None
             cuts = balanced_cuts(self._sample, count)
-        coding = Coding.of(join)
-        frame = join_shuffled(join, left, right, coding=coding, cuts=cuts, memory_bytes=memory_bytes, schema=schema)
-        return Built(frame, details=(("partitions", cuts.described),))
+        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), memory_bytes)
+        return Built(stages.frame(left, right, schema), details=(("partitions", cuts.described),))

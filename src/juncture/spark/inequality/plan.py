@@ -12,20 +12,23 @@ from pyspark.sql import types as st
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm
 from juncture.planner.planning_input import JoinFeatures
+from juncture.spark.exchange.broadcast_join import join_broadcast_left, join_broadcast_right
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
+from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.bucket import join_bucket
-from juncture.spark.inequality.shuffle import join_range, join_whole_left, join_whole_right
+from juncture.spark.inequality.shuffle import inequality_stages
 from juncture.spark.inequality.statistics import NearSurvey, copies
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
-from juncture.spark.result import result_schema
+from juncture.spark.result import result_schema, task_output
 from juncture.spark.schema import spark_schema
 from juncture.spark.sql.join import Pairs, join_nested
-from juncture.spark.tasks.inequality.placement import Places
+from juncture.spark.statistics import balanced_by
+from juncture.spark.tasks.key_range import Placement
 from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
 from juncture.spec.where import ResolvedWhere
@@ -59,7 +62,7 @@ class InequalityPlanning(Planning):
     def __init__(
         self,
         pairs: Callable[[Any, FrameSide, FrameSide], Pairs],
-        places: Callable[[Any], tuple[Places, Places] | None],
+        places: Callable[[Any], tuple[Placement, Placement] | None],
         request: Request,
     ) -> None:
         super().__init__(request)
@@ -157,18 +160,12 @@ class InequalityPlanning(Planning):
             if algorithm == "range":
                 assert self._places is not None
                 assert self._cuts is not None
-                frame = join_range(
-                    self._join,
-                    self._left,
-                    self._right,
-                    places=self._places,
-                    cuts=self._cuts,
-                    memory_bytes=memory_bytes,
-                    schema=schema,
-                )
-                return Built(frame, details=self._cut_details)
-            join_whole = join_whole_right if algorithm == "broadcast" else join_whole_left
-            frame, jobs = join_whole(self._join, self._left, self._right, schema, memory_bytes)
+                output = task_output(schema)
+                stages = inequality_stages(self._join, self._places, self._cuts, output, memory_bytes)
+                return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
+            join_broadcast = join_broadcast_right if algorithm == "broadcast" else join_broadcast_left
+            seen = replace(self._join, right_schema=needed_right(self._join))
+            frame, jobs = join_broadcast(seen, self._left, self._right, schema, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         assert self._pairs is not None
         if algorithm == "bucket":
@@ -193,11 +190,11 @@ class InequalityPlanning(Planning):
             return False
         assert self._places is not None
         count = partition_count(self.survey.stats, self._resources, self._resources.cores)
-        spread = self.survey.spread(self._places, count)
+        left, right = self.survey.key_ranges(self._places, count)
         least = 2 * self._resources.cores
         while True:
-            cuts = balanced_cuts(spread.sample(), count) if count > 1 else even_cuts(1)
-            times = copies(spread.left, cuts), copies(spread.right, cuts)
+            cuts = balanced_cuts(balanced_by(left, right), count) if count > 1 else even_cuts(1)
+            times = copies(left.ranges, cuts), copies(right.ranges, cuts)
             if count <= least or max(times) <= _COPIES_MOST:
                 break
             count = max(least, count // 2)

@@ -92,9 +92,9 @@ def take(source: Source, columns: list[str], rows: Ints, context: JoinContext) -
 def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) -> Iterator[pa.Table]:
     """Yield rows of one side as the join shows those without a match."""
     schemas = {"left": join.left_schema, "right": join.right_schema, side: rows.schema}
-    alone = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
+    shown = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
     tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
-    yield from execute(alone, TableSource(tables["left"]), TableSource(tables["right"]), context)
+    yield from execute(shown, TableSource(tables["left"]), TableSource(tables["right"]), context)
 
 
 def swapped(join: ResolvedOverlap) -> ResolvedOverlap:
