@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_peers_near import CONDITIONS, NAMES, asked, in_duckdb, side
 
 from inequality.strategies import near_examples
+from inequality.test_peers import CONDITIONS, NAMES, asked, in_duckdb, side
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from support.cases import Case, read_cases
