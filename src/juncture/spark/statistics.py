@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.stats import GIVEN, SideStats, Stats, against, settled
+from juncture.planner.stats import GIVEN, SideStats, Stats, against, combined
 from juncture.spark.exchange.exchange import packets
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
@@ -293,11 +293,11 @@ def _known(side: Side, given: SideStats) -> SideStats:
     if not isinstance(side, FileSide):
         source = "assumed" if variable else "by its types"
         found = SideStats(row_bytes=row_bytes, sources={"row_bytes": source})
-        return settled(given, found if given.row_bytes is None else SideStats())
+        return combined(given, found if given.row_bytes is None else SideStats())
     rows = side.footers.num_rows
     row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), given.row_bytes or 0)
     sources = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
-    return settled(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
+    return combined(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
 
 
 def _width(data_type: pa.DataType) -> int:

@@ -42,11 +42,13 @@ class AsofSurvey(Survey):
             if ends is not None:
                 self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
 
-    def measure(self, name: Name) -> None:
-        """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
-        if isinstance(self.sides[name], FrameSide) and self.of(name).sources.get("row_bytes") == "assumed":
-            self.learn_totals(name, self.totals({name: True}).toArrow())
-            self.jobs.append(f"measured the {name} side")
+    def measure(self, name: Name) -> bool:
+        """Measure strings and nested values of a side if their size is assumed, in one job; tell if that was done."""
+        if not isinstance(self.sides[name], FrameSide) or self.of(name).sources.get("row_bytes") != "assumed":
+            return False
+        self.learn_totals(name, self.totals({name: True}).toArrow())
+        self.jobs.append(f"measured the {name} side")
+        return True
 
     def narrow(self, name: Name, side: Side) -> None:
         """Take note that some rows of a side have been left out."""

@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import float_codes
 from juncture.kernels.array_types import Floats, Ints
-from juncture.local.inequality.conditions import Equality
+from juncture.local.inequality.conditions import equal_columns, equal_types
 from juncture.predicate.decompose.match_interval import MatchInterval
 from juncture.predicate.decompose.shape import End
 from juncture.predicate.evaluate.evaluate import evaluate
@@ -21,6 +21,7 @@ from juncture.predicate.language.types import TIME_STEPS, arrow_type
 from juncture.spark.tasks.inequality.placement import moved, numbers
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, one_chunk
+from juncture.spec.condition import EqualValues
 from juncture.spec.schema import Side
 
 __all__ = ["PredicatePlacement"]
@@ -50,7 +51,7 @@ class PredicatePlacement:
     side: Side
     by: tuple[str, ...]
     by_types: tuple[tuple[pa.DataType, pa.DataType], ...]
-    equalities: tuple[Equality, ...]
+    equalities: tuple[EqualValues, ...]
     interval: MatchInterval | None
     decisive: tuple[str, ...]
 
@@ -79,8 +80,8 @@ class PredicatePlacement:
         columns, types = [one_chunk(table[name]) for name in self.by], list(self.by_types)
         for equality in self.equalities:
             node = equality.left if self.side == "left" else equality.right
-            columns += equality.columns(self._values(table, node))
-            types += zip(equality.types(equality.left), equality.types(equality.right), strict=True)
+            columns += equal_columns(equality, self._values(table, node))
+            types += zip(equal_types(equality, "left"), equal_types(equality, "right"), strict=True)
         if not columns:
             return np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_)
         return Coding(tuple(types), ()).hashes(columns)
