@@ -13,11 +13,11 @@ from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spark.statistics import Survey
 from juncture.spark.workers import check_workers
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
 __all__ = ["Planning", "Request"]
 
@@ -39,8 +39,8 @@ class Request:
     """
 
     join: Any
-    left: Side
-    right: Side
+    left: SparkSide
+    right: SparkSide
     given: Stats | None
     resources: Resources
     lazy: bool
@@ -61,7 +61,7 @@ class Planning(ABC):
     """
 
     survey: Survey
-    _measured_sides: ClassVar[tuple[Name, ...]] = ("left", "right")
+    _measured_sides: ClassVar[tuple[Side, ...]] = ("left", "right")
 
     def __init__(self, request: Request) -> None:
         self._join, self._left, self._right = request.join, request.left, request.right

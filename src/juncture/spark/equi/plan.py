@@ -9,7 +9,7 @@ from juncture.spark.equi.statistics import EquiSurvey
 from juncture.spark.input.files import in_sql
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
 __all__ = ["EquiPlanning"]
 
@@ -31,7 +31,7 @@ class EquiPlanning(Planning):
         super().__init__(request)
         self._learners["keys"] = self._sample_keys
         self._pairs = equi_pairs(*in_sql(request.join, request.left, request.right))
-        self._sampled: dict[Name, SampledKeys] = {}
+        self._sampled: dict[Side, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()
         self.survey = EquiSurvey(request.left, request.right, request.given)
 
@@ -63,6 +63,6 @@ class EquiPlanning(Planning):
         if not self._hot:
             return "none would keep one task busy when all others are done"
         parts = [f"{key.divided} rows of one in {key.parts} parts" for key in self._hot]
-        sides: tuple[Name, Name] = ("left", "right")
+        sides: tuple[Side, Side] = ("left", "right")
         copies = [f"{copied_rows(self._hot, side, self._sampled[side]):,.0f} copies of {side} rows" for side in sides]
         return f"{', '.join(parts)}; about {' and '.join(copies)}"
