@@ -91,14 +91,14 @@ def plan(
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
     query = _Query(given_back(built.frame, join, ours, theirs))
-    jobs = (*planning.survey.jobs, *built.jobs)
+    jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))
     return Plan(
         join=join,
         engine="spark",
         choice=choice,
-        stats=planning.survey.stats,
+        stats=planning.statistics.stats,
         resources=resources,
         jobs=jobs,
         details=built.details,

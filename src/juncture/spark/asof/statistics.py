@@ -12,18 +12,18 @@ from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
-from juncture.spark.statistics import FOOTERS, Survey, balanced_by
+from juncture.spark.statistics import FOOTERS, Statistics, balanced_by
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 
-__all__ = ["AsofSurvey"]
+__all__ = ["AsofStatistics"]
 
 _LEFT_WEIGHT = 2.0
 """What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
 
 
-class AsofSurvey(Survey):
+class AsofStatistics(Statistics):
     """What is known of two inputs so far.
 
     Parameters

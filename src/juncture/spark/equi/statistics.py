@@ -11,15 +11,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.equi.salt import SampledKeys, keeps_unmatched
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import Pairs
-from juncture.spark.statistics import SAMPLE_ROWS, Survey
+from juncture.spark.statistics import SAMPLE_ROWS, Statistics
 from juncture.spec.schema import How, Side
 
-__all__ = ["EquiSurvey"]
+__all__ = ["EquiStatistics"]
 
 _SAMPLE_ROWS_PER_CORE = 200
 
 
-class EquiSurvey(Survey):
+class EquiStatistics(Statistics):
     """What is known of two inputs so far, and of their keys."""
 
     def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Side, SampledKeys]:

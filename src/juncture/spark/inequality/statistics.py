@@ -16,11 +16,11 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.inequality.bins import SampledSide
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import Pairs, RangeColumns
-from juncture.spark.statistics import SAMPLE_ROWS, Survey
+from juncture.spark.statistics import SAMPLE_ROWS, Statistics
 from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spec.schema import Side
 
-__all__ = ["NearSurvey", "copies"]
+__all__ = ["InequalityStatistics", "copies"]
 
 
 def copies(ranges: KeyRanges, cuts: Cuts) -> float:
@@ -29,7 +29,7 @@ def copies(ranges: KeyRanges, cuts: Cuts) -> float:
     return float(np.mean(last - first)) + 1.0 if len(first) else 1.0
 
 
-class NearSurvey(Survey):
+class InequalityStatistics(Statistics):
     """What is known of two inputs so far, and where their rows lie."""
 
     def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
