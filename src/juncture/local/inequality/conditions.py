@@ -218,7 +218,7 @@ class Line:
         for limit in self.limits:
             values = self._values(evaluate(limit.left, left=batch))
             loose = not self.is_exact
-            steps = self._steps(limit.offset)
+            steps = self.steps(limit.offset)
             codes, here = self.axis.limits(values, steps, LimitEnd(limit.upper, limit.strict and not loose))
             if loose:
                 # What was rounded may be one float off.
@@ -237,7 +237,8 @@ class Line:
         array = plain(array)
         return array if self.type is None else array.cast(self.type, safe=False)
 
-    def _steps(self, offset: Fraction) -> float | Fraction:
+    def steps(self, offset: Fraction) -> float | Fraction:
+        """Return an offset, a number or seconds, in steps of the axis."""
         domain = self.axis.domain
         if domain.kind == "float":
             return float(offset)

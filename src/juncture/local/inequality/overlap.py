@@ -32,7 +32,7 @@ from juncture.runtime.sources import Source
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.schema import Side, plain_type
 
-__all__ = ["OverlapAlgorithm", "execute", "prepared"]
+__all__ = ["OverlapAlgorithm", "axis_of", "check_left", "coded", "execute", "prepared", "sought"]
 
 OverlapAlgorithm = Literal["tree", "nested", "external_merge"]
 
@@ -84,18 +84,18 @@ def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
     """Return what checks the intervals and reads the right side."""
 
     def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], InequalityFinder]:
-        axis = _axis(join, right if ranked else None)
+        axis = axis_of(join, right if ranked else None)
         _check_left(join, axis, left, context)
 
         ordered = read_ordered(
-            right, join.compared("right"), join.right_by, partial(_right_coded, join, axis), key_codes(join), context,
+            right, join.compared("right"), join.right_by, partial(coded, join, axis), key_codes(join), context,
             has_tree=join.right_interval[1] is not None, order_ties=tie_orderer(join, right, context), holder=holder,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,
             join.compared("left"),
             join.left_by,
-            partial(_sought, join, axis),
+            partial(sought, join, axis),
             nested=nested,
         )
 
@@ -104,16 +104,16 @@ def prepared(join: ResolvedOverlap, left: Source, right: Source, *, nested: bool
 
 def _places(join: ResolvedOverlap) -> Places:
     """Return where rows lie: right ones by their start."""
-    axis, start = _axis(join), join.right_interval[0]
+    axis, start = axis_of(join), join.right_interval[0]
     return Places(
-        partial(_right_coded, join, axis),
-        partial(_sought, join, axis),
+        partial(coded, join, axis),
+        partial(sought, join, axis),
         rough=None if start is None else lambda batch: axis.rough(batch.column(start)),
-        check=partial(_check_left_batch, join, axis),
+        check=partial(check_left, join, axis),
     )
 
 
-def _axis(join: ResolvedOverlap, ranked: Source | None = None) -> Axis:
+def axis_of(join: ResolvedOverlap, ranked: Source | None = None) -> Axis:
     """Return the axis of all starts and ends; by the rank of those of a right side, which are read."""
     names = [name for name in join.right_interval if name is not None]
     types = [join.right_schema.field(name).type for name in names]
@@ -125,7 +125,7 @@ def _axis(join: ResolvedOverlap, ranked: Source | None = None) -> Axis:
     return axis.by_rank(column for batch in batches for column in batch.columns)
 
 
-def _right_coded(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> Coded:
+def coded(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> Coded:
     """Return what the join sees in right rows, and refuse those that end before they start."""
     keys = [batch.column(name) for name in join.right_by]
     starts, ends, valid = _coded(axis, join.right_interval, batch)
@@ -149,7 +149,7 @@ def _coded(axis: Axis, interval: Interval, batch: pa.RecordBatch) -> tuple[Ints 
     return codes[0], codes[1], valid
 
 
-def _sought(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch) -> Sought:
+def sought(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch) -> Sought:
     """Return what left intervals seek: right ones that start before their end, and end after their start."""
     start, end = join.left_interval
     strict = join.closed != "both"
@@ -198,13 +198,13 @@ def _check_left(join: ResolvedOverlap, axis: Axis, left: Source, context: JoinCo
     def check(part: int) -> None:
         row = int(left.bounds[part])
         for batch in left.read(part, list(dict.fromkeys(names))):
-            _check_left_batch(join, axis, batch, row)
+            check_left(join, axis, batch, row)
             row += batch.num_rows
 
     context.threads.run(check, range(len(left.part_rows)))
 
 
-def _check_left_batch(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> None:
+def check_left(join: ResolvedOverlap, axis: Axis, batch: pa.RecordBatch, first_row: int) -> None:
     """Refuse left intervals of a batch that start after they end."""
     columns = [batch.column(name) for name in join.left_interval if name is not None]
     if len(columns) < 2:

@@ -28,7 +28,7 @@ from juncture.runtime.sources import Source
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.schema import plain_type
 
-__all__ = ["RangeAlgorithm", "execute"]
+__all__ = ["RangeAlgorithm", "axis_of", "coded", "execute", "sought"]
 
 RangeAlgorithm = Literal["sorted", "nested", "external_merge"]
 
@@ -80,14 +80,14 @@ def _in_memory(
     def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], InequalityFinder]:
         axis = axis_of(join, right if ranked else None)
         ordered = read_ordered(
-            right, join.compared("right"), join.right_by, partial(_coded, join, axis), key_codes(join), context,
+            right, join.compared("right"), join.right_by, partial(coded, join, axis), key_codes(join), context,
             order_ties=tie_orderer(join, right, context), holder=holder,
         )  # fmt: skip
         return lambda _payload: InequalityFinder(
             ordered,
             join.compared("left"),
             join.left_by,
-            partial(_sought, join, axis),
+            partial(sought, join, axis),
             nested=algorithm == "nested",
         )
 
@@ -101,8 +101,8 @@ def _places(join: ResolvedRange) -> Places:
     """Return where rows lie: right ones by their ``on``."""
     axis = axis_of(join)
     return Places(
-        partial(_coded, join, axis),
-        partial(_sought, join, axis),
+        partial(coded, join, axis),
+        partial(sought, join, axis),
         rough=lambda batch: axis.rough(batch.column(join.right_on)),
     )
 
@@ -118,12 +118,14 @@ def axis_of(join: ResolvedRange, ranked: Source | None = None) -> Axis:
     return axis.by_rank(batch.column(0) for part in parts for batch in ranked.read(part, [join.right_on]))
 
 
-def _coded(join: ResolvedRange, axis: Axis, batch: pa.RecordBatch, _first_row: int) -> Coded:
+def coded(join: ResolvedRange, axis: Axis, batch: pa.RecordBatch, _first_row: int) -> Coded:
+    """Return what the join sees in right rows."""
     on, valid = axis.encode(batch.column(join.right_on))
     return Coded([batch.column(name) for name in join.right_by], on, valid=valid)
 
 
-def _sought(join: ResolvedRange, axis: Axis, batch: pa.RecordBatch) -> Sought:
+def sought(join: ResolvedRange, axis: Axis, batch: pa.RecordBatch) -> Sought:
+    """Return what left rows seek."""
     on = batch.column(join.left_on)
     ends: list[Ints | None] = []
     possible: Mask | None = None
