@@ -95,7 +95,12 @@ class Streamed:
         """Return the rows of a side that came in time, and the late ones."""
         table = self.table(side).slice(0, self.pushed[side])
         mask = in_time(table, side, self.orders(side))
-        return table.filter(pa.array(mask, pa.bool_())), table.filter(pa.array([not each for each in mask], pa.bool_()))
+        return picked(table, mask), picked(table, [not each for each in mask])
+
+
+def picked(table: pa.Table, mask: Sequence[bool]) -> pa.Table:
+    """Return some rows, one by one, since Arrow cannot take rows of all types."""
+    return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row, good in enumerate(mask) if good)])
 
 
 def check(streamed: Streamed) -> None:

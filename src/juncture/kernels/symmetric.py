@@ -177,11 +177,11 @@ def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
     for row in range(len(digits)):
         counts[np.int64((digits[row] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))] += 1
     total = np.int64(0)
-    for digit in range(_DIGITS):
-        count = counts[digit]
+    for value in range(_DIGITS):
+        count = counts[value]
         if count == len(digits):
             return False
-        counts[digit] = total
+        counts[value] = total
         total += count
     for place in range(len(order)):
         moved = order[place]

@@ -268,7 +268,8 @@ class Bounds:
         code_of = relation.left_code if self._other == "left" else relation.right_code
         try:
             return ~code_of(_one(end, values.type))
-        except TooWideError:
+        except (TooWideError, pa.ArrowInvalid):
+            # The value is none of the columns that are compared.
             return NO_LIMIT
 
     def _shift(self, place: int) -> tuple[int, int] | None:
@@ -278,8 +279,8 @@ class Bounds:
         for number, order in enumerate(self.orders):
             if expression != order.node or order.coder.domain.kind == "float":
                 continue
-            found = [self._least(relation, order.interval_from(code)) for code in (0, 5, -7)]
-            if NO_LIMIT not in found and found[1] == found[0] + 5 and found[2] == found[0] - 7:
+            found = [self._least(relation, order.interval_from(code)) for code in (0, 5, 70)]
+            if NO_LIMIT not in found and found[1] == found[0] + 5 and found[2] == found[0] + 70:
                 return number, found[0]
         return None
 

@@ -228,11 +228,12 @@ class StreamJoin:
             raise DataError(
                 f"The {side} row {row:,} of a batch comes too late: it is farther behind the rows before it than the "
                 f"order ({orders}) allows. Pass a greater delay=, or late='collect' to have such rows set apart. The "
-                f"row is {rows_of(given, pa.array([row])).to_pylist()[0]}."
+                f"row is {given.slice(row, 1).to_pylist()[0]}."
             )
         self._late_rows[side] += int(late.sum())
         if self.setup.late == "collect":
-            self._late[side].append(rows_of(given, array_of(np.flatnonzero(late), pa.int64())))
+            # Arrow takes no rows of some types.
+            self._late[side] += [given.slice(row, 1) for row in np.flatnonzero(late).tolist()]
         return rows_of(batch, array_of(np.flatnonzero(~late), pa.int64()))
 
     def _check_placed(self, side: Side, batch: pa.RecordBatch, placed: Sequence[Mask | None]) -> None:
