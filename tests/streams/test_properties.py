@@ -15,6 +15,7 @@ from juncture.spec.where import Where
 from juncture.streams.order import SideOrder
 from juncture.testing.where import passing
 from near_strategies import near_examples
+from strategies import examples
 from support.streams import SIDES, Streamed, arrange, check, order_values
 
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
@@ -140,10 +141,17 @@ def orders_for(rows: pa.Table, side: str, data) -> list[jn.Order]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["range", "overlap", "where", "equi"])
+EXAMPLES = {
+    "asof": examples(),
+    **{kind: near_examples(kind) for kind in ("range", "overlap", "where", "equi")},
+    **{f"{kind}, aggregated": near_examples(kind, agg=True) for kind in ("range", "overlap")},
+}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_any_types_and_orders(kind, data, seed, tmp_path_factory):
-    example = data.draw(near_examples(kind))
+    example = data.draw(EXAMPLES[kind])
     chance = random.Random(seed)
     tables, orders = [], []
     try:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.compiled import (
+    boolean,
     compiled,
     inlined,
     int32s,
@@ -25,10 +26,11 @@ from juncture.kernels.compiled import (
     int64_table_in,
     int64s,
     int64s_in,
+    uint8s,
     void,
 )
 
-__all__ = ["UNLIMITED", "find_matches", "reach_of", "sort_rows"]
+__all__ = ["UNLIMITED", "find_matches", "mark_wanted", "reach_of", "sort_rows"]
 
 UNLIMITED = -1
 """The reach of rows whose second codes tell nothing of the first."""
@@ -235,3 +237,73 @@ def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
             shift += _DIGIT_BITS
     for row in range(count):
         order[row] = current[row]
+
+
+@compiled(void(int32s_in, int64s_in, int64s_in, int32s_in, int64s_in, int64, int64, int64, boolean, uint8s))
+def mark_wanted(
+    keys: Codes,
+    codes: Ints,
+    far: Ints,
+    query_keys: Codes,
+    queries: Ints,
+    first: int,
+    last: int,
+    matches: int,
+    strict: bool,
+    wanted: npt.NDArray[np.uint8],
+) -> None:
+    """Mark the rows that are among the last few before a query of their key, or before one that may still come.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows, sorted by key and code.
+    far
+        The greatest query that each row may serve.
+    query_keys, queries
+        The queries that wait, sorted alike.
+    first, last
+        Between which codes queries may come, of any key; none if the first is greater.
+    matches
+        How many rows serve a query.
+    strict
+        Whether a row does not serve a query of its own code.
+    wanted
+        Out: 1 for rows that are wanted; others stay as they are. Of rows of one code all are, or none.
+
+    Notes
+    -----
+    A linear pass over the rows, and a binary search among the queries for each.
+    """
+    shift = np.int64(1) if strict else np.int64(0)
+    start = 0
+    query = 0
+    while start < len(keys):
+        key = keys[start]
+        end = start
+        while end < len(keys) and keys[end] == key:
+            end += 1
+        while query < len(query_keys) and query_keys[query] < key:
+            query += 1
+        after = query
+        while after < len(query_keys) and query_keys[after] == key:
+            after += 1
+        greater = end
+        for row in range(end - 1, start - 1, -1):
+            if row + 1 < end and codes[row + 1] > codes[row]:
+                greater = row + 1
+            top = np.int64(_GREATEST)
+            if greater + matches - 1 < end:
+                top = codes[greater + matches - 1] - np.int64(1) + shift
+            top = min(top, far[row])
+            if codes[row] == _GREATEST and strict:
+                continue
+            low = codes[row] + shift
+            found = max(low, np.int64(first)) <= min(top, np.int64(last))
+            if not found:
+                place = _first_at_least(queries, query, after, low)
+                found = place < after and queries[place] <= top
+            if found:
+                wanted[row] = 1
+        query = after
+        start = end

@@ -30,7 +30,7 @@ from juncture.streams.condition import Condition, Relation
 from juncture.streams.frontier import Frontier
 from juncture.streams.order import SideOrder, domain_of
 
-__all__ = ["GREATEST", "NO_LIMIT", "Bounds", "Filter", "Limits"]
+__all__ = ["GREATEST", "NO_LIMIT", "Bounds", "Coming", "Filter", "Limits"]
 
 NO_LIMIT, GREATEST = -(2**63), 2**63 - 1
 _BRANCHES_MOST = 16
@@ -364,17 +364,65 @@ class Bounds:
         ]
         return base, branches
 
-    def matches_unplaced(self, order: SideOrder, *, nan: bool) -> bool:
-        """Tell whether a row of the held side may match if its own order is null or NaN."""
+    def matches_null(self, order: SideOrder) -> bool:
+        """Tell whether a row of the held side may match if its own order is null."""
         predicate = self.condition.predicate
         if predicate is None:
             return not self._is_compared(order)
-        return nan or Graph(build.conjunction([predicate, build.is_null(order.node)])).shrink({}).feasible
+        return Graph(build.conjunction([predicate, build.is_null(order.node)])).shrink({}).feasible
+
+    def matches_nan(self, order: SideOrder) -> bool:
+        """Tell whether a row of the held side may match if its own order is NaN: to a predicate that is a value."""
+        return self.condition.predicate is not None or not self._is_compared(order)
 
     def _is_compared(self, order: SideOrder) -> bool:
         """Tell whether a join compares the very expression of an order, so that neither null nor NaN match."""
         compared = self.condition.join.compared(self.side)
         return isinstance(order.node, Column) and order.node.name in compared
+
+
+class Coming:
+    """Which values of an expression can still come of a side, as codes.
+
+    Parameters
+    ----------
+    expression
+        The expression.
+    orders
+        Those of its side.
+    coder
+        Makes codes of its values.
+    """
+
+    def __init__(self, expression: Node | None, orders: Sequence[SideOrder], coder: StepCoder) -> None:
+        self.orders = tuple(orders)
+        self._coder = coder
+        marks = [Column(order.node.type, order.side, f" order {place}", False) for place, order in enumerate(orders)]
+        self._graph = _OrderGraph.of(orders, marks, [expression], None)
+        found = [self._range(codes) for codes in _samples(self.orders)]
+        self.rises = any(after[0] > before[0] for before, after in pairwise(found))
+        self.falls = any(after[1] < before[1] for before, after in pairwise(found))
+
+    def range(self, frontier: Frontier) -> tuple[int, int]:
+        """Return the least and the greatest code that can still come; the least greater if none can."""
+        return (GREATEST, NO_LIMIT) if frontier.ended else self._range(frontier.least)
+
+    def _range(self, codes: Sequence[int | None]) -> tuple[int, int]:
+        if self._graph is None or not self._graph.reaches[0]:
+            return NO_LIMIT, GREATEST
+        [one] = self._graph.of_codes(self.orders, codes)
+        if one.empty:
+            return GREATEST, NO_LIMIT
+        return self._code(one.lower, one.type, NO_LIMIT), self._code(one.upper, one.type, GREATEST)
+
+    def _code(self, end: Bound, data_type: Type, without: int) -> int:
+        if end is None:
+            return without
+        try:
+            codes, _ = self._coder.encode(plain(_one(end, data_type)))
+        except (TooWideError, pa.ArrowInvalid):
+            return without
+        return int(codes[0])
 
 
 @dataclass(frozen=True)

@@ -382,7 +382,8 @@ def _of_range(join: ResolvedRange) -> Condition:
             left = None if bound.constant is None else column_of(join, "left", join.left_on)
             added = f" + {bound.column}" if bound.column else ""
             texts = f"{join.left_on}{added}", join.right_on
-            relations.append(_axis_relation(axis, (left, right), texts, bound, upper=upper))
+            types = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
+            relations.append(_axis_relation(axis, (left, right), texts, types, bound, upper=upper))
             used.append((False, upper))
     code = partial(_code, partial(ranges.coded, join, axis))
     return _windowed(join, _Coded(code, partial(ranges.sought, join, axis), tuple(used)), relations)
@@ -396,7 +397,8 @@ def _of_overlap(join: ResolvedOverlap) -> Condition:
     for own, other, second in ((ours[1], theirs[0], False), (ours[0], theirs[1], True)):
         if own is not None and other is not None:
             nodes = column_of(join, "left", own), column_of(join, "right", other)
-            relations.append(_axis_relation(axis, nodes, (own, other), bound, upper=not second))
+            types = join.left_schema.field(own).type, join.right_schema.field(other).type
+            relations.append(_axis_relation(axis, nodes, (own, other), types, bound, upper=not second))
             used.append((second, not second))
 
     def seek(batch: pa.RecordBatch) -> Sought:
@@ -412,17 +414,23 @@ def _code(code: Callable[[pa.RecordBatch, int], Coded], batch: pa.RecordBatch) -
 
 
 def _axis_relation(
-    axis: Axis, nodes: tuple[Node | None, Node | None], texts: tuple[str, str], bound: Bound, *, upper: bool
+    axis: Axis,
+    nodes: tuple[Node | None, Node | None],
+    texts: tuple[str, str],
+    types: tuple[pa.DataType, pa.DataType],
+    bound: Bound,
+    *,
+    upper: bool,
 ) -> Relation:
     """Return a bound of right values by left ones plus a constant, if it is one."""
     constant = bound.constant or 0
 
     def left_code(values: pa.Array) -> int:
-        codes, _ = axis.limits(values, constant, End(upper, strict=not bound.closed))
+        codes, _ = axis.limits(values.cast(types[0]), constant, End(upper, strict=not bound.closed))
         return int(codes[0]) if upper else ~int(codes[0])
 
     def right_code(values: pa.Array) -> int:
-        codes, _ = axis.encode(values)
+        codes, _ = axis.encode(values.cast(types[1]))
         return ~int(codes[0]) if upper else int(codes[0])
 
     domain = axis.domain

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from juncture.predicate.language.nodes import Node
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.duration import format_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
+from juncture.streams.asof import AsofSide
 from juncture.streams.bounds import Bounds, Filter
 from juncture.streams.condition import Relation, bare_text
 from juncture.streams.order import SideOrder
@@ -29,7 +31,7 @@ _GIVEN = {
 
 def explained(
     join: Resolved,
-    bounds: Mapping[Side, Bounds],
+    bounds: Mapping[Side, Bounds] | Mapping[Side, AsofSide],
     orders: Mapping[Side, Sequence[SideOrder]],
     rates: Mapping[Side, float | None],
 ) -> str:
@@ -40,10 +42,16 @@ def explained(
         lines += [f"{side} order: {_order_text(order)}" for order in orders[side]] or [f"{side} order: none"]
     for side in sides:
         lines.append(f"{side} rows are kept {kept_while(bounds[side])}")
-        rows = _rows_held(bounds[side], orders[side], rates[side])
+        held = bounds[side]
+        rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None
         if rows is not None:
             lines.append(f"  about {rows:,} rows at {rates[side]:,} a step, while both sides are as far")
-    lines.append(f"given: {_GIVEN[join.how]}")
+    given = _GIVEN[join.how]
+    if isinstance(join, ResolvedAsof):
+        given = "left rows once nothing that can still come would change their match"
+    elif join.aggregates:
+        given = "left rows once no row of their window can still come"
+    lines.append(f"given: {given}")
     return "\n".join(lines)
 
 
@@ -53,8 +61,10 @@ def _order_text(order: SideOrder) -> str:
     return f"{order.text}, {way}{behind}"
 
 
-def kept_while(bounds: Bounds) -> str:
+def kept_while(bounds: Bounds | AsofSide) -> str:
     """Return the condition on which rows of a side are held."""
+    if isinstance(bounds, AsofSide):
+        return _kept_by_asof(bounds)
     base, branches = bounds.moving
     if not bounds.is_bounded:
         return "for ever: nothing bounds them"
@@ -66,6 +76,24 @@ def kept_while(bounds: Bounds) -> str:
     if not known and options:
         known = [options[0] if len(options) == 1 else " or ".join(f"({option})" for option in options)]
     return f"while {' and '.join(known)}"
+
+
+def _kept_by_asof(held: AsofSide) -> str:
+    """Return how long rows of an as-of join are held."""
+    join, orders = held.bounds.join, held.bounds.orders
+    if not held.is_bounded:
+        return "for ever: nothing bounds them"
+    spec = join.spec
+    if held.side == "left":
+        marks = ", ".join(order.text for order in orders["right"])
+        if spec.direction == "backward" and held.bounds.coming["right"].rises:
+            return f"while {join.left_on} {'>=' if spec.allow_exact_matches else '>'} {marks}"
+        return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
+    marks = ", ".join(order.text for order in orders["left"])
+    several = f"{spec.matches} last" if spec.matches > 1 else "last"
+    by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
+    is_ahead = f"while {join.right_on} {'>=' if held.bounds.coming['left'].rises else '<='} {marks}"
+    return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
 
 
 def _relation_text(bounds: Bounds, line: int) -> str:
@@ -127,8 +155,11 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
     return min(counts, default=None)
 
 
-def unbounded(bounds: Bounds, side: Side) -> str:
+def unbounded(bounds: Bounds | AsofSide) -> str:
     """Return why a side cannot be held, and what would bound it."""
+    if isinstance(bounds, AsofSide):
+        return _unbounded_asof(bounds)
+    side = bounds.side
     other = "right" if side == "left" else "left"
     wanted = []
     for relation in bounds.condition.relations:
@@ -148,6 +179,27 @@ def unbounded(bounds: Bounds, side: Side) -> str:
             f"Add a condition that ties {side} rows to an expression by which the {other} rows are ordered, such as "
             '"l.ts > r.ts - INTERVAL 1 HOUR", and pass that order'
         )
+    return (
+        f"The {side} rows would be held for ever, and the state would grow without end: {why}. {remedy}; or pass "
+        "allow_unbounded=True if there is room for all of them."
+    )
+
+
+def _unbounded_asof(held: AsofSide) -> str:
+    """Return why a side of an as-of join cannot be held, and what would bound it."""
+    join, side = held.bounds.join, held.side
+    other: Side = "right" if side == "left" else "left"
+    on = join.right_on if other == "right" else join.left_on
+    coming = held.bounds.coming[other]
+    if not (coming.rises or coming.falls):
+        why = f"no order of the {other} side tells which {on!r} can still come"
+        remedy = f"Pass {other}=jn.Order({on!r})"
+    else:
+        why = (
+            f"a left row without a match waits for a right row of its key however long none comes, since "
+            f"direction={join.spec.direction!r} looks ahead without a tolerance"
+        )
+        remedy = "Pass tolerance= to the join"
     return (
         f"The {side} rows would be held for ever, and the state would grow without end: {why}. {remedy}; or pass "
         "allow_unbounded=True if there is room for all of them."

@@ -14,17 +14,20 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask, array_of, rows_of
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, did_you_mean
 from juncture.spec.arguments import check_choice
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.spec.where import Where
 from juncture.streams import explain
+from juncture.streams.aggregates import AggregateJoin
+from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
 from juncture.streams.bounds import Bounds
 from juncture.streams.checkpoint import with_marks, without_marks
 from juncture.streams.condition import condition_of
 from juncture.streams.frontier import Frontier
 from juncture.streams.order import Order, SideOrder
-from juncture.streams.output import Output, streaming_join, to_streaming
+from juncture.streams.output import Output, held_schema, streaming_join, to_streaming
 from juncture.streams.pairs import PairJoin
 
 __all__ = ["LateRows", "SideState", "State", "StreamJoin"]
@@ -156,23 +159,31 @@ class StreamJoin:
         }
         self._frontiers: dict[Side, Frontier] = {side: Frontier(self._orders[side]) for side in SIDES}
         self._seen = {side: _seen(self._join, side, self._orders[side]) for side in SIDES}
-        self._held = {side: _held(self._join, side) for side in SIDES}
+        self._held = {side: held_schema(self._join, side) for side in SIDES}
         self._late_rows = dict.fromkeys(SIDES, 0)
         self._late: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
         self._closed = False
-        condition = condition_of(self._join)
-        self._bounds: dict[Side, Bounds] = {
-            "left": Bounds(condition, "left", self._orders["right"]),
-            "right": Bounds(condition, "right", self._orders["left"]),
-        }
+        self._bounds: dict[Side, Bounds] | dict[Side, AsofSide]
+        self._operator: PairJoin | AggregateJoin | AsofJoin
+        if isinstance(self._join, ResolvedAsof):
+            asof = AsofBounds(self._join, self._orders)
+            self._bounds = {side: AsofSide(asof, side) for side in SIDES}
+            self._operator = AsofJoin(asof, self._frontiers, self._output)
+        else:
+            condition = condition_of(self._join)
+            bounds = {side: Bounds(condition, side, self._orders[_other(side)]) for side in SIDES}
+            self._bounds = bounds
+            if self._join.aggregates:
+                self._operator = AggregateJoin(condition, bounds, self._frontiers)
+            else:
+                self._operator = PairJoin(condition, bounds, self._frontiers, self._output)
         if not setup.allow_unbounded:
             self._refuse_unbounded()
-        self._operator = PairJoin(condition, self._bounds, self._frontiers, self._output)
 
     def _refuse_unbounded(self) -> None:
         for side in SIDES:
             if not self._bounds[side].is_bounded:
-                raise PlanError(explain.unbounded(self._bounds[side], side))
+                raise PlanError(explain.unbounded(self._bounds[side]))
 
     def push(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
         """Take rows of one side or of both, and return what follows from them.
@@ -213,7 +224,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._set_apart(side, given, batch, late)
-            held = batch.select(self._held[side])
+            held = batch.select(self._held[side].names)
             answer = list(self._operator.push(side, held)) if held.num_rows else list(self._expire(side))
         except DataError:
             frontier.restore(before)
@@ -241,12 +252,8 @@ class StreamJoin:
         for order, valid in zip(self._orders[side], placed, strict=True):
             if valid is None or valid.all():
                 continue
-            values = batch.filter(pa.array(~valid))
-            nan = any(
-                pa.types.is_floating(column.type) and pa.compute.is_nan(column).to_numpy(zero_copy_only=False).any()
-                for column in values.columns
-            )
-            if self._bounds[side].matches_unplaced(order, nan=nan):
+            held, null = self._bounds[side], order.is_null(batch)
+            if (null.any() and held.matches_null(order)) or ((~valid & ~null).any() and held.matches_nan(order)):
                 row = int(np.flatnonzero(~valid)[0])
                 raise DataError(
                     f"The {side} row {row:,} of a batch is null or NaN in the order {order.text!r}, so that it has no "
@@ -254,7 +261,7 @@ class StreamJoin:
                 )
 
     def _expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        return self._operator.expire("right" if side == "left" else "left")
+        return self._operator.expire(_other(side))
 
     def advance(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
         """Let nothing come any more of a side that is before some values of its orders, and return what follows.
@@ -386,9 +393,8 @@ class StreamJoin:
 
     def held(self, side: Side) -> dict[str, pa.Table]:
         """Return the rows that are held of a side, by what they are held as."""
-        schema = pa.schema([self._seen[side].field(name) for name in self._held[side]])
         late = pa.Table.from_batches(self._late[side], self.setup.schema(side))
-        return {"state": with_marks(self._operator.stores[side].living(), schema), "late": late}
+        return {"state": with_marks(self._operator.stores[side].living(), self._held[side]), "late": late}
 
     def go_on(self, progress: dict[str, Any], tables: dict[Side, dict[str, pa.Table]]) -> None:
         """Become what `progress` and `held` described."""
@@ -434,21 +440,18 @@ class StreamJoin:
         return checkpoint.restore(folder, expected)
 
 
+def _other(side: Side) -> Side:
+    return "right" if side == "left" else "left"
+
+
 def _seen(join: Resolved, side: Side, orders: Sequence[SideOrder]) -> pa.Schema:
     """Return the columns of a side that a join looks at."""
     from juncture.predicate.language.nodes import columns
 
     schema = join.left_schema if side == "left" else join.right_schema
     ordered = [column.name for order in orders for column in columns(order.node)]
-    names = dict.fromkeys((*_held(join, side), *ordered))
+    names = {*held_schema(join, side).names, *ordered}
     return pa.schema([schema.field(name) for name in schema.names if name in names])
-
-
-def _held(join: Resolved, side: Side) -> list[str]:
-    """Return the columns of a side that a join holds: one at least, or there would be no rows."""
-    schema = join.left_schema if side == "left" else join.right_schema
-    needed = set(join.needed(side))
-    return [name for name in schema.names if name in needed] or schema.names[:1]
 
 
 def _batches(table: Any, side: Side, setup: Setup) -> list[pa.RecordBatch]:

@@ -182,6 +182,11 @@ class SideOrder:
             ) from None
         return (~codes if self.order.descending else codes), valid
 
+    def is_null(self, batch: pa.RecordBatch) -> Mask:
+        """Tell in which rows it is null."""
+        mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
+        return mask
+
     def behind(self, codes: Ints) -> Ints:
         """Return the least codes that are not late after some greatest ones."""
         if self.delay == 0:

@@ -11,10 +11,11 @@ from juncture.columnar.arrays import joined_batches
 from juncture.columnar.conversion import converted, with_types
 from juncture.runtime.take import nulls
 from juncture.runtime.working_types import given_back, working_join, working_type
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, plain_type
 
-__all__ = ["Output", "streaming_join", "to_streaming"]
+__all__ = ["Output", "held_schema", "streaming_join", "to_streaming"]
 
 
 def streaming_join(join: Resolved) -> Resolved:
@@ -25,6 +26,13 @@ def streaming_join(join: Resolved) -> Resolved:
         for schema in (join.left_schema, join.right_schema)
     ]
     return replace(join, left_schema=schemas[0], right_schema=schemas[1])
+
+
+def held_schema(join: Resolved, side: Side) -> pa.Schema:
+    """Return the columns of a side that a join holds: one at least, or there would be no rows."""
+    schema = join.left_schema if side == "left" else join.right_schema
+    needed = {*join.needed(side), *(join.tie_columns if isinstance(join, ResolvedAsof) and side == "right" else ())}
+    return pa.schema([field for field in schema if field.name in needed] or list(schema)[:1])
 
 
 def to_streaming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -9,8 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask, array_of, rows_of
-from juncture.columnar.key_table import EMPTY, KeyCodes
-from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import columns
@@ -19,15 +17,13 @@ from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.output import Output
-from juncture.streams.state.segment import Segment, first_codes
+from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.segment import Segment
 from juncture.streams.state.store import Store
 
 __all__ = ["PairJoin"]
 
 Positions = npt.NDArray[np.signedinteger]
-
-_KEYS_LEAST = 1 << 12
-"""Keys up to which those that nobody has any more are not looked for."""
 
 
 class PairJoin:
@@ -52,7 +48,7 @@ class PairJoin:
         self._output = output
         self._how = condition.join.how
         self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
-        self._keys = KeyCodes(*condition.key_types, nulls_equal=condition.nulls_equal)
+        self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
         keeps = {"left": ("left", "full", "anti"), "right": ("right", "full")}
         self._keeps: dict[Side, bool] = {"left": self._how in keeps["left"], "right": self._how in keeps["right"]}
 
@@ -60,11 +56,8 @@ class PairJoin:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
         other: Side = "right" if side == "left" else "left"
         seen = self._condition.rows(batch, side)
-        keys = np.empty(batch.num_rows, np.int32)
-        self._keys.add(seen.keys, keys)
-        if seen.valid is not None:
-            keys[~seen.valid] = EMPTY
-        rows = _sorted(keys, first_codes(seen.codes))
+        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        rows = in_order(keys, seen.codes)
         keys, codes = keys[rows], np.take(seen.codes, rows, axis=1)
         matched = np.zeros(len(rows), np.bool_)
         for segment in self.stores[other].segments:
@@ -149,42 +142,17 @@ class PairJoin:
                 alone = gone[~segment.matched[gone]]
                 if len(alone):
                     yield self._output.alone(segment.taken(alone), side)
-        self._forget_keys()
-
-    def _forget_keys(self) -> None:
-        """Forget keys that no held row has, once they may be the most."""
-        held = sum(store.rows for store in self.stores.values())
-        if self._keys.count < _KEYS_LEAST + 4 * held:
-            return
-        used = [store.keys(self._keys.count) for store in self.stores.values()]
-        mapping = self._keys.compact(used[0] | used[1])
-        for store in self.stores.values():
-            store.rekey(mapping)
+        self._keys.forget()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Hold rows that were held before."""
         seen = self._condition.rows(batch, side)
-        keys = np.empty(batch.num_rows, np.int32)
-        self._keys.add(seen.keys, keys)
-        if seen.valid is not None:
-            keys[~seen.valid] = EMPTY
-        rows = _sorted(keys, first_codes(seen.codes))
+        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        rows = in_order(keys, seen.codes)
         codes = np.take(seen.codes, rows, axis=1)
         bounds = self._bounds[side]
         codes = bounds.codes(_taken(batch, rows), codes) if bounds.watches else codes
         self.stores[side].add(batch, rows, keys[rows], codes, matched[rows])
-
-
-def _sorted(keys: Codes, codes: npt.NDArray[np.int64]) -> Codes:
-    """Return the rows that have a key, in the order of keys and codes."""
-    if (keys == EMPTY).any():
-        rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
-        order = np.empty(len(rows), np.int32)
-        kernels.sort_rows(keys[rows], codes[rows], order)
-        return rows[order]
-    order = np.empty(len(keys), np.int32)
-    kernels.sort_rows(keys, codes, order)
-    return order
 
 
 def _taken(batch: pa.RecordBatch, rows: Positions) -> pa.RecordBatch:
