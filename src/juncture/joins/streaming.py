@@ -78,9 +78,9 @@ def stream(
     >>> jn.stream(trades, quotes, spec, left=jn.Order("at"))
     Traceback (most recent call last):
     juncture.errors.PlanError: The left rows would be held for ever, and the state would grow without end: the right \
-side has no order, so that nothing tells which right rows can still come. Pass right=jn.Order('at', \
-descending=True) or jn.Order('at'), if the right rows come in that order; or pass allow_unbounded=True if there is \
-room for all of them.
+side has no order, so that nothing tells which right rows can still come. Pass right=jn.Order('at') or \
+jn.Order('at', descending=True), if the right rows come in that order; or pass allow_unbounded=True if there is room \
+for all of them.
     """
     from juncture.streams.join import Setup, StreamJoin
     from juncture.streams.order import orders_of

@@ -225,6 +225,13 @@ class Bounds:
         base, branches = self.moving
         return bool(base) or (bool(branches) and all(branches))
 
+    @property
+    def alternatives(self) -> list[list[int]]:
+        """The lines of codes that limit rows in each alternative of a predicate."""
+        return [
+            [*moving, *branch.filters] for moving, branch in zip(self.moving[1], self._branches, strict=True) if moving
+        ]
+
     def codes(self, batch: pa.RecordBatch, codes: Table) -> Table:
         """Return the codes of held rows, given those for the relations."""
         if not self.watches:

@@ -31,6 +31,7 @@ __all__ = ["restore", "save", "with_marks", "without_marks"]
 
 _VERSION = 1
 _MANIFEST = "join.json"
+_NOT_GIVEN = "not_given.arrow"
 _MATCHED = " matched"
 _SPECS: dict[str, type[Spec]] = {each.kind: each for each in (Asof, Range, Overlap, Where, Equi)}
 _SIDES: tuple[Side, Side] = ("left", "right")
@@ -53,6 +54,7 @@ def save(join: StreamJoin, folder: str | PathLike[str]) -> None:
         for side in _SIDES:
             for name, table in join.held(side).items():
                 _write(fresh / f"{side}_{name}.arrow", table)
+        _write(fresh / _NOT_GIVEN, join.not_given)
         (fresh / _MANIFEST).write_text(json.dumps(_manifest(join), indent=1))
         if target.exists():
             target.rename(old)
@@ -122,7 +124,7 @@ def restore(folder: str | PathLike[str], expected: StreamJoin | None) -> StreamJ
             side: {path.stem.removeprefix(f"{side}_"): _read(path) for path in source.glob(f"{side}_*.arrow")}
             for side in _SIDES
         }
-        join.go_on(manifest, tables)
+        join.go_on(manifest, tables, _read(source / _NOT_GIVEN))
         return join
 
 

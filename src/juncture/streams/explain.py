@@ -65,13 +65,15 @@ def kept_while(bounds: Bounds | AsofSide) -> str:
     """Return the condition on which rows of a side are held."""
     if isinstance(bounds, AsofSide):
         return _kept_by_asof(bounds)
-    base, branches = bounds.moving
+    base, _ = bounds.moving
     if not bounds.is_bounded:
         return "for ever: nothing bounds them"
     parts = [_relation_text(bounds, line) for line in base if line < len(bounds.condition.relations)]
-    options = [
-        " and ".join(dict.fromkeys(_watch_text(bounds, line) for line in branch)) for branch in branches if branch
-    ]
+    options = list(
+        dict.fromkeys(
+            " and ".join(dict.fromkeys(_watch_text(bounds, line) for line in lines)) for lines in bounds.alternatives
+        )
+    )
     known = list(dict.fromkeys(parts))
     if not known and options:
         known = [options[0] if len(options) == 1 else " or ".join(f"({option})" for option in options)]
@@ -162,7 +164,7 @@ def unbounded(bounds: Bounds | AsofSide) -> str:
     side = bounds.side
     other = "right" if side == "left" else "left"
     wanted = []
-    for relation in bounds.condition.relations:
+    for relation in bounds.condition.relations[: bounds.condition.matching]:
         node, text = (relation.right, relation.right_text) if side == "left" else (relation.left, relation.left_text)
         if node is not None and node.type.kind in ("integer", "float", "decimal", "date", "timestamp"):
             falls = relation.upper != (side == "left")
@@ -173,7 +175,8 @@ def unbounded(bounds: Bounds | AsofSide) -> str:
         named = ", ".join(repr(order.text) for order in bounds.orders)
         why = f"the condition does not limit {side} rows by what the {other} order ({named}) tells of rows to come"
     if wanted:
-        remedy = f"Pass {other}={' or '.join(dict.fromkeys(wanted))}, if the {other} rows come in that order"
+        growing_first = sorted(dict.fromkeys(wanted), key=lambda text: "descending" in text)
+        remedy = f"Pass {other}={' or '.join(growing_first)}, if the {other} rows come in that order"
     else:
         remedy = (
             f"Add a condition that ties {side} rows to an expression by which the {other} rows are ordered, such as "

@@ -101,7 +101,7 @@ class Frontier:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {"least": self.least, "greatest": self._greatest, "ended": self.ended}
+        return {"least": list(self.least), "greatest": list(self._greatest), "ended": self.ended}
 
     def restore(self, values: dict[str, Any]) -> None:
         """Become what `to_dict` described."""

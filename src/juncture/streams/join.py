@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from os import PathLike
 from typing import Any, Literal
 
@@ -137,10 +136,10 @@ class StreamJoin:
     ...     left=jn.Order("a"),
     ...     right=jn.Order("b"),
     ... )
-    >>> join.push(left=pa.record_batch({"a": [1, 2, 5]}))
+    >>> join.push(left=pa.record_batch({"a": [3, 5]}))
     []
     >>> [batch.to_pylist() for batch in join.push(right=pa.record_batch({"b": [6]}))]
-    [[{'a': 5, 'b': 6}, {'a': 1, 'b': None}, {'a': 2, 'b': None}]]
+    [[{'a': 5, 'b': 6}, {'a': 3, 'b': None}]]
     >>> join.state.left.rows
     1
     """
@@ -163,6 +162,8 @@ class StreamJoin:
         self._late_rows = dict.fromkeys(SIDES, 0)
         self._late: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
         self._closed = False
+        self._ready: list[pa.RecordBatch] = []
+        self._kept: list[pa.RecordBatch] = []
         self._bounds: dict[Side, Bounds] | dict[Side, AsofSide]
         self._operator: PairJoin | AggregateJoin | AsofJoin
         if isinstance(self._join, ResolvedAsof):
@@ -204,18 +205,31 @@ class StreamJoin:
             If the columns are not those of the side.
         DataError
             If a value has no place in an order and might match, an interval starts after its end, or a row comes too
-            late where that is an error. Nothing has been taken then.
+            late where that is an error. Nothing of its batch has been taken then; what followed from those before it
+            is returned by the next call.
         """
         self._check_open()
         given: list[tuple[Side, Any]] = [("left", left), ("right", right)]
         batches = [
             (side, batch) for side, table in given if table is not None for batch in _batches(table, side, self.setup)
         ]
-        return self._output.finished(chain.from_iterable(self._push(side, batch) for side, batch in batches))
+        for side, batch in batches:
+            if batch.num_rows:
+                self._ready += self._push(side, batch)
+        return self._given()
 
-    def _push(self, side: Side, given: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        if not given.num_rows:
-            return
+    def _given(self) -> list[pa.RecordBatch]:
+        """Return what has followed so far, once."""
+        ready, kept, self._ready, self._kept = self._ready, self._kept, [], []
+        return kept + self._output.finished(ready)
+
+    @property
+    def not_given(self) -> pa.Table:
+        """What has followed and has not been returned, since something else went wrong in the same call."""
+        self._kept, self._ready = self._kept + self._output.finished(self._ready), []
+        return pa.Table.from_batches(self._kept, self.schema)
+
+    def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
         batch = to_streaming(given, self._seen[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
@@ -225,11 +239,10 @@ class StreamJoin:
             if late is not None:
                 batch = self._set_apart(side, given, batch, late)
             held = batch.select(self._held[side].names)
-            answer = list(self._operator.push(side, held)) if held.num_rows else list(self._expire(side))
+            return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)
             raise
-        yield from answer
 
     def _set_apart(self, side: Side, given: pa.RecordBatch, batch: pa.RecordBatch, late: Mask) -> pa.RecordBatch:
         """Return the rows that come in time, and count or keep the others."""
@@ -277,12 +290,11 @@ class StreamJoin:
             If the side has no order, or a value is of another kind.
         """
         self._check_open()
-        answer: list[pa.RecordBatch] = []
-        for side, value in zip(SIDES, (left, right), strict=True):
-            if value is not None:
-                self._frontiers[side].advance(self._codes(side, value))
-                answer += self._expire(side)
-        return self._output.finished(answer)
+        values = [(side, value) for side, value in zip(SIDES, (left, right), strict=True) if value is not None]
+        for side, codes in [(side, self._codes(side, value)) for side, value in values]:
+            self._frontiers[side].advance(codes)
+            self._ready += self._expire(side)
+        return self._given()
 
     def _codes(self, side: Side, value: object) -> list[int | None]:
         orders = self._orders[side]
@@ -296,17 +308,18 @@ class StreamJoin:
             )
         return [None if each is None else order.code_of(each) for order, each in zip(orders, values, strict=True)]
 
-    def _end(self, side: Side) -> list[pa.RecordBatch]:
+    def _end(self, side: Side) -> None:
         """Let nothing more come of a side."""
         self._frontiers[side].end()
-        return list(self._expire(side))
+        self._ready += self._expire(side)
 
     def close(self) -> list[pa.RecordBatch]:
         """Let nothing more come of either side, and return all that is left of the answer."""
         self._check_open()
-        answer = [batch for side in SIDES for batch in self._end(side)]
+        for side in SIDES:
+            self._end(side)
         self._closed = True
-        return self._output.finished(answer)
+        return self._given()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -329,7 +342,8 @@ class StreamJoin:
             batch = next(readers[turn], None)
             if batch is None:
                 del readers[turn]
-                yield from self._output.finished(self._end(turn))
+                self._end(turn)
+                yield from self._given()
             else:
                 yield from self.push(**{turn: batch})
         self._closed = True
@@ -396,8 +410,9 @@ class StreamJoin:
         late = pa.Table.from_batches(self._late[side], self.setup.schema(side))
         return {"state": with_marks(self._operator.stores[side].living(), self._held[side]), "late": late}
 
-    def go_on(self, progress: dict[str, Any], tables: dict[Side, dict[str, pa.Table]]) -> None:
-        """Become what `progress` and `held` described."""
+    def go_on(self, progress: dict[str, Any], tables: dict[Side, dict[str, pa.Table]], not_given: pa.Table) -> None:
+        """Become what `progress`, `held` and `not_given` described."""
+        self._kept = not_given.to_batches()
         self._closed = progress["closed"]
         for side in SIDES:
             self._frontiers[side].restore(progress[side]["frontier"])
