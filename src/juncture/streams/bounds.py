@@ -196,12 +196,15 @@ class Bounds:
         filtered = condition.filters[self._other == "right"]
         self._known = _OrderGraph.of(self.orders, self._marks, expressions, filtered)
         self._shifts = [self._shift(place) for place in range(len(condition.relations))]
+        self._last: tuple[list[int | None], Limits] | None = None
+        self._static: Limits | None = None
         self.watches: list[_Watch | Filter] = []
         self._branches: list[_Branch] = []
         if condition.predicate is not None and condition.check is not None and orders:
             self._add_branches(condition.predicate)
+        self._static = self._limits([None] * len(self.orders), range(len(condition.relations)))
         self.moving = self._moving()
-        self._last: tuple[list[int | None], Limits] | None = None
+        self._moving_relations = [line for line in self.moving[0] if line < len(condition.relations)]
 
     def follows(self, place: int) -> SideOrder | None:
         """Return the order of the other side that a relation's limit follows step by step; None if it is not that."""
@@ -241,19 +244,20 @@ class Bounds:
 
     def limits(self, frontier: Frontier) -> Limits:
         """Return which rows can still match."""
-        least = np.full(self.lines, NO_LIMIT, np.int64)
         if frontier.ended:
-            return Limits(least, ended=True)
+            return Limits(np.full(self.lines, NO_LIMIT, np.int64), ended=True)
         if self._last is not None and self._last[0] == frontier.least:
             return self._last[1]
-        found = self._limits(frontier.least, least)
+        found = self._limits(frontier.least, self._moving_relations)
         self._last = (list(frontier.least), found)
         return found
 
-    def _limits(self, codes: Sequence[int | None], least: Ints) -> Limits:
+    def _limits(self, codes: Sequence[int | None], relations: Sequence[int]) -> Limits:
+        """Return which rows can still match by some of the relations; what does not move is as it was."""
+        least = np.full(self.lines, NO_LIMIT, np.int64) if self._static is None else self._static.least.copy()
         ranges: list[Interval] | None = None
-        for place, relation in enumerate(self.condition.relations):
-            shift = self._shifts[place]
+        for place in relations:
+            relation, shift = self.condition.relations[place], self._shifts[place]
             if shift is not None:
                 code = codes[shift[0]]
                 if code is not None:
@@ -363,7 +367,8 @@ class Bounds:
 
     def _moving(self) -> tuple[list[int], list[list[int]]]:
         """Return which lines' limits move on with the orders: of the relations, and of each alternative."""
-        found = [self._limits(codes, np.full(self.lines, NO_LIMIT, np.int64)) for codes in _samples(self.orders)]
+        relations = range(len(self.condition.relations))
+        found = [self._limits(codes, relations) for codes in _samples(self.orders)]
         base = [line for line in range(self.lines) if _moves([limits.least for limits in found], line)]
         branches = [
             [line for line in range(self.lines) if _moves([limits.branches[number] for limits in found], line)]

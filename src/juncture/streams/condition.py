@@ -8,7 +8,7 @@ from below. So a held row can still satisfy a relation if it does with the great
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -16,8 +16,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask
+from juncture.columnar.arrays import Mask, raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
@@ -29,7 +30,9 @@ from juncture.local.inequality.limits import Axis, End, both
 from juncture.local.inequality.probe import Sought
 from juncture.predicate.decompose.shape import Shape, shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
-from juncture.predicate.language.nodes import Column, Node
+from juncture.predicate.intervals.graph import possible
+from juncture.predicate.intervals.interval import interval
+from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.sql import to_sql
 from juncture.predicate.language.types import from_arrow
 from juncture.spec.equi import ResolvedEqui
@@ -147,16 +150,25 @@ class Condition:
             ) from None
 
 
-def condition_of(join: Resolved) -> Condition:
-    """Return when rows of a join match."""
+def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
+    """Return when rows of a join match.
+
+    Parameters
+    ----------
+    join
+        The join.
+    ordered
+        The columns that orders read: what equal keys say of others is of no use.
+    """
     if isinstance(join, ResolvedRange):
         return _of_range(join)
     if isinstance(join, ResolvedOverlap):
         return _of_overlap(join)
     if isinstance(join, ResolvedEqui):
-        return _of_equi(join)
+        parts = Shape() if join.predicate is None else shape(join.predicate)
+        return _of_where(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
     assert isinstance(join, ResolvedWhere)
-    return _of_where(join, join.predicate, join.shape, nulls_equal=False)
+    return _of_where(join, join.predicate, join.shape, ordered, nulls_equal=False)
 
 
 # Predicates
@@ -171,6 +183,8 @@ class _Predicate:
     equalities: tuple[Equality, ...]
     lines: tuple[Line, ...]
     """Each with one limit."""
+    guards: Mapping[Node, tuple[tuple[str, int], ...]]
+    """Filters that hold where columns are less than so much."""
 
     def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         by = self.join.left_by if side == "left" else self.join.right_by
@@ -184,8 +198,21 @@ class _Predicate:
         node = self.shape.left_filter if side == "left" else self.shape.right_filter
         if node is None:
             return None
+        if self._is_harmless(node, batch):
+            return None
         mask: Mask = matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
         return mask
+
+    def _is_harmless(self, node: Node, batch: pa.RecordBatch) -> bool:
+        """Tell whether a condition holds for all rows since their values are small: it guards against overflow."""
+        if node not in self.guards:
+            return False
+        for name, most in self.guards[node]:
+            column = batch.column(name)
+            values = raw_values(column, f"i{column.type.bit_width // 8}")
+            if column.null_count or (len(values) and not -most < values.min() <= values.max() < most):
+                return False
+        return True
 
     def left(self, batch: pa.RecordBatch) -> Rows:
         valid = self.passed(batch, "left")
@@ -218,7 +245,9 @@ def _own(least: Ints | None, most: Ints | None) -> Ints:
     return ~least
 
 
-def _of_where(join: Resolved, predicate: Node | None, parts: Shape, *, nulls_equal: bool) -> Condition:
+def _of_where(
+    join: Resolved, predicate: Node | None, parts: Shape, ordered: Collection[Column], *, nulls_equal: bool
+) -> Condition:
     equalities, exact = ([], not parts.keys) if nulls_equal else equalities_of(parts)
     limits = limits_of(parts)
     lines, used = _lines(limits)
@@ -230,8 +259,8 @@ def _of_where(join: Resolved, predicate: Node | None, parts: Shape, *, nulls_equ
     for equality in equalities:
         own += equality.types(equality.left)
         other += equality.types(equality.right)
-    watched = () if nulls_equal else _lines(_equal_limits(join, parts))[0]
-    found = _Predicate(join, parts, tuple(equalities), (*lines, *watched))
+    watched = () if nulls_equal else _lines(_equal_limits(join, parts, ordered))[0]
+    found = _Predicate(join, parts, tuple(equalities), (*lines, *watched), _guards(join, parts))
     return Condition(
         join=join,
         key_types=(own, other),
@@ -244,6 +273,22 @@ def _of_where(join: Resolved, predicate: Node | None, parts: Shape, *, nulls_equ
         matching=len(lines),
         filters=(parts.left_filter, parts.right_filter),
     )
+
+
+def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], ...]]:
+    """Return the filters that hold wherever the columns that they read are far from the limits of their types."""
+    found = {}
+    for node, schema in ((parts.left_filter, join.left_schema), (parts.right_filter, join.right_schema)):
+        read = () if node is None else columns(node)
+        types = [schema.field(column.name).type for column in read]
+        if node is None or not all(pat.is_signed_integer(each) for each in types):
+            continue
+        most = [1 << (each.bit_width - 4) for each in types]
+        small = {column: interval(column.type, -limit, limit) for column, limit in zip(read, most, strict=True)}
+        value = possible(node, small)
+        if value.is_point and value.may_be_true:
+            found[node] = tuple((column.name, limit) for column, limit in zip(read, most, strict=True))
+    return found
 
 
 def _lines(limits: Sequence[Limit]) -> tuple[tuple[Line, ...], int]:
@@ -259,14 +304,15 @@ def _lines(limits: Sequence[Limit]) -> tuple[tuple[Line, ...], int]:
     return single, len(single)
 
 
-def _equal_limits(join: Resolved, parts: Shape) -> list[Limit]:
-    """Return what equal keys say of one another's values."""
+def _equal_limits(join: Resolved, parts: Shape, ordered: Collection[Column]) -> list[Limit]:
+    """Return what equal keys say of one another's values, where orders tell something of these."""
     pairs = [(key.left, key.right) for key in parts.keys if not key.null_safe]
     for ours, theirs in zip(join.left_by, join.right_by, strict=True):
         one, other = column_of(join, "left", ours), column_of(join, "right", theirs)
         if one is not None and other is not None:
             pairs.append((one, other))
-    return [Limit(one, other, Fraction(0), upper, False) for one, other in pairs for upper in (False, True)]
+    told = [pair for pair in pairs if any(column in ordered for node in pair for column in columns(node))]
+    return [Limit(one, other, Fraction(0), upper, False) for one, other in told for upper in (False, True)]
 
 
 def _relation(line: Line) -> Relation:
@@ -310,11 +356,6 @@ def column_of(join: Resolved, side: Side, name: str) -> Column | None:
     field = (join.left_schema if side == "left" else join.right_schema).field(name)
     data_type = from_arrow(field.type)
     return None if data_type is None else Column(data_type, side, name, field.nullable)
-
-
-def _of_equi(join: ResolvedEqui) -> Condition:
-    parts = Shape() if join.predicate is None else shape(join.predicate)
-    return _of_where(join, join.predicate, parts, nulls_equal=join.nulls_equal)
 
 
 # Windows and intervals

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask, array_of, rows_of
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, did_you_mean
+from juncture.predicate.language.nodes import columns
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.base import Spec
@@ -171,7 +172,8 @@ class StreamJoin:
             self._bounds = {side: AsofSide(asof, side) for side in SIDES}
             self._operator = AsofJoin(asof, self._frontiers, self._output)
         else:
-            condition = condition_of(self._join)
+            read = {column for orders in self._orders.values() for order in orders for column in columns(order.node)}
+            condition = condition_of(self._join, read)
             bounds = {side: Bounds(condition, side, self._orders[_other(side)]) for side in SIDES}
             self._bounds = bounds
             if self._join.aggregates:
@@ -461,8 +463,6 @@ def _other(side: Side) -> Side:
 
 def _seen(join: Resolved, side: Side, orders: Sequence[SideOrder]) -> pa.Schema:
     """Return the columns of a side that a join looks at."""
-    from juncture.predicate.language.nodes import columns
-
     schema = join.left_schema if side == "left" else join.right_schema
     ordered = [column.name for order in orders for column in columns(order.node)]
     names = {*held_schema(join, side).names, *ordered}
