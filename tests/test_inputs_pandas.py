@@ -352,3 +352,10 @@ def test_categories_that_pandas_has_no_index_for_are_refused():
     halves = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([np.float16(1)]))
     with pytest.raises(jn.SchemaError, match=r"'w'.*has no type in pandas.*float16 indexes"):
         jn.join(pd.DataFrame({"k": [1]}), pa.table({"k": [1], "w": halves}), on="k")
+
+
+def test_categories_do_not_take_nested_values():
+    """An empty table's categories may be of any type, so that they are equal to lists by their schemas."""
+    left = pd.DataFrame({"k": pd.Categorical([]), "x": pd.Series([], dtype="int64")})
+    with pytest.raises(jn.SchemaError, match=r"'k' is a category, and a right row.*list<.*Cast it to object first"):
+        jn.join(left, pa.table({"k": [[1], [2]]}), on="k", how="full")

@@ -50,6 +50,16 @@ def test_types_that_polars_does_not_have(column, capfd):
     assert "panicked" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("data_type", [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.duration("s")], ids=str)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_times_that_polars_would_wrap_around(data_type, is_nested):
+    column = pa.array([2**63 - 2, None], data_type)
+    if is_nested:
+        column = pa.array([[{"y": value}] for value in column], pa.list_(pa.struct([("y", data_type)])))
+    with pytest.raises(jn.DataError, match="'x' holds times in seconds that are beyond all in milliseconds"):
+        jn.join(RIGHT, pa.table({"k": [1, 2], "x": column}), on="k")
+
+
 def test_encodings_that_polars_does_not_have():
     answer = jn.join(RIGHT, pa.table({"k": [1], "x": pc.run_end_encode(pa.array(["a"]))}), on="k", how="left")
     assert answer["x"].to_list() == ["a", None]

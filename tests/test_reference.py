@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -23,3 +24,10 @@ def test_sums_beyond_all_floats(sign):
     answer = defined_rows(jn.Range(on="t", lower=0, upper=0, agg={"v": ["sum", "mean"]}), left, right)
     assert answer["v_sum"].to_pylist() == [sign * math.inf]
     assert answer["v_mean"].to_pylist() == [sign * 1e308]
+
+
+def test_sums_of_as_many_digits_as_decimals_have():
+    tens = pa.decimal128(38, -1)
+    right = pa.table({"t": [1.0] * 7, "v": pa.array([Decimal(f"{'9' * 36}8E+1")] * 7, tens)})
+    answer = defined_rows(jn.Range(on="t", lower=0, upper=0, agg={"v": "sum"}), pa.table({"t": [1.0]}), right)
+    assert answer["v_sum"].to_pylist() == [Decimal(f"6{'9' * 35}86E+1")]

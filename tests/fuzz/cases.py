@@ -9,7 +9,7 @@ from random import Random
 from fuzz.forms import FORMS
 from fuzz.joins import Join, random_join
 from juncture.planner import choose
-from juncture.planner.question import Engine
+from juncture.planner.decision import Engine
 from support.kinds import SPECS, Spec
 from support.small import SMALL
 
@@ -76,7 +76,7 @@ def random_case(seed: int, number: int, engine: Engine = "local") -> Case:
     """Return the case of a number, which is the same whenever the seed is."""
     chance = Random(f"{engine} {seed} {number}")
     join = random_join(chance, spark=engine == "spark")
-    algorithm = chance.choice(["auto", *choose.KINDS[SPECS[join.kind]].algorithms[engine]])
+    algorithm = chance.choice(["auto", *(each.name for each in choose.ALGORITHMS[SPECS[join.kind]][engine])])
     if engine == "spark":
         # How Arrow holds a table is nothing to Spark, which takes rows.
         join = replace(join, left=join.left.in_one_chunk(), right=join.right.in_one_chunk())

@@ -17,6 +17,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pyarrow.types as pat
+from polars.exceptions import PanicException
 
 import juncture as jn
 from fuzz.cases import Case, changes_of
@@ -34,6 +35,9 @@ __all__ = ["Outcome", "Run", "judge", "run_in_process"]
 
 Run = Callable[[Case, Spec, Any, Any], Any]
 """Runs the join of a case, given its spec and its two inputs."""
+
+_NO_ROOM = ("the coarsest that Polars has", "a right row without a match would put")
+"""What errors say where the values of an answer do not fit the types of the left table's library."""
 
 _LEFT_ROWS_ONLY = ("inner", "left", "semi", "anti")
 
@@ -118,8 +122,10 @@ def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]]) -> Verd
             warnings.simplefilter("error")
             answer = run(case, spec, left_given, right_given)
     except DataError as error:
-        return ("right", "", "") if expected is None else _failed(error)
-    except Exception as error:
+        if expected is None:
+            return "right", "", ""
+        return _refused(error) if any(reason in str(error) for reason in _NO_ROOM) else _failed(error)
+    except (Exception, PanicException) as error:
         return _refused(error) if isinstance(error, JunctureError) else _failed(error)
     what = f"{case.join.kind} {case.algorithm}"
     if expected is None:
@@ -149,9 +155,11 @@ def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expect
         # It may hold as objects what comes from elsewhere.
         return None
     # Or it may have other types for it, but the same values.
-    plain = _as_pandas_has_it if hasattr(answer, "index") else _as_polars_has_it
-    nested = [each.name for each in expected.schema if pat.is_nested(each.type) and "date64" in str(each.type)]
-    found, expected = (plain(table.drop_columns(nested)) for table in (found, expected))
+    is_pandas = hasattr(answer, "index")
+    plain, unlike = (_as_pandas_has_it, "map<") if is_pandas else (_as_polars_has_it, "date64")
+    # pandas has lists of lists for maps, and Polars has times for dates of 64 bits.
+    others = [each.name for each in expected.schema if unlike in str(each.type) and not pat.is_date64(each.type)]
+    found, expected = (plain(table.drop_columns(others)) for table in (found, expected))
     return problem(join, right, found, expected, type_of=lambda _: None)
 
 
@@ -164,12 +172,16 @@ def _as_polars_has_it(table: pa.Table) -> pa.Table:
 
 
 def _as_pandas_has_it(table: pa.Table) -> pa.Table:
-    """Return a table with null in place of NaN, and of the least time, which pandas does not tell apart."""
+    """Return a table with null in place of NaN, and of the least time, which pandas does not tell apart.
+
+    Nor has it types within nested values: what they are depends on the rows that there are.
+    """
     for place, field in enumerate(table.schema):
         plain = plain_type(field.type)
-        if pat.is_nested(field.type) or pat.is_timestamp(plain) or pat.is_duration(plain):
-            texts = [without_nan(shown(value)) for value in values(table[place])]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+        if pat.is_nested(plain) or pat.is_timestamp(plain) or pat.is_duration(plain):
+            texts = [re.sub(r"\b(\d+)\.0\b", r"\1", without_nan(shown(value))) for value in values(table[place])]
+            cells = [None if text == "None" else text for text in texts]
+            table = table.set_column(place, field.name, pa.array(cells, pa.string()))
         elif pat.is_floating(plain):
             cells = [None if value is None or math.isnan(value) else value for value in values(table[place])]
             table = table.set_column(place, field.name, pa.array(cells, pa.float64()))
@@ -180,7 +192,7 @@ def _refused(error: Exception) -> Verdict:
     return "refused", f"{type(error).__name__}: {_template(str(error))}", str(error)
 
 
-def _failed(error: Exception) -> Verdict:
+def _failed(error: BaseException) -> Verdict:
     """Return the place in the library where an error came from, which cases of one cause share."""
     places = [
         f"{frame.filename.partition('/src/')[2]}:{frame.name}"

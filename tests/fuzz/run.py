@@ -22,7 +22,7 @@ from fuzz.judge import Outcome, Run, judge, run_in_process
 from fuzz.script import script
 from fuzz.shrink import shrink
 from fuzz.tally import Tally
-from juncture.planner.question import Engine
+from juncture.planner.decision import Engine
 
 __all__ = ["Settings", "main", "run_cases", "scratch", "try_case"]
 

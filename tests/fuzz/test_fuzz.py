@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -16,7 +15,7 @@ from fuzz.cases import random_case
 from fuzz.judge import judge
 from fuzz.run import Settings, main, run_cases, scratch
 from fuzz.script import script, table_text
-from juncture.local.kinds import KINDS
+from juncture.local.kinds import EXECUTORS
 from juncture.spec.equi import Equi
 
 NAMES = {"pa": pa, "Decimal": Decimal, "nan": float("nan"), "inf": float("inf")}
@@ -31,13 +30,13 @@ def temporary(tmp_path, monkeypatch):
 @pytest.fixture
 def losing_rows(monkeypatch):
     """Have equality joins lose the last row of every batch that has several."""
-    kind = KINDS[Equi]
+    executor = EXECUTORS[Equi]
 
     def execute(*arguments: Any) -> Iterator[pa.RecordBatch]:
-        for batch in kind.execute(*arguments):
+        for batch in executor(*arguments):
             yield batch.slice(0, batch.num_rows - (batch.num_rows > 2))
 
-    monkeypatch.setitem(KINDS, Equi, replace(kind, execute=execute))
+    monkeypatch.setitem(EXECUTORS, Equi, execute)
 
 
 def run_script(text: str) -> None:

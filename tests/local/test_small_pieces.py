@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from typing import get_args
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -194,3 +195,13 @@ def test_columns_of_other_types_than_a_join_works_in_go_to_disk_as_well(small, h
     join = spec.resolve(left.schema, right.schema)
     answer = jn.plan(left, right, spec, memory=1).execute()
     assert difference(answer, reference.asof_join(join, left, right), ordered=True) is None
+
+
+@pytest.mark.usefixtures("small")
+def test_a_limit_that_the_output_does_not_show():
+    """Rows that pandas takes itself, by number, still need what decides their matches, in pieces as well."""
+    left = pa.table({"t": [5, 9], "k": ["a", "b"], "limit": [1, 3]})
+    right = pa.table({"t": [3, 7], "k": ["a", "b"], "v": [1, 2]})
+    spec = jn.Asof(on="t", by="k", tolerance="limit", how="inner")
+    answer = jn.plan(left.to_pandas(types_mapper=pd.ArrowDtype), right, spec, memory=400).execute()
+    assert answer["v"].tolist() == [2]

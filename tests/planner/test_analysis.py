@@ -91,7 +91,7 @@ def test_phases_of_one_name_are_added_up() -> None:
     ],
 )
 def test_memory_is_what_the_process_held(earlier: int, said: str) -> None:
-    from juncture.planner.words import happened
+    from juncture.planner.explain.text import happened
 
     plan = jn.plan(LEFT, RIGHT, SPECS["asof"])
     run = Run(seconds=0.1, rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier)

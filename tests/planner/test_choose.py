@@ -10,7 +10,7 @@ import pytest
 from juncture.errors import PlanError, SpecError
 from juncture.planner.asof import ASOF
 from juncture.planner.choose import choose
-from juncture.planner.question import Question
+from juncture.planner.planning_input import PlanningInput
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 
@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("ts", pa.int64()), ("key", pa.string()), ("value", pa.float
 MILLION = 1_000_000
 
 
-def question(
+def planning(
     *,
     left_rows: int | None = MILLION,
     right_rows: int | None = 10 * MILLION,
@@ -27,13 +27,13 @@ def question(
     memory_bytes: int = 2_000_000_000,
     spec: dict[str, Any] | None = None,
     **changes: Any,
-) -> Question:
+) -> PlanningInput:
     arguments: dict[str, Any] = {"on": "ts", "by": "key"} | (spec or {})
     sides = [
         SideStats(rows=rows, row_bytes=None if rows is None else 24, keys=10_000, hottest_share=hottest_share)
         for rows in (left_rows, right_rows)
     ]
-    return Question(
+    return PlanningInput(
         join=Asof(**arguments).resolve(SCHEMA, SCHEMA),
         engine=changes.pop("engine", "spark"),
         stats=Stats(left=sides[0], right=sides[1]),
@@ -62,14 +62,14 @@ REFUSED = [
 @pytest.mark.parametrize(("algorithm", "changes", "reason"), REFUSED)
 def test_what_cannot_serve_is_refused_with_its_reason(algorithm: str, changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(PlanError) as error:
-        choose(question(**changes), algorithm)
+        choose(planning(**changes), algorithm)
     assert reason in str(error.value)
     assert f"algorithm={algorithm!r}" in str(error.value)
 
 
 @pytest.mark.parametrize(("algorithm", "changes", "reason"), REFUSED)
 def test_auto_never_takes_what_is_refused(algorithm: str, changes: dict[str, Any], reason: str) -> None:
-    choice = choose(question(**changes))
+    choice = choose(planning(**changes))
     assert choice.algorithm != algorithm
     refusal = next(option.refusal for option in choice.options if option.algorithm == algorithm)
     assert refusal is not None
@@ -100,23 +100,23 @@ def test_auto_never_takes_what_is_refused(algorithm: str, changes: dict[str, Any
     ],
 )
 def test_the_least_cost_is_taken(changes: dict[str, Any], algorithm: str) -> None:
-    assert choose(question(**changes)).algorithm == algorithm
+    assert choose(planning(**changes)).algorithm == algorithm
 
 
 def test_a_named_algorithm_is_taken_where_it_serves() -> None:
-    choice = choose(question(), "window")
+    choice = choose(planning(), "window")
     assert choice.algorithm == "window"
     assert choice.reason == "it was named"
 
 
 def test_native_is_only_taken_by_name() -> None:
-    assert choose(question(native=True), "native").algorithm == "native"
-    assert choose(question(native=True)).algorithm != "native"
+    assert choose(planning(native=True), "native").algorithm == "native"
+    assert choose(planning(native=True)).algorithm != "native"
 
 
 def test_nothing_serves() -> None:
     with pytest.raises(PlanError, match="No algorithm can run this join as asked"):
-        choose(question(lazy=True, spec={"by": None, "matches": 2}))
+        choose(planning(lazy=True, spec={"by": None, "matches": 2}))
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,12 @@ def test_nothing_serves() -> None:
 )
 def test_unknown_algorithms(engine: str, algorithm: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as raised:
-        choose(question(engine=engine), algorithm)
+        choose(planning(engine=engine), algorithm)
     assert message in str(raised.value)
 
 
 def test_every_algorithm_is_weighed() -> None:
-    for engine, names in ASOF.algorithms.items():
-        assert [option.algorithm for option in choose(question(engine=engine)).options] == list(names)
+    for engine, algorithms in ASOF.items():
+        assert [option.algorithm for option in choose(planning(engine=engine)).options] == [
+            each.name for each in algorithms
+        ]

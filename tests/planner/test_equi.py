@@ -7,7 +7,7 @@ import pytest
 
 from juncture.planner.choose import choose
 from juncture.planner.constants import Constants
-from juncture.planner.question import Question
+from juncture.planner.planning_input import PlanningInput
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.spec.equi import Equi
 
@@ -16,9 +16,9 @@ SCHEMA = pa.schema([("text", pa.string()), ("number", pa.int64()), ("day", pa.da
 CONSTANTS = Constants(meet_ns=100, add_ns=50, split_ns=20, walk_ns=100, line_up_ns=150, restore_ns=100, spill_ns=4)
 
 
-def question(left_rows: int | None, right_rows: int | None, *, on="text", memory_bytes=10**10, **spec) -> Question:
+def planning(left_rows: int | None, right_rows: int | None, *, on="text", memory_bytes=10**10, **spec) -> PlanningInput:
     sides = [SideStats(rows=rows, row_bytes=None if rows is None else 32) for rows in (left_rows, right_rows)]
-    return Question(
+    return PlanningInput(
         join=Equi(on=on, **spec).resolve(SCHEMA, SCHEMA),
         engine="local",
         stats=Stats(left=sides[0], right=sides[1]),
@@ -29,27 +29,27 @@ def question(left_rows: int | None, right_rows: int | None, *, on="text", memory
 @pytest.mark.parametrize(
     ("asked", "algorithm"),
     [
-        pytest.param(question(10_000, 10 * MILLION), "hash", id="small-left"),
-        pytest.param(question(10 * MILLION, 10_000), "hash", id="small-right"),
-        pytest.param(question(MILLION, MILLION), "parallel_hash", id="two-of-a-size"),
-        pytest.param(question(MILLION, MILLION, on="number"), "sort_merge", id="numbers"),
-        pytest.param(question(MILLION, MILLION, on="day"), "sort_merge", id="dates"),
-        pytest.param(question(MILLION, MILLION, on="number", nulls_equal=True), "parallel_hash", id="equal-nulls"),
-        pytest.param(question(MILLION, MILLION, on=["number", "day"]), "parallel_hash", id="several-keys"),
-        pytest.param(question(10 * MILLION, 10 * MILLION, memory_bytes=10**8), "grace", id="little-memory"),
-        pytest.param(question(MILLION, None), "grace", id="right-unknown"),
+        pytest.param(planning(10_000, 10 * MILLION), "hash", id="small-left"),
+        pytest.param(planning(10 * MILLION, 10_000), "hash", id="small-right"),
+        pytest.param(planning(MILLION, MILLION), "parallel_hash", id="two-of-a-size"),
+        pytest.param(planning(MILLION, MILLION, on="number"), "sort_merge", id="numbers"),
+        pytest.param(planning(MILLION, MILLION, on="day"), "sort_merge", id="dates"),
+        pytest.param(planning(MILLION, MILLION, on="number", nulls_equal=True), "parallel_hash", id="equal-nulls"),
+        pytest.param(planning(MILLION, MILLION, on=["number", "day"]), "parallel_hash", id="several-keys"),
+        pytest.param(planning(10 * MILLION, 10 * MILLION, memory_bytes=10**8), "grace", id="little-memory"),
+        pytest.param(planning(MILLION, None), "grace", id="right-unknown"),
     ],
 )
-def test_the_least_cost_is_taken(asked: Question, algorithm: str) -> None:
+def test_the_least_cost_is_taken(asked: PlanningInput, algorithm: str) -> None:
     assert choose(asked).algorithm == algorithm
 
 
-def costs(asked: Question) -> dict[str, float | None]:
+def costs(asked: PlanningInput) -> dict[str, float | None]:
     return {option.algorithm: option.cost_s for option in choose(asked).options}
 
 
 def test_a_formula_adds_up_the_steps() -> None:
-    found = costs(question(MILLION, 2 * MILLION, on="number"))
+    found = costs(planning(MILLION, 2 * MILLION, on="number"))
     assert found == {
         # Two cores read and find together; one of them alone adds keys.
         "hash": pytest.approx(3 * 0.100 / 2 + 0.050),
@@ -61,7 +61,7 @@ def test_a_formula_adds_up_the_steps() -> None:
 
 
 def test_what_does_not_fit_is_written() -> None:
-    fits, spills = (costs(question(MILLION, MILLION, memory_bytes=size))["grace"] for size in (10**9, 10**8))
+    fits, spills = (costs(planning(MILLION, MILLION, memory_bytes=size))["grace"] for size in (10**9, 10**8))
     assert fits is not None
     # Two million rows of 32 bytes, and 48 to hold each.
     assert spills == pytest.approx(fits + 2 * 80 * 4 / 1_000 / 2)

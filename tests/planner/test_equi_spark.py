@@ -9,9 +9,10 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
-from juncture.planner.choose import choose
-from juncture.planner.equi_spark import built_side
-from juncture.planner.question import Choice, Question
+from juncture.planner.algorithm import held_side
+from juncture.planner.choose import algorithms_of, choose
+from juncture.planner.decision import Choice
+from juncture.planner.planning_input import PlanningInput
 from juncture.planner.stats import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
@@ -26,12 +27,12 @@ def asked(
     right: int | None = MILLION,
     hottest_right: float | None = None,
     lazy: bool = False,
-) -> Question:
-    """Return the question of a join of rows of a hundred bytes, in tasks of a gigabyte."""
+) -> PlanningInput:
+    """Return what the choice depends on, for a join of rows of a hundred bytes, in tasks of a gigabyte."""
     sides = [SideStats(rows=rows, row_bytes=None if rows is None else 100) for rows in (left, right)]
     if hottest_right is not None:
         sides[1] = SideStats(rows=right, row_bytes=100, hottest_share=hottest_right)
-    return Question(
+    return PlanningInput(
         join=jn.Equi(on="k", how=how).resolve(SCHEMA, SCHEMA),
         engine="spark",
         stats=Stats(left=sides[0], right=sides[1]),
@@ -42,7 +43,7 @@ def asked(
 
 
 @pytest.mark.parametrize(
-    ("question", "algorithm", "reason"),
+    ("planning", "algorithm", "reason"),
     [
         pytest.param(asked("full"), "broadcast", "no left row matched", id="broadcast-full"),
         pytest.param(asked("semi"), "broadcast_left", "how='semi' asks", id="broadcast_left-semi"),
@@ -60,15 +61,15 @@ def asked(
         ),
     ],
 )
-def test_what_cannot_serve_is_refused_with_its_reason(question: Question, algorithm: str, reason: str) -> None:
+def test_what_cannot_serve_is_refused_with_its_reason(planning: PlanningInput, algorithm: str, reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
-        choose(question, algorithm)
-    refusals = {option.algorithm: option.refusal for option in choose(question).options}
+        choose(planning, algorithm)
+    refusals = {option.algorithm: option.refusal for option in choose(planning).options}
     assert reason in (refusals[algorithm] or "")
 
 
 @pytest.mark.parametrize(
-    ("question", "algorithm"),
+    ("planning", "algorithm"),
     [
         pytest.param(asked(left=BILLION, right=1_000), "broadcast", id="small-right"),
         pytest.param(asked(left=1_000, right=BILLION), "broadcast_left", id="small-left"),
@@ -79,18 +80,18 @@ def test_what_cannot_serve_is_refused_with_its_reason(question: Question, algori
         pytest.param(asked(left=None, right=None, lazy=True), "sort_merge", id="lazy"),
     ],
 )
-def test_each_operator_where_it_is_right(question: Question, algorithm: str) -> None:
-    choice: Choice = choose(question)
+def test_each_operator_where_it_is_right(planning: PlanningInput, algorithm: str) -> None:
+    choice: Choice = choose(planning)
     assert choice.algorithm == algorithm
 
 
 @pytest.mark.parametrize(
-    ("question", "side"),
+    ("planning", "side"),
     [
         pytest.param(asked(left=MILLION, right=BILLION), "left", id="smaller"),
         pytest.param(asked("anti", left=MILLION, right=BILLION), "right", id="anti"),
         pytest.param(asked(left=MILLION, right=None), "left", id="unknown"),
     ],
 )
-def test_tables_are_made_of_the_smaller_side(question: Question, side: str) -> None:
-    assert built_side(question) == side
+def test_tables_are_made_of_the_smaller_side(planning: PlanningInput, side: str) -> None:
+    assert held_side(planning, algorithms_of(planning.join.spec, "spark")["shuffle_hash"]) == side

@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.planner.choose import choose
-from juncture.planner.question import Offer, Question
+from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
@@ -21,7 +21,7 @@ def expected(spec, left=None, right=None, engine="local", algorithm="auto", **mo
     stats = jn.Stats(left=jn.SideStats(**SIDE | (left or {})), right=jn.SideStats(**SIDE | (right or {})))
     room = Resources(cores=2, memory_bytes=1 << 30)
     join = spec.resolve(SCHEMA, SCHEMA)
-    return choose(Question(join=join, engine=engine, stats=stats, resources=room, **more), algorithm)
+    return choose(PlanningInput(join=join, engine=engine, stats=stats, resources=room, **more), algorithm)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_nulls_take_no_part_in_equality():
 @pytest.mark.parametrize(
     ("spec", "sides", "said"),
     [
-        (jn.Equi(on="k"), ({}, {}), "nobody has looked at the keys"),
-        (jn.Equi(on="k"), ({"rows": None}, {"keys": 3}), "nobody has counted both sides"),
-        (jn.Equi(on="k", how="left"), ({}, {"keys": 3}), "nobody has looked at the keys of both sides"),
-        (jn.Asof(on="ts", how="anti"), ({}, {}), "at most the 1,000 left rows: nobody has looked which have no match"),
-        (jn.Asof(on="ts"), ({"rows": None}, {}), "nobody has counted the left rows"),
-        (jn.Range(on="ts", lower="w", upper=1), ({}, {}), "nobody has looked how many pairs satisfy the condition"),
-        (jn.Range(on="ts", lower=0, upper=1), ({}, {"extent": (0, 9)}), "nobody has looked from where to where"),
-        (jn.Where("l.ts < r.ts"), ({}, {}), "nobody has looked how many pairs satisfy the condition"),
+        (jn.Equi(on="k"), ({}, {}), "keys not sampled"),
+        (jn.Equi(on="k"), ({"rows": None}, {"keys": 3}), "a side is not counted"),
+        (jn.Equi(on="k", how="left"), ({}, {"keys": 3}), "keys of one side not sampled"),
+        (jn.Asof(on="ts", how="anti"), ({}, {}), "at most the 1,000 left rows: those without a match are not sampled"),
+        (jn.Asof(on="ts"), ({"rows": None}, {}), "the left side is not counted"),
+        (jn.Range(on="ts", lower="w", upper=1), ({}, {}), "matching pairs not sampled"),
+        (jn.Range(on="ts", lower=0, upper=1), ({}, {"extent": (0, 9)}), "extents not known"),
+        (jn.Where("l.ts < r.ts"), ({}, {}), "matching pairs not sampled"),
     ],
 )
 def test_where_nobody_knows_it_says_so(spec, sides, said):
@@ -88,7 +88,7 @@ def test_windows_by_their_width(spec, rows):
 
 def test_a_sample_of_pairs_decides_where_there_is_one():
     found = expected(
-        jn.Where("l.ts < r.ts", how="left"), offer=Offer(limited=1, pairs=500.0, pairs_how="by a look")
+        jn.Where("l.ts < r.ts", how="left"), features=JoinFeatures(inequalities=1, pairs=500.0, pairs_how="by a look")
     ).rows
     assert found.how == "by a look"
     assert found.value == pytest.approx(500 + 1_000 * np.exp(-0.5), abs=1)
@@ -104,9 +104,9 @@ def test_what_is_shuffled_on_spark(algorithm, shuffled):
 
 
 def test_bins_are_shuffled_with_their_copies():
-    offer = Offer(has_places=True, is_bounded=True, left_copies=1.0, right_copies=2.5)
+    features = JoinFeatures(is_partitionable=True, is_bounded=True, left_copies=1.0, right_copies=2.5)
     spec = jn.Range(on="ts", lower=0, upper=1)
-    assert expected(spec, engine="spark", algorithm="bucket", offer=offer).shuffle_bytes.value == 35_000
+    assert expected(spec, engine="spark", algorithm="bucket", features=features).shuffle_bytes.value == 35_000
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,10 @@ def test_bins_are_shuffled_with_their_copies():
 )
 def test_what_a_task_holds_on_spark(spec, algorithm, held, how):
     right = {"rows": 2_000, "hottest_share": 0.05}
-    offer = Offer(has_places=True, is_bounded=True, left_copies=1.0, right_copies=2.0)
-    found = expected(spec, {}, right, engine="spark", algorithm=algorithm, partitions=40, offer=offer, native=True)
+    features = JoinFeatures(is_partitionable=True, is_bounded=True, left_copies=1.0, right_copies=2.0)
+    found = expected(
+        spec, {}, right, engine="spark", algorithm=algorithm, partitions=40, features=features, native=True
+    )
     assert found.task_bytes.value == held
     assert found.task_bytes.how.startswith(how)
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.planner.stats import settled
+from juncture.planner.stats import combined
 
 TABLE = pa.table({"ts": [1, 2], "end": [2, 3], "k": [1, 1]})
 SPECS = [
@@ -67,7 +67,7 @@ def test_each_function_takes_stats():
 
 def test_what_was_found_stands_against_what_was_given():
     found = jn.SideStats(rows=5, extent=(1, 9), sources={"rows": "Arrow table", "extent": "all 5 rows"})
-    side = settled(jn.SideStats(rows=5_000, keys=3, extent=(1, 9)), found)
+    side = combined(jn.SideStats(rows=5_000, keys=3, extent=(1, 9)), found)
     assert (side.rows, side.keys, side.extent) == (5, 3, (1, 9))
     assert side.sources == {"rows": "Arrow table, given: 5,000", "keys": "given", "extent": "all 5 rows"}
     assert side.is_given("keys")

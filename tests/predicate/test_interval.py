@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from juncture.predicate.evaluate.options import Options
 from juncture.predicate.intervals import arithmetic as calculate
 from juncture.predicate.intervals import truth as logic
 from juncture.predicate.intervals.interval import (
@@ -238,3 +239,14 @@ def test_an_interval_knows_what_it_can_be():
     assert null(INT).feasible
     assert not null(INT).may_be_value
     assert isinstance(everything(INT), Interval)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "listed"),
+    [(INT, (1,)), (INT, (1, 2)), (STRING, ("a",)), (STRING, ("a", "b")), (Type("binary"), (b"a", b"b"))],
+    ids=str,
+)
+def test_what_is_in_a_list_where_nothing_is_known_of_the_operand(data_type, listed):
+    """Without bounds, an operand may be one of the values and another."""
+    held = Options(data_type, listed).hold(everything(data_type, null=False))
+    assert (held.may_be_true, held.may_be_false, held.may_be_null) == (True, True, False)

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
 from juncture import errors
+from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
 from juncture.spark.tasks.feed import BatchFeed, Feed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import PACKET_SCHEMA
-from juncture.spec.asof import ResolvedAsof
+from juncture.spark.tasks.stage import Stage
+from juncture.spec.resolved import Resolved
 
-__all__ = ["arrived", "collect", "output_of", "scattered"]
-
-Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+__all__ = ["arrived", "collect", "output_of", "run", "scattered"]
 
 
-def output_of(join: ResolvedAsof) -> Output:
+def output_of(join: Resolved) -> Output:
     return Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
 
 
-def scattered(work: Callable[[Feed], Work], table: pa.Table, tasks: int) -> list[pa.RecordBatch]:
+def scattered(stage: Callable[[Feed], Stage], table: pa.Table, tasks: int) -> list[pa.RecordBatch]:
     """Return what some tasks make of a table, each of a slice, two rows in a batch and four in a chunk."""
     size = -(-table.num_rows // tasks)
     batches = []
     for task in range(tasks):
         part = table.slice(task * size, size).to_batches(max_chunksize=2)
-        batches += work(BatchFeed(table.schema, chunk_rows=4))(part)
+        batches += stage(BatchFeed(table.schema, chunk_rows=4))(part)
     return batches
 
 
@@ -39,7 +39,7 @@ def arrived(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.
     return [table.filter(pa.array(targets == target)).to_batches() for target in range(partitions)]
 
 
-def collect(batches: Iterable[pa.RecordBatch], join: ResolvedAsof) -> pa.Table:
+def collect(batches: Iterable[pa.RecordBatch], join: Resolved) -> pa.Table:
     """Return the result of the last tasks, or raise the error that is among it."""
     schema = output_of(join).schema.append(pa.field("error", pa.string()))
     table = pa.Table.from_batches(batches, schema)
@@ -47,3 +47,19 @@ def collect(batches: Iterable[pa.RecordBatch], join: ResolvedAsof) -> pa.Table:
         kind, _, text = message.partition(": ")
         raise getattr(errors, kind.rpartition(".")[2])(text)
     return table.drop_columns(["error"]).rename_columns(join.output_schema.names)
+
+
+def run(stages: ShuffledJoin, left: pa.Table, right: pa.Table, tasks: int) -> pa.Table:
+    """Return the result of all stages of a shuffled join, each task in turn."""
+    sent = scattered(stages.left, left, tasks)
+    sent += scattered(stages.right, right.select(needed_right(stages.join).names), tasks)
+    partitions = arrived(sent, stages.cuts.partitions)
+    results = _each(stages.joined, partitions) if stages.joined is not None else []
+    if stages.marked is not None:
+        assert stages.resolved is not None
+        results += _each(stages.resolved, arrived(_each(stages.marked, partitions), stages.cuts.partitions))
+    return collect(results, stages.join)
+
+
+def _each(stage: Stage, partitions: list[list[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+    return [batch for partition in partitions for batch in stage(partition)]

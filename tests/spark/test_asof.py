@@ -12,11 +12,13 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.stats import Resources, SideStats, Stats
-from juncture.spark.asof.build import build
+from juncture.spark.asof.shuffle import join_shuffled
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.query import partition_count
+from juncture.spark.result import result_schema
 from juncture.spark.session.session import resources
+from juncture.spark.tasks.placement import Coding
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table
 
@@ -182,11 +184,18 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
     right = pa.table({"ts": range(0, 1_000, 50), "v": range(20)})
     sides = FrameSide.of(to_spark(spark, left), "left"), FrameSide.of(to_spark(spark, right), "right")
     cuts = Cuts(*(pa.array([0] * 9, pa.uint64()).to_numpy(), pa.array(range(5, 905, 100)).to_numpy()))
+    assert cuts.described == "10; one key is split among several"
     for how in ("left", "full"):
         join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
-        built = build(join, *sides, algorithm="range", stats=Stats(), resources=resources(spark), cuts=cuts)
-        assert built.details == (("partitions", "10; one key is split among several"),)
-        assert difference(built.frame.toArrow(), reference.asof_join(join, left, right), ordered=False) is None
+        frame = join_shuffled(
+            join,
+            *sides,
+            coding=Coding.of(join),
+            cuts=cuts,
+            memory_bytes=resources(spark).memory_bytes,
+            schema=result_schema(join, *sides),
+        )
+        assert difference(frame.toArrow(), reference.asof_join(join, left, right), ordered=False) is None
 
 
 def test_a_side_that_is_too_large_to_send(spark, monkeypatch):

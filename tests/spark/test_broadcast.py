@@ -15,11 +15,12 @@ from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
-from juncture.spark.asof.broadcast import probe_stages, task_spec
-from juncture.spark.asof.shuffle import needed_right
-from juncture.spark.tasks.asof.broadcast import JoinRight
-from juncture.spark.tasks.broadcast_table import FileTable, Small, send
-from juncture.spark.tasks.feed import Unit
+from juncture.spark.asof.broadcast import probe_stages
+from juncture.spark.asof.shuffle import task_spec
+from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.tasks.broadcast import JoinBroadcastRight
+from juncture.spark.tasks.broadcast_table import BroadcastTable, FileTable, send
+from juncture.spark.tasks.feed import Feed, Unit
 from juncture.spark.tasks.packets import Content, Packet, write_packets
 from spark.stages import arrived, collect, output_of, scattered
 from strategies import Example, examples, packed_examples
@@ -28,19 +29,19 @@ from support.tables import difference
 EXAMPLES = st.one_of(packed_examples(cases=3), packed_examples(keyed=False), examples(spark=True))
 
 
-def join_right(example: Example, small: Small, tasks: int) -> pa.Table:
+def join_right(example: Example, small: BroadcastTable, tasks: int) -> pa.Table:
     join = example.resolve()
-    columns = tuple(needed_right(join))
-    output = output_of(join)
-    return collect(
-        scattered(lambda feed: JoinRight(task_spec(join), feed, small, columns, 16_000, output), example.left, tasks),
-        join,
-    )
+    seen = task_spec(join).resolve(join.left_schema, needed_right(join))
+
+    def stage(feed: Feed) -> JoinBroadcastRight:
+        return JoinBroadcastRight(feed, seen, small, memory_bytes=16_000, output=output_of(join))
+
+    return collect(scattered(stage, example.left, tasks), join)
 
 
-def probe_left(example: Example, small: Small, tasks: int, targets: int) -> pa.Table:
+def probe_left(example: Example, small: BroadcastTable, tasks: int, targets: int) -> pa.Table:
     join = example.resolve()
-    right = example.right.select(needed_right(join))
+    right = example.right.select(needed_right(join).names)
     probe, choose = probe_stages(join, small, output_of(join), targets, memory_bytes=16_000)
     placeholders = [Packet(target, Content.EMPTY, pa.table({})) for target in range(targets)]
     sent = [*write_packets(placeholders), *scattered(probe, right, tasks)]

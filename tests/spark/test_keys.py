@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.spark.tasks.placement import Coding, dense_keys, place
+from juncture.spark.tasks.placement import Coding, dense_keys
 from juncture.spec.asof import Asof
 from juncture.spec.schema import is_null_type
 from juncture.testing.rows import keys as keys_of
@@ -48,14 +48,14 @@ def test_equal_keys_have_equal_hashes(types):
         tables.append(pa.table({"on": values, "t": pa.array(range(len(values)))}))
     join = spec.resolve(tables[0].schema, tables[1].schema)
     keys = [keys_of(table, ("on",)) for table in tables]
-    places = [place(table, ("on",), "t", Coding.of(join)) for table in tables]
-    for key, hashed, valid in zip(keys[0], places[0][0], places[0][2], strict=True):
-        for other, other_hashed, other_valid in zip(keys[1], places[1][0], places[1][2], strict=True):
+    hashes = [Coding.of(join).keyed(table, ("on",)) for table in tables]
+    for key, hashed, valid in zip(keys[0], *hashes[0], strict=True):
+        for other, other_hashed, other_valid in zip(keys[1], *hashes[1], strict=True):
             if key is not None and key == other:
                 assert hashed == other_hashed
                 assert valid
                 assert other_valid
-    assert not places[0][2][-1]
+    assert not hashes[0][1][-1]
 
 
 @pytest.mark.parametrize("types", LOCAL_ON, ids=str)

@@ -9,53 +9,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
-from juncture.spark.inequality.overlap import overlap_places
-from juncture.spark.inequality.range import range_places
-from juncture.spark.inequality.shuffle import needed_right, stages_of
-from juncture.spark.inequality.where import where_places
+from juncture.spark.inequality.overlap import overlap_placements
+from juncture.spark.inequality.range import range_placements
+from juncture.spark.inequality.shuffle import inequality_stages
+from juncture.spark.inequality.where import where_placements
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from juncture.spec.resolved import Resolved
 from near_strategies import near_examples
-from spark.stages import arrived, collect, output_of, scattered
+from spark.stages import output_of, run
 from support.kinds import defined_rows, kind_of
 from support.tables import difference
 
-PLACES = {"range": range_places, "overlap": overlap_places, "where": where_places}
+PLACEMENTS = {"range": range_placements, "overlap": overlap_placements, "where": where_placements}
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
-
-
-def run(join: Resolved, places, left: pa.Table, right: pa.Table, cuts: Cuts, tasks: int, memory_bytes: int) -> pa.Table:
-    """Run all stages, each task in turn."""
-    stages = stages_of(join, places, cuts, output_of(join), memory_bytes)
-    sent = scattered(stages.left, left, tasks) + scattered(stages.right, right.select(needed_right(join)), tasks)
-    partitions = arrived(sent, cuts.partitions)
-    results = [batch for partition in partitions for batch in stages.met(partition)] if stages.met else []
-    if stages.judged is not None:
-        judged = [batch for partition in partitions for batch in stages.judged(partition)]
-        results += [batch for partition in arrived(judged, cuts.partitions) for batch in stages.decided(partition)]
-    return collect(results, join)
 
 
 def check(spec, left: pa.Table, right: pa.Table, data) -> None:
     join = spec.resolve(left.schema, right.schema)
-    places = PLACES[kind_of(spec)](join)
-    assert places is not None
-    cuts = cuts_through(data.draw, join, places, left, right)
-    got = run(
-        join, places, left, right, cuts, data.draw(st.integers(1, 3)), data.draw(st.sampled_from([100_000, 1 << 22]))
-    )
+    placements = PLACEMENTS[kind_of(spec)](join)
+    assert placements is not None
+    cuts, tasks = cuts_through(data.draw, placements, left, right), data.draw(st.integers(1, 3))
+    memory_bytes = data.draw(st.sampled_from([100_000, 1 << 22]))
+    got = run(inequality_stages(join, placements, cuts, output_of(join), memory_bytes), left, right, tasks)
     problem = difference(got, defined_rows(spec, left, right), ordered=False)
     assert problem is None, f"{cuts}\n{problem}"
 
 
-def cuts_through(draw, join, places, left: pa.Table, right: pa.Table) -> Cuts:
+def cuts_through(draw, placements, left: pa.Table, right: pa.Table) -> Cuts:
     """Return cuts at rows of the tables."""
     rows = [(0, 0), (2**63, 0)]
-    for table, place in ((left, places[0]), (right, places[1])):
-        placed = place.place(table)
-        for codes in (placed.first, placed.last):
-            rows += list(zip(placed.hashes[placed.valid].tolist(), codes[placed.valid].tolist(), strict=True))
+    for table, placement in zip((left, right), placements, strict=True):
+        ranges = placement.place(table)
+        ranges = ranges.take(ranges.valid)
+        for codes in (ranges.first, ranges.last):
+            rows += list(zip(ranges.hashes.tolist(), codes.tolist(), strict=True))
     cut = st.sampled_from(sorted(set(rows))).flatmap(
         lambda row: st.sampled_from([row, row, row, (row[0], BEFORE_ALL), (row[0], max(row[1] - 1, BEFORE_ALL))])
     )
@@ -72,9 +59,9 @@ def test_aggregates(kind, data):
 
 
 @given(st.data())
-@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("kind", PLACEMENTS)
 def test_any_types(kind, data):
-    examples = near_examples(kind, spark=True).filter(lambda example: PLACES[kind](example.resolve()) is not None)
+    examples = near_examples(kind, spark=True).filter(lambda example: PLACEMENTS[kind](example.resolve()) is not None)
     example = data.draw(examples)
     check(example.spec, example.left, example.right, data)
 

@@ -9,7 +9,6 @@ import pyarrow.types as pat
 
 import juncture as jn
 from juncture.planner.choose import choose
-from juncture.planner.rules import SENT
 from juncture.planner.stats import Resources, Stats
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
@@ -30,6 +29,7 @@ __all__ = [
     "LOCAL",
     "LOCAL_EQUI",
     "LOCAL_NEAR",
+    "SENT",
     "SPARK",
     "SPARK_NEAR",
     "algorithms_on_spark",
@@ -44,6 +44,9 @@ __all__ = [
     "spark_type",
     "to_spark",
 ]
+
+SENT = ("broadcast", "broadcast_left")
+"""The algorithms that send a side to every task."""
 
 LOCAL = ("probe", "merge")
 LOCAL_EQUI = ("hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge")
@@ -102,13 +105,13 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
-    from juncture.predicate.decompose.match_interval import stretch_of
+    from juncture.predicate.decompose.match_interval import match_interval_of
 
-    stretch = stretch_of(join.shape)
+    interval = match_interval_of(join.shape)
     if algorithm == "range":
-        return stretch is None and not join.shape.keys and not join.left_by
+        return interval is None and not join.shape.keys and not join.left_by
     if algorithm == "bucket":
-        return stretch is None or stretch.is_open
+        return interval is None or interval.is_open
     return algorithm == "sql" and not join.shape.keys and not join.left_by
 
 
@@ -167,14 +170,14 @@ def run_in_process(spec: Spec, left: object, right: object, algorithm: str) -> p
 
 def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str, **options: Any) -> pa.Table:
     """Join two tables by the engine itself, without a plan; ``"auto"`` is what is chosen for tables of unknown size."""
-    from juncture.local.kinds import question
+    from juncture.local.kinds import planning_input
     from juncture.runtime.sources import TableSource
 
     join = spec.resolve(left.schema, right.schema)
     if algorithm == "external_merge":
         # Holds a few rows at once.
         options = {"memory_bytes": 2_000} | options
-    algorithm = choose(question(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
+    algorithm = choose(planning_input(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
     batches = execute(join, TableSource(left), TableSource(right), algorithm, **options)
     return pa.Table.from_batches(batches, join.given_back(left.schema, right.schema))
 
@@ -190,11 +193,11 @@ def execute(
     progress: Report | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join of two sources, with a context of its own."""
-    from juncture.local.kinds import KINDS
+    from juncture.local.kinds import EXECUTORS
     from juncture.runtime.context import join_context
 
     with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
-        yield from KINDS[type(join.spec)].execute(join, left, right, algorithm, context)
+        yield from EXECUTORS[type(join.spec)](join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

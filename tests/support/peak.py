@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import juncture as jn
-from juncture.local.kinds import KINDS
+from juncture.local.kinds import EXECUTORS
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import ParquetSource
@@ -48,7 +48,7 @@ def main(kind: str, algorithm: str, memory: str, left: str, right: str) -> None:
     sides = [ParquetSource([path]) for path in beginnings]
     join = spec.resolve(*(side.schema for side in sides))
     with join_context(memory_bytes=2_000_000) as context:
-        for _ in KINDS[type(spec)].execute(join, *sides, algorithm, context):
+        for _ in EXECUTORS[type(spec)](join, *sides, algorithm, context):
             pass
     # Sets the peak back to what is held now, where there is a /proc.
     with suppress(OSError):

@@ -17,12 +17,13 @@ import pyarrow as pa
 
 import juncture as jn
 from juncture.runtime.memory import peak_memory_bytes
-from juncture.spark.asof import shuffle as asof
+from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
-from juncture.spark.inequality import shuffle as inequality
-from juncture.spark.inequality.overlap import overlap_places
-from juncture.spark.inequality.range import range_places
-from juncture.spark.inequality.where import where_places
+from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.inequality.overlap import overlap_placements
+from juncture.spark.inequality.range import range_placements
+from juncture.spark.inequality.shuffle import inequality_stages
+from juncture.spark.inequality.where import where_placements
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.placement import Coding
@@ -37,7 +38,7 @@ SPECS = {
     "overlap": jn.Overlap(left_interval=("at", "end"), right_interval=("at", "end"), by="key"),
     "where": jn.Where("l.at <= r.end AND r.at <= l.end AND l.key = r.key"),
 }
-PLACES = {jn.Range: range_places, jn.Overlap: overlap_places, jn.Where: where_places}
+PLACEMENTS = {jn.Range: range_placements, jn.Overlap: overlap_placements, jn.Where: where_placements}
 
 NO_CUTS = Cuts(np.empty(0, np.uint64), np.empty(0, np.int64))
 
@@ -67,20 +68,17 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     join = spec.resolve(schema, schema)
     output = Output(pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)]))
     if kind == "asof":
-        stages = asof.stages_of(join, Coding.of(join), NO_CUTS, output, memory_bytes)
-        needed, joined = asof.needed_right(join), stages.joined
+        stages = asof_stages(join, Coding.of(join), NO_CUTS, output, memory_bytes)
     else:
-        stages = inequality.stages_of(join, PLACES[type(spec)](join), NO_CUTS, output, memory_bytes)
-        needed, joined = inequality.needed_right(join), stages.met
+        stages = inequality_stages(join, PLACEMENTS[type(spec)](join), NO_CUTS, output, memory_bytes)
+    needed = needed_right(join)
 
     def arriving() -> Iterator[pa.RecordBatch]:
         yield from stages.left(BatchFeed(schema, chunk_rows=BATCH_ROWS))(batches(1, left_rows))
-        right = (batch.select(needed) for batch in batches(2, right_rows))
-        yield from stages.right(BatchFeed(pa.schema([schema.field(name) for name in needed]), chunk_rows=BATCH_ROWS))(
-            right
-        )
+        right = (batch.select(needed.names) for batch in batches(2, right_rows))
+        yield from stages.right(BatchFeed(needed, chunk_rows=BATCH_ROWS))(right)
 
-    return sum(batch.num_rows for batch in joined(arriving()))
+    return sum(batch.num_rows for batch in stages.joined(arriving()))
 
 
 def main(kind: str, memory: str, left_rows: str, right_rows: str) -> None:

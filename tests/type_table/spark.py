@@ -14,10 +14,9 @@ from pyspark.sql.types import StructField, StructType
 
 import juncture as jn
 from juncture.errors import JunctureError
-from juncture.planner.rules import SENT
 from juncture.spark.schema import arrow_schema
 from juncture.spark.type_rules import check_types
-from support.engines import algorithms_on_spark
+from support.engines import SENT, algorithms_on_spark
 from support.kinds import Spec
 from support.session import with_time
 from type_table.column_types import ColumnType, Types, sharing

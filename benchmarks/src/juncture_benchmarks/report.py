@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from juncture.planner.charts import charting
+from juncture.planner.explain.charts import charting
 
 OURS, PEER = "#d1495b", "#8d99ae"
 

@@ -18,7 +18,7 @@ from juncture.cli.run import Planned, Request, planned
 from juncture.cli.show import print_plan
 from juncture.cli.signatures import with_parameters
 from juncture.joins.planning import Spec
-from juncture.planner.analysis import Analysis
+from juncture.planner.plan import Analysis
 from juncture.spec.arguments import check_choice
 
 __all__ = ["app"]
@@ -94,7 +94,7 @@ def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -
     """
     chosen = _form(form, request.output)
     if chosen == "html":
-        from juncture.planner.charts import charting
+        from juncture.planner.explain.charts import charting
 
         # Whether the page can be drawn is better known before the join has run.
         charting()

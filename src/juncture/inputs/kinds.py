@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from juncture.errors import PlanError, SpecError
-from juncture.planner.question import Engine
+from juncture.planner.decision import Engine
 
 __all__ = ["ACCEPTED", "Kind", "choose_engine", "is_from", "is_spark_frame", "kind_of", "paths_of", "type_name"]
 

@@ -15,7 +15,7 @@ from juncture.columnar.conversion import converted
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Ints, Joined, free_name, without_runs
 from juncture.runtime.working_types import given_back, working_type
-from juncture.spec.schema import LEFT_OUT, Side, check_columns
+from juncture.spec.schema import LEFT_OUT, Side, check_columns, plain_type
 
 __all__ = ["PandasFrame"]
 
@@ -329,12 +329,18 @@ def _as_categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype, name: st
 
     Raises
     ------
+    SchemaError
+        If the column is of nested values.
     DataError
         If the type is ordered, and the column has others.
     """
+    if pat.is_nested(plain_type(column.type)):
+        raise SchemaError(
+            f"The left column {name!r} is a category, and a right row without a match would put a value of type "
+            f"{plain_type(column.type)} there, which pandas takes for none. Cast it to object first."
+        )
     series = column.to_pandas()
-    values = pd.Categorical(series)
-    values = values.remove_unused_categories()
+    values = pd.Categorical(series).remove_unused_categories()
     added = [value for value in values.categories if value not in dtype.categories]
     if added and dtype.ordered:
         raise DataError(

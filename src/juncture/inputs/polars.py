@@ -135,6 +135,8 @@ def _as_polars(table: pa.Table, name: str) -> pl.Series:
     ------
     SchemaError
         If Polars has no type for it.
+    DataError
+        If its type in Polars does not hold its values.
     """
     field = table.schema.field(name)
     try:
@@ -144,12 +146,41 @@ def _as_polars(table: pa.Table, name: str) -> pl.Series:
             raise pl.exceptions.ComputeError("its reader of Arrow does not know it")
         # Of a whole table's types it does not tell those that it cannot read, but panics.
         pl.Series(pa.nulls(0, field.type))
+        for chunk in column.chunks:
+            _check_seconds(chunk, name)
         return pl.DataFrame(pa.Table.from_arrays([column], schema=pa.schema([field])))[name]
     except (pl.exceptions.PolarsError, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
             f"The column {name!r} of type {field.type} has no type in Polars, which the left table is of: "
             f"{_first_line(error)}. Cast or drop it, or pass the left table as Arrow, by .to_arrow()."
         ) from error
+
+
+def _check_seconds(array: pa.Array, name: str) -> None:
+    """See that times in seconds are some in milliseconds, the coarsest that Polars has: it would wrap around.
+
+    Raises
+    ------
+    DataError
+        If they are not.
+    """
+    data_type = array.type
+    if pat.is_dictionary(data_type):
+        _check_seconds(array.dictionary, name)
+    elif pat.is_map(data_type):
+        for part in (array.keys, array.items):
+            _check_seconds(part, name)
+    elif pat.is_nested(data_type):
+        for part in array.flatten() if pat.is_struct(data_type) else [array.flatten()]:
+            _check_seconds(part, name)
+    elif (pat.is_timestamp(data_type) or pat.is_duration(data_type)) and data_type.unit == "s":
+        try:
+            array.cast(pa.timestamp("ms", data_type.tz) if pat.is_timestamp(data_type) else pa.duration("ms"))
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"The column {name!r} holds times in seconds that are beyond all in milliseconds, the coarsest that "
+                "Polars has, which the left table is of. Drop it, or pass the left table as Arrow, by .to_arrow()."
+            ) from error
 
 
 def _first_line(error: Exception) -> str:

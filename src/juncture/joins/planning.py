@@ -8,9 +8,9 @@ from typing import Any
 
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.inputs import choose_engine
-from juncture.planner.choose import KINDS, check_algorithm
+from juncture.planner.choose import ALGORITHMS, check_algorithm
+from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
-from juncture.planner.question import Engine
 from juncture.planner.stats import Stats
 from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint
@@ -65,8 +65,8 @@ def plan(
     >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
     {'ts': [1, 2]}
     """
-    if type(spec) not in KINDS:
-        known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in KINDS)
+    if type(spec) not in ALGORITHMS:
+        known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in ALGORITHMS)
         raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.")
     if stats is not None and not isinstance(stats, Stats):
         raise SpecError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,80 +10,53 @@ import pyarrow as pa
 
 from juncture.local.asof import join as asof
 from juncture.local.equi import join as equi
-from juncture.local.inequality import overlap, where
-from juncture.local.inequality import range as ranges
+from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
-from juncture.planner.question import Offer, Question
+from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.working_types import in_working_types
 from juncture.spec.asof import Asof
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import Equi
-from juncture.spec.overlap import Overlap, ResolvedOverlap
-from juncture.spec.range import Range, ResolvedRange
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
-from juncture.spec.where import ResolvedWhere, Where
+from juncture.spec.where import Where
 
-__all__ = ["KINDS", "Execute", "Kind", "question"]
+__all__ = ["EXECUTORS", "Executor", "planning_input"]
 
 
-Execute = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
+Executor = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of a join, batch by batch, in the order of the left rows.
 
 Takes the resolved join, its two sides, the algorithm, and what the join may use.
 """
 
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """What the engine has to know of a kind of join.
-
-    Attributes
-    ----------
-    execute
-        Runs a join by an algorithm.
-    offer
-        Says what the conditions of a join offer to bring rows together by.
-    """
-
-    execute: Execute
-    offer: Callable[[Any], Offer]
-
-
-def question(
-    join: Resolved, stats: Stats, resources: Resources, looked: tuple[pa.Table | None, pa.Table | None] = (None, None)
-) -> Question:
-    """Return what the choice of an algorithm depends on, given what is known and some rows of both sides."""
-    offer = KINDS[type(join.spec)].offer(join)
-    if isinstance(join, ResolvedRange | ResolvedOverlap | ResolvedWhere):
-        pairs, how = likely_pairs(join, stats, *looked)
-        offer = replace(offer, pairs=pairs, pairs_how=how)
-    return Question(join=join, engine="local", stats=stats, resources=resources, offer=offer)
-
-
-def _keyed(join: Resolved) -> Offer:
-    return Offer(has_keys=bool(join.left_by))
-
-
-def _ranged(join: ResolvedRange) -> Offer:
-    is_bounded = join.lower is not None and join.upper is not None
-    return Offer(has_keys=bool(join.left_by), limited=1, is_bounded=is_bounded)
-
-
-def _overlapping(join: Resolved) -> Offer:
-    return Offer(has_keys=bool(join.left_by), limited=2, is_bounded=True)
-
-
-def _conditional(join: ResolvedWhere) -> Offer:
-    return where.Conditions.of(join).offer
-
-
-KINDS: dict[type, Kind] = {
-    Asof: Kind(execute=in_working_types(partial(asof.execute, by_number=equi.execute)), offer=_keyed),
-    Range: Kind(execute=in_working_types(ranges.execute), offer=_ranged),
-    Overlap: Kind(execute=in_working_types(overlap.execute), offer=_overlapping),
-    Where: Kind(execute=in_working_types(where.execute), offer=_conditional),
-    Equi: Kind(execute=in_working_types(equi.execute), offer=_keyed),
+EXECUTORS: dict[type, Executor] = {
+    Asof: in_working_types(partial(asof.execute, by_number=equi.execute)),
+    Range: in_working_types(inequality.execute),
+    Overlap: in_working_types(inequality.execute),
+    Where: in_working_types(inequality.execute),
+    Equi: in_working_types(equi.execute),
 }
-"""The kinds of join, by their specs."""
+"""What runs each kind of join, by the spec."""
+
+
+def planning_input(
+    join: Resolved, stats: Stats, resources: Resources, sampled: tuple[pa.Table | None, pa.Table | None] = (None, None)
+) -> PlanningInput:
+    """Return what the choice of an algorithm depends on, given what is known and some rows of both sides."""
+    features = JoinFeatures(has_keys=bool(join.left_by))
+    if isinstance(join, ResolvedInequality):
+        condition = join.condition
+        pairs, how = likely_pairs(join, stats, *sampled)
+        features = JoinFeatures(
+            has_keys=bool(join.left_by or condition.equalities),
+            inequalities=condition.inequalities,
+            is_bounded=condition.is_bounded,
+            pairs=pairs,
+            pairs_how=how,
+        )
+    return PlanningInput(join=join, engine="local", stats=stats, resources=resources, features=features)

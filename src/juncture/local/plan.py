@@ -15,7 +15,7 @@ from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
-from juncture.local.kinds import KINDS, question
+from juncture.local.kinds import planning_input
 from juncture.local.profile import Opened, measure
 from juncture.local.statistics import Looked, look
 from juncture.planner.choose import choose, serving
@@ -23,7 +23,7 @@ from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, SideStats, Stats, settled
+from juncture.planner.stats import Resources, SideStats, Stats, combined
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.runtime.progress import Report
@@ -59,7 +59,7 @@ class _Input:
     def look(self, join: Resolved, side: Side, given: SideStats) -> Looked:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
-            return Looked(settled(given, SideStats()))
+            return Looked(combined(given, SideStats()))
         return look(join, side, self._source, given)
 
     def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
@@ -70,7 +70,7 @@ class _Input:
         counted = SideStats(
             rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), "count")
         )
-        return settled(known, counted)
+        return combined(known, counted)
 
     def source(self, context: JoinContext) -> Source:
         """Return the input as something that the join can read again.
@@ -146,9 +146,8 @@ class _Execution:
     def measure(self, report: Report | None, keep: bool) -> tuple[Run, Any]:
         """Return what happened, and the joined table if it is to be kept."""
         kept: list[pa.RecordBatch] = []
-        take = kept.append if keep else _forget
         with self._context(report) as context:
-            run = measure(self._opened, partial(self._run, self.answer.run), context, take)
+            run = measure(partial(self._opened, self.answer.run), context, kept.append if keep else _forget)
         return run, self.answer.table(kept) if keep else None
 
     def match_report(self, report: Report | None) -> MatchReport:
@@ -156,7 +155,7 @@ class _Execution:
         join = self.answer.run
         assert isinstance(join, ResolvedAsof)
         with self._context(report) as context:
-            inputs = self._opened(context)
+            inputs = self._opened(join, context)
             return match_report(join, inputs.left, inputs.right, context)
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
@@ -164,23 +163,19 @@ class _Execution:
 
     def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
         with self._context(report) as context:
-            yield from self._run(join, self._opened(context), context)
+            yield from self._opened(join, context).batches(context)
 
-    def _run(self, join: Resolved, inputs: Opened, context: JoinContext) -> Iterator[pa.RecordBatch]:
-        return KINDS[type(join.spec)].execute(join, inputs.left, inputs.right, inputs.algorithm, context)
-
-    def _opened(self, context: JoinContext) -> Opened:
+    def _opened(self, join: Resolved, context: JoinContext) -> Opened:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
-        join = self.answer.run
         left, right = (side.source(context) for side in (self.left, self.right))
         seen = Stats(
             left=self.left.seen(join, "left", self.stats.left, left),
             right=self.right.seen(join, "right", self.stats.right, right),
         )
-        algorithm = serving(question(join, seen, self.resources), self.algorithm)
+        algorithm = serving(planning_input(join, seen, self.resources), self.algorithm)
         if algorithm != self.algorithm:
             _log.info("What came is too large for %s: joining by %s", self.algorithm, algorithm)
-        return Opened(left, right, algorithm)
+        return Opened(join, left, right, algorithm)
 
 
 def plan(
@@ -219,7 +214,7 @@ def plan(
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
     budget_bytes = _budget_bytes(memory_bytes)
     resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
-    choice = choose(question(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
+    choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
     execution = _Execution(
         left=ours,

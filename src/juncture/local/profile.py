@@ -7,46 +7,38 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from juncture.local.kinds import EXECUTORS
 from juncture.planner.run import Run
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import Source
+from juncture.spec.resolved import Resolved
 
 __all__ = ["Opened", "measure"]
 
 
 @dataclass(frozen=True)
 class Opened:
-    """Both sides, ready to be read, and the algorithm that joins them."""
+    """A join whose sides are ready to be read, and the algorithm that joins them."""
 
+    join: Resolved
     left: Source
     right: Source
     algorithm: str
 
+    def batches(self, context: JoinContext) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the join."""
+        return EXECUTORS[type(self.join.spec)](self.join, self.left, self.right, self.algorithm, context)
+
 
 def measure(
-    opened: Callable[[JoinContext], Opened],
-    execute: Callable[[Opened, JoinContext], Iterator[pa.RecordBatch]],
-    context: JoinContext,
-    take: Callable[[pa.RecordBatch], object],
+    opened: Callable[[JoinContext], Opened], context: JoinContext, take: Callable[[pa.RecordBatch], object]
 ) -> Run:
-    """Run a join, and return what happened.
-
-    Parameters
-    ----------
-    opened
-        Opens both sides, and says by which algorithm they are joined.
-    execute
-        Runs the join of what was opened.
-    context
-        What the join may use.
-    take
-        Given each batch of the result.
-    """
+    """Open a join and run it, hand on each batch of the result, and return what happened."""
     earlier_peak_bytes, progress, rows = peak_memory_bytes(), context.progress, 0
     inputs = opened(context)
     progress.extend("inputs")
-    for batch in execute(inputs, context):
+    for batch in inputs.batches(context):
         rows += batch.num_rows
         take(batch)
     progress.extend("output")

@@ -12,21 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import plain
-from juncture.local.inequality.conditions import equalities_of
+from juncture.local.inequality.conditions import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
 from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.stats import SideStats, settled
+from juncture.planner.stats import SideStats, combined
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.working_types import working_join, working_source
 from juncture.runtime.zone_maps import ends_of, extent_of
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed
-from juncture.spec.where import ResolvedWhere
 
 __all__ = ["SAMPLE_ROWS", "Looked", "look"]
 
@@ -80,7 +80,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked
     found = _Look(join, side, source)
     found.declared()
     found.sampled(given)
-    return Looked(settled(given, SideStats(**found.figures, sources=found.sources)), found.rows)
+    return Looked(combined(given, SideStats(**found.figures, sources=found.sources)), found.rows)
 
 
 class _Look:
@@ -100,7 +100,7 @@ class _Look:
         self.rows: pa.Table | None = None
         self._join, self._side, self._source = join, side, source
         self._by = join.left_by if side == "left" else join.right_by
-        self._equalities = equalities_of(join.shape)[0] if isinstance(join, ResolvedWhere) else []
+        self._equalities = join.condition.equalities if isinstance(join, ResolvedInequality) else ()
         self._on = on_columns(join, side)
 
     def declared(self) -> None:
@@ -155,7 +155,7 @@ class _Look:
         found = [plain_column(rows, name) for name in self._by]
         for equality in self._equalities:
             node = equality.left if self._side == "left" else equality.right
-            found += equality.columns(evaluate(node, **{self._side: rows}))
+            found += equal_columns(equality, evaluate(node, **{self._side: rows}))
         return found
 
     def _look_at_order(self, rows: pa.Table, name: str) -> None:

@@ -1,146 +1,150 @@
-"""What the planner knows of as-of joins: the algorithms, what rules them out, and what they cost."""
+"""The algorithms for as-of joins: what they do, cost and need, and what rules them out."""
 
 from __future__ import annotations
 
-from juncture.planner.asof_cost import COSTS
-from juncture.planner.conditions import equal_names, key_conditions
-from juncture.planner.cost import Work
-from juncture.planner.memory import too_much
-from juncture.planner.question import Kind, Question
-from juncture.planner.rules import fits_in_a_task, looks_first
-from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.duration import format_duration
+import math
+from collections.abc import Mapping
+
+from juncture.planner.algorithm import Algorithm, Need, broadcast
+from juncture.planner.cost import enter_ns, keyed_s, spread_s, terms
+from juncture.planner.decision import Engine
+from juncture.planner.planning_input import PlanningInput
+from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
+from juncture.spec.asof import Asof
 
 __all__ = ["ASOF"]
 
-
-def _spec(question: Question) -> Asof:
-    assert isinstance(question.join, ResolvedAsof)
-    return question.join.spec
+_PIECE_ROW_BYTES = 300
+"""What a left row takes with its matches, in the memory and in the output."""
 
 
-def _keeps_right_rows(question: Question, algorithm: str) -> str | None:
+def _spec(planning: PlanningInput) -> Asof:
+    spec = planning.join.spec
+    assert isinstance(spec, Asof)
+    return spec
+
+
+def _keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse ``how="right"`` where no task alone can know that a right row was never taken."""
-    how = _spec(question).how
-    if how not in ("right", "full") or algorithm not in ("broadcast", "broadcast_left", "window", "native"):
+    how = planning.join.how
+    if how not in ("right", "full"):
         return None
     return f"how={how!r} keeps right rows that no left row took, which no task knows alone: hash and range can."
 
 
-def _needs_keys(question: Question, algorithm: str) -> str | None:
+def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse a shuffle by key where there is no key."""
-    if algorithm == "hash" and not question.join.left_by:
-        return "there is no by column to shuffle by; range spreads the rows by their order instead."
-    return None
-
-
-def _window_serves(question: Question, algorithm: str) -> str | None:
-    """Refuse to window what one window function cannot say."""
-    spec = _spec(question)
-    if algorithm not in ("window", "native"):
+    if planning.join.left_by:
         return None
+    return "there is no by column to shuffle by; range spreads the rows by their order instead."
+
+
+def _finds_one(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse to window what one window function cannot say."""
+    spec = _spec(planning)
     if spec.matches > 1:
         return f"matches={spec.matches}: it finds one match per row."
-    if spec.ties == "error":
-        return "ties='error': it cannot tell that there was a tie."
-    return None
+    return "ties='error': it cannot tell that there was a tie." if spec.ties == "error" else None
 
 
-def _native_is_right(question: Question, algorithm: str) -> str | None:
+def _is_right_in_spark(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse Spark's own join where it is off, or would give another answer."""
-    spec = _spec(question)
-    if algorithm != "native":
-        return None
-    if not question.native:
+    spec = _spec(planning)
+    if not planning.native:
         return "the session has spark.sql.join.asofJoin.enabled off (or is older than Spark 4.3)."
     if spec.direction == "nearest":
         return "Spark's own nearest is wrong when an earlier right value repeats."
-    if spec.how not in ("inner", "left"):
-        return f"how={spec.how!r}: Spark's own knows inner and left."
-    return None
+    return None if spec.how in ("inner", "left") else f"how={spec.how!r}: Spark's own knows inner and left."
 
 
-def _fits_in_memory(question: Question, algorithm: str) -> str | None:
-    """Refuse to sort a right side that does not fit: 100 million rows of 32 bytes take 8 GB."""
-    return too_much(question, algorithm, ("merge",))
+def _probe_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    # The right side goes by once for each piece of the left one.
+    pieces = max(1, math.ceil(left * _PIECE_ROW_BYTES / planning.resources.memory_bytes))
+    return spread_s(planning, left * c.order_ns + pieces * right * c.probe_ns)
 
 
-def _cost_s(question: Question, algorithm: str) -> float | None:
-    formula = COSTS.get(algorithm)
-    left, right = question.stats.left, question.stats.right
-    if formula is None:
-        return None
-    shares = [side.hottest_share for side in (left, right) if side.hottest_share is not None]
-    return formula(
-        Work(
-            left_rows=question.left_rows,
-            right_rows=question.right_rows,
-            hottest_share=max(shares, default=0.0) if question.join.left_by else 1.0,
-            direct=question.direct,
-            resources=question.resources,
-        )
-    )
+def _merge_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    return spread_s(planning, left * c.order_ns + right * c.merge_ns)
 
 
-def _meaning(join: ResolvedAsof) -> str:
-    spec = join.spec
-    strict = "" if spec.allow_exact_matches else "strictly "
-    side = {
-        "backward": f"the latest right row {strict}at or before it",
-        "forward": f"the first right row {strict}at or after it",
-        "nearest": f"the nearest {'' if spec.allow_exact_matches else 'other '}right row",
-    }[spec.direction]
-    if not spec.allow_exact_matches:
-        side = side.replace("strictly at or before", "strictly before").replace(
-            "strictly at or after", "strictly after"
-        )
-    if spec.matches > 1:
-        side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
-    by = f", of equal {equal_names(join)}" if join.left_by else ""
-    on = join.left_on if join.left_on == join.right_on else f"{join.left_on} against {join.right_on}"
-    return f"each left row gets {side}{by}, by {on}{_within(join)} ({spec.how} join)"
+def _broadcast_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    streamed = left * (enter_ns(planning) + c.search_ns + c.from_python_ns)
+    prepared = right * (c.search_ns + (0 if planning.direct else c.collect_ns)) / 1e9
+    return (1 if planning.direct else 2) * c.stage_s + prepared + spread_s(planning, streamed)
 
 
-def _within(join: ResolvedAsof) -> str:
-    if join.tolerance is None:
-        return ""
-    if join.tolerance.column is not None:
-        return f", within the row's own {join.tolerance.column}"
-    constant = join.tolerance.constant or 0
-    if join.domain.is_time:
-        return f", within {format_duration(int(constant) * join.domain.step_ns)}"
-    if join.domain.kind == "decimal":
-        return f", within {constant} steps of 1e-{join.domain.scale}"
-    return f", within {constant}"
+def _broadcast_left_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    candidates = min(left * planning.resources.cores, right)
+    streamed = right * (enter_ns(planning) + c.search_ns)
+    merged = candidates * c.scatter_ns + left * (c.search_ns + c.from_python_ns)
+    prepared = left * (c.search_ns + (0 if planning.direct else c.collect_ns)) / 1e9
+    return (2 if planning.direct else 3) * c.stage_s + prepared + spread_s(planning, streamed + merged)
 
 
-ASOF = Kind(
-    title="As-of join",
-    algorithms={
-        "local": {
-            "probe": "sort the left, or as much of it as fits at a time, and stream the right past it",
-            "merge": "sort both sides, one linear pass",
-        },
-        "spark": {
-            "broadcast": "the right side goes to every task, the left never moves",
-            "broadcast_left": "the left side goes to every task, the right never moves",
-            "hash": "one shuffle of both sides by key",
-            "range": "one shuffle of both sides into equal ranges of (key, on), with carryover",
-            "window": "union and one window, all in SQL",
-            "native": "Spark's own ASOF JOIN",
-        },
-    },
-    rules=(
-        _fits_in_memory,
-        _keeps_right_rows,
-        _needs_keys,
-        looks_first,
-        fits_in_a_task,
-        _window_serves,
-        _native_is_right,
+def _hash_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    scattered = (left + right) * (enter_ns(planning) + c.scatter_ns)
+    joined = (left + right) * c.search_ns + left * c.from_python_ns
+    return 2 * c.stage_s + spread_s(planning, scattered) + keyed_s(planning, joined)
+
+
+def _range_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    scattered = (left + right) * (enter_ns(planning) + c.scatter_ns)
+    joined = (left + right) * c.search_ns + left * c.from_python_ns
+    sampled = (left + right) * (c.direct_scan_ns if planning.direct else c.scan_ns)
+    return 3 * c.stage_s + spread_s(planning, scattered + joined + sampled)
+
+
+def _window_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    sorted_s = keyed_s(planning, (left + right) * (c.shuffle_ns + c.sort_ns))
+    return 2 * c.stage_s + spread_s(planning, (left + right) * c.scan_ns) + sorted_s
+
+
+_SIZE = (Need("size"), Need("text", unnamed=True))
+_SENT = (_keeps_right_rows, collects, fits_in_task)
+
+ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
+    "local": (
+        Algorithm("probe", "sort the left, or as much of it as fits at a time, and stream the right past it", _probe_s),
+        Algorithm("merge", "sort both sides, one linear pass", _merge_s, holds="right", rules=(fits_in_memory,)),
     ),
-    cost_s=_cost_s,
-    meaning=_meaning,
-    conditions=key_conditions,
-)
+    "spark": (
+        broadcast("right", _broadcast_s, needs=_SIZE, rules=_SENT),
+        broadcast("left", _broadcast_left_s, needs=_SIZE, rules=_SENT),
+        Algorithm(
+            "hash",
+            "one shuffle of both sides by key",
+            _hash_s,
+            shuffles="once",
+            in_python=True,
+            # Whether it beats ``range`` depends on how often the hottest key comes.
+            needs=(Need("counts"), Need("sample", unnamed=True)),
+            rules=(_has_keys,),
+        ),
+        Algorithm(
+            "range",
+            "one shuffle of both sides into equal ranges of (key, on), with carryover",
+            _range_s,
+            shuffles="once",
+            in_python=True,
+            splits_keys=True,
+            needs=(Need("counts"), Need("sample")),
+            rules=(samples,),
+        ),
+        Algorithm(
+            "window",
+            "union and one window, all in SQL",
+            _window_s,
+            shuffles="once",
+            rules=(_keeps_right_rows, _finds_one),
+        ),
+        Algorithm("native", "Spark's own ASOF JOIN", rules=(_keeps_right_rows, _finds_one, _is_right_in_spark)),
+    ),
+}
 """As-of joins."""

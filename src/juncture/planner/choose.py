@@ -1,29 +1,18 @@
-"""The choice of an algorithm: drop what cannot serve, cost the rest, take the least.
-
-What cannot serve is said by rules, one small function each, which stand with the kind of join that they are about. A
-rule looks at one algorithm and returns why it is ruled out, or None.
-"""
+"""The choice of an algorithm: drop what cannot serve, cost the rest, take the least."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from juncture.errors import PlanError
+from juncture.planner.algorithm import Algorithm
 from juncture.planner.asof import ASOF
+from juncture.planner.decision import Choice, Engine, Option
 from juncture.planner.equi import EQUI
-from juncture.planner.expected import (
-    Matches,
-    asof_matches,
-    equi_matches,
-    expected_rows,
-    expected_shuffle,
-    near_matches,
-)
-from juncture.planner.expected_task import expected_task
-from juncture.planner.overlap import OVERLAP
-from juncture.planner.question import Choice, Engine, Kind, Option, Question
-from juncture.planner.range import RANGE
-from juncture.planner.where import WHERE
+from juncture.planner.expected_bytes import expected_shuffle, expected_task
+from juncture.planner.expected_rows import expected_rows
+from juncture.planner.inequality import OVERLAP, RANGE, WHERE
+from juncture.planner.planning_input import PlanningInput
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
@@ -31,27 +20,24 @@ from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
-__all__ = ["KINDS", "check_algorithm", "choose", "kind_of", "serving"]
+__all__ = ["ALGORITHMS", "algorithms_of", "check_algorithm", "choose", "serving"]
 
-KINDS: dict[type, Kind] = {Asof: ASOF, Range: RANGE, Overlap: OVERLAP, Where: WHERE, Equi: EQUI}
-"""The kinds of join, by their specs."""
-
-_MATCHES: dict[type, Callable[[Question], Matches]] = {
-    Asof: asof_matches,
-    Range: near_matches,
-    Overlap: near_matches,
-    Where: near_matches,
-    Equi: equi_matches,
+ALGORITHMS: Mapping[type, Mapping[Engine, tuple[Algorithm, ...]]] = {
+    Asof: ASOF,
+    Range: RANGE,
+    Overlap: OVERLAP,
+    Where: WHERE,
+    Equi: EQUI,
 }
-"""What should match, by the spec."""
+"""The algorithms of each engine, by the spec of a join."""
 
 
-def kind_of(spec: object) -> Kind:
-    """Return what the planner knows of the kind of join that a spec describes."""
-    return KINDS[type(spec)]
+def algorithms_of(spec: object, engine: Engine) -> dict[str, Algorithm]:
+    """Return the algorithms that an engine has for a join, by their names."""
+    return {algorithm.name: algorithm for algorithm in ALGORITHMS[type(spec)][engine]}
 
 
-def check_algorithm(spec: object, algorithm: str, engine: Engine) -> None:
+def check_algorithm(spec: object, name: str, engine: Engine) -> None:
     """Refuse a name that the engine does not know for this kind of join.
 
     Raises
@@ -61,82 +47,86 @@ def check_algorithm(spec: object, algorithm: str, engine: Engine) -> None:
     PlanError
         If another engine has it.
     """
-    kind = kind_of(spec)
-    known = kind.algorithms[engine]
     other: Engine = "spark" if engine == "local" else "local"
-    if isinstance(algorithm, str) and algorithm not in known and algorithm in kind.algorithms[other]:
+    known = algorithms_of(spec, engine)
+    if isinstance(name, str) and name not in known and name in algorithms_of(spec, other):
         names = ", ".join(["'auto'", *map(repr, known)])
         where = {"local": "in-process", "spark": "on Spark"}
         raise PlanError(
-            f"algorithm={algorithm!r} runs {where[other]}, but these inputs are joined {where[engine]}. "
+            f"algorithm={name!r} runs {where[other]}, but these inputs are joined {where[engine]}. "
             f"Expected one of {names}."
         )
-    check_choice("algorithm", algorithm, ["auto", *known])
+    check_choice("algorithm", name, ["auto", *known])
 
 
-def choose(question: Question, algorithm: str = "auto") -> Choice:
+def choose(planning: PlanningInput, name: str = "auto") -> Choice:
     """Choose an algorithm, or check the one that was named.
 
     Parameters
     ----------
-    question
+    planning
         What the choice depends on.
-    algorithm
-        ``"auto"``, or the one to take.
+    name
+        ``"auto"``, or the algorithm to take.
 
     Raises
     ------
     SpecError, PlanError
         If the named algorithm is unknown or cannot serve, or none can.
     """
-    kind = kind_of(question.join.spec)
-    check_algorithm(question.join.spec, algorithm, question.engine)
-    options = tuple(_weigh(kind, question, name) for name in kind.algorithms[question.engine])
-    if algorithm != "auto":
-        option = next(option for option in options if option.algorithm == algorithm)
-        if option.refusal:
-            raise PlanError(f"algorithm={algorithm!r} cannot run this join: {option.refusal} Pass algorithm='auto'.")
-        return _choice(question, algorithm, "it was named", options)
-    able = [option for option in options if option.refusal is None and option.cost_s is not None]
-    if not able:
-        refusals = " ".join(f"{option.algorithm}: {option.refusal}" for option in options)
-        raise PlanError(f"No algorithm can run this join as asked. {refusals}")
-    best = min(able, key=lambda option: option.cost_s or 0.0)
-    return _choice(question, best.algorithm, _reason(best, able, options), options)
-
-
-def _choice(question: Question, algorithm: str, reason: str, options: tuple[Option, ...]) -> Choice:
-    matches = _MATCHES[type(question.join.spec)](question)
+    check_algorithm(planning.join.spec, name, planning.engine)
+    algorithms = algorithms_of(planning.join.spec, planning.engine)
+    options = tuple(_weighed(planning, algorithm) for algorithm in algorithms.values())
+    best, reason = _best(options) if name == "auto" else _named(options, name)
     return Choice(
-        algorithm=algorithm,
+        algorithm=best,
         reason=reason,
         options=options,
-        rows=expected_rows(question, matches),
-        shuffle_bytes=expected_shuffle(question, algorithm),
-        task_bytes=expected_task(question, algorithm),
+        rows=expected_rows(planning),
+        shuffle_bytes=expected_shuffle(planning, algorithms[best]),
+        task_bytes=expected_task(planning, algorithms[best]),
     )
 
 
-def serving(question: Question, algorithm: str) -> str:
+def serving(planning: PlanningInput, name: str) -> str:
     """Return the chosen algorithm or, if it turns out that it cannot serve, the best that can.
 
     A plan is made on what is said of a stream, which has been counted once it is read.
     """
-    kind = kind_of(question.join.spec)
-    return algorithm if _refusal(kind, question, algorithm) is None else choose(question).algorithm
+    algorithm = algorithms_of(planning.join.spec, planning.engine)[name]
+    return name if _refusal(planning, algorithm) is None else choose(planning).algorithm
 
 
-def _refusal(kind: Kind, question: Question, algorithm: str) -> str | None:
-    return next((why for rule in kind.rules if (why := rule(question, algorithm))), None)
+def _refusal(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+    return next((why for rule in algorithm.rules if (why := rule(planning, algorithm))), None)
 
 
-def _weigh(kind: Kind, question: Question, algorithm: str) -> Option:
-    refusal = _refusal(kind, question, algorithm)
-    return Option(algorithm=algorithm, cost_s=kind.cost_s(question, algorithm), refusal=refusal)
+def _weighed(planning: PlanningInput, algorithm: Algorithm) -> Option:
+    return Option(
+        algorithm=algorithm.name,
+        does=algorithm.does,
+        cost_s=None if algorithm.cost is None else algorithm.cost(planning),
+        refusal=_refusal(planning, algorithm),
+    )
 
 
-def _reason(best: Option, able: list[Option], options: tuple[Option, ...]) -> str:
-    others = sorted((option.cost_s or 0.0, option.algorithm) for option in able if option is not best)
+def _named(options: tuple[Option, ...], name: str) -> tuple[str, str]:
+    """Return the algorithm that was named, and that as the reason."""
+    refusal = next(option.refusal for option in options if option.algorithm == name)
+    if refusal:
+        raise PlanError(f"algorithm={name!r} cannot run this join: {refusal} Pass algorithm='auto'.")
+    return name, "it was named"
+
+
+def _best(options: tuple[Option, ...]) -> tuple[str, str]:
+    """Return the algorithm that should cost the least, and why it was taken."""
+    costs = {each.algorithm: each.cost_s for each in options if each.refusal is None and each.cost_s is not None}
+    if not costs:
+        refusals = " ".join(f"{option.algorithm}: {option.refusal}" for option in options)
+        raise PlanError(f"No algorithm can run this join as asked. {refusals}")
+    # Of equal costs, the one that stands first is taken.
+    best = min(costs, key=costs.__getitem__)
+    others = sorted((cost, name) for name, cost in costs.items() if name != best)
     if not others:
-        return f"the other {len(options) - 1} are ruled out"
-    return f"it should cost the least, and {others[0][1]} is next"
+        return best, f"the other {len(options) - 1} are ruled out"
+    return best, f"it should cost the least, and {others[0][1]} is next"

@@ -56,7 +56,7 @@ class Constants:
     arrange_ns
         In-process, sort a right row by a limited expression, or find the span of a left one.
     found_ns, blocked_ns, compared_ns
-        In-process, look at a pair of rows: in a span, in a pair of blocks, among all pairs.
+        In-process, compare a pair of rows: in a span, in a pair of blocks, among all pairs.
     meet_ns, add_ns, split_ns
         In-process, by equal keys: read a row, look its key up and give it out; put a key into a table; bring a row to
         the others of its partition.

@@ -1,4 +1,4 @@
-"""What the steps of a join cost, of which each kind's formulas are made.
+"""What the steps of a join cost, of which the formulas of its algorithms are made.
 
 A formula adds up what an algorithm does to its rows: read, shuffle, hand to Python, search, sort. Each step has one
 constant, in core-nanoseconds a row. Costs are right to within a factor, and rank the algorithms rather than foretell
@@ -7,51 +7,34 @@ their times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from juncture.planner.algorithm import Cost
 from juncture.planner.constants import Constants
-from juncture.planner.stats import Resources
+from juncture.planner.planning_input import PlanningInput
 
-__all__ = ["Work"]
+__all__ = ["enter_ns", "if_counted", "keyed_s", "spread_s", "terms"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """What a cost formula needs to know.
+def terms(planning: PlanningInput) -> tuple[Constants, int, int]:
+    """Return what formulas are made of: what a row costs in each step, and the rows of both sides."""
+    return planning.resources.constants, planning.left_rows, planning.right_rows
 
-    Attributes
-    ----------
-    left_rows, right_rows
-        Rows of each side.
-    resources
-        Cores and memory.
-    direct
-        Whether the tasks read the inputs themselves.
-    hottest_share
-        Share of all rows that have the most frequent key: 1 where there is no key.
-    """
 
-    left_rows: int
-    right_rows: int
-    resources: Resources
-    direct: bool = False
-    hottest_share: float = 0.0
+def enter_ns(planning: PlanningInput) -> float:
+    """Return what it takes to bring a row into a task's Python."""
+    c = planning.resources.constants
+    return c.direct_scan_ns if planning.direct else c.scan_ns + c.to_python_ns
 
-    @property
-    def constants(self) -> Constants:
-        """What a row costs in each step."""
-        return self.resources.constants
 
-    @property
-    def enter_ns(self) -> float:
-        """What it takes to bring a row into a task's Python."""
-        c = self.constants
-        return c.direct_scan_ns if self.direct else c.scan_ns + c.to_python_ns
+def spread_s(planning: PlanningInput, core_ns: float) -> float:
+    """Return the seconds of work that divides evenly among the cores."""
+    return core_ns / planning.resources.cores / 1e9
 
-    def spread_s(self, core_ns: float) -> float:
-        """Seconds for work that divides evenly among the cores."""
-        return core_ns / self.resources.cores / 1e9
 
-    def keyed_s(self, core_ns: float) -> float:
-        """Seconds for work that cannot divide a key."""
-        return core_ns * max(1 / self.resources.cores, self.hottest_share) / 1e9
+def keyed_s(planning: PlanningInput, core_ns: float) -> float:
+    """Return the seconds of work that cannot divide a key."""
+    return core_ns * max(1 / planning.resources.cores, planning.hottest_share) / 1e9
+
+
+def if_counted(cost: Cost) -> Cost:
+    """Return a formula without an answer where right rows are not counted: those are held only if someone says so."""
+    return lambda planning: None if planning.stats.right.rows is None else cost(planning)

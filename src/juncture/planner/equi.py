@@ -1,93 +1,193 @@
-"""What the planner knows of equality joins: the algorithms, what rules them out, and what they cost."""
+"""The algorithms for equality joins: what they do, cost and need, and what rules them out.
+
+| operator of Spark | right when |
+| --- | --- |
+| broadcast | one side is small: it is sent everywhere, and the other never moves |
+| shuffle hash | both are large, and of one each partition fits into a task: no sort |
+| sort-merge | neither fits: sorting spills to disk, and takes any size |
+
+Source: "Understanding Join Algorithms".
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import pyarrow as pa
 
-from juncture.planner.conditions import Condition, equal_names, key_conditions
-from juncture.planner.equi_cost import COSTS, EquiWork
-from juncture.planner.equi_spark import RULES, SPARK, equi_cost_s
-from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes, too_much
-from juncture.planner.question import Kind, Question
-from juncture.predicate.language.sql import describe
+from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side
+from juncture.planner.cost import if_counted, spread_s, terms
+from juncture.planner.decision import Engine
+from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes
+from juncture.planner.planning_input import PlanningInput
+from juncture.planner.rules import (
+    TABLE_FACTOR,
+    fits_as_table,
+    fits_in_memory,
+    is_checked,
+    keeps_right_rows,
+    knows_left_rows,
+)
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.schema import plain_type
+from juncture.spec.schema import Side, plain_type
+from juncture.spec.size import format_size
 
 __all__ = ["EQUI"]
 
 _PIECE_SHARE = 1 / 3
 """How much of the memory a side of a piece may take, where a join is done in pieces: most is for what it gives out."""
 
-_IN_MEMORY = ("hash", "parallel_hash", "sort_merge")
 
-
-def _fits_in_memory(question: Question, algorithm: str) -> str | None:
-    """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
-    return too_much(question, algorithm, _IN_MEMORY)
-
-
-def _cost_s(question: Question, algorithm: str) -> float | None:
-    if question.engine == "spark":
-        return equi_cost_s(question, algorithm)
-    held = held_bytes(question.join, "right", question.stats.right)
-    if held is None and algorithm in _IN_MEMORY:
-        # A side that nobody has counted is not held, unless someone says so.
-        return None
-    work = EquiWork(
-        left_rows=question.left_rows,
-        right_rows=question.right_rows,
-        resources=question.resources,
-        has_order=_has_order(question),
-        spilled_bytes=_spilled_bytes(question),
-    )
-    return work.spread_s(COSTS[algorithm](work))
-
-
-def _has_order(question: Question) -> bool:
-    """Tell whether the key is a single number, date or time."""
-    join = question.join
+def _has_order(planning: PlanningInput) -> bool:
+    """Tell whether the key is a single number, date or time, which can be sorted as it is."""
+    join = planning.join
     assert isinstance(join, ResolvedEqui)
     key = plain_type(join.left_schema.field(join.left_by[0]).type)
     is_whole = pa.types.is_integer(key) or (pa.types.is_temporal(key) and not pa.types.is_interval(key))
     return is_whole and len(join.left_by) == 1 and not join.nulls_equal
 
 
-def _spilled_bytes(question: Question) -> int:
+def _spilled_bytes(planning: PlanningInput) -> int:
     """Return what a join in pieces writes: nothing if it can hold the smaller side."""
-    stats = question.stats
-    held = [held_bytes(question.join, "left", stats.left), held_bytes(question.join, "right", stats.right)]
-    room = question.resources.memory_bytes * _PIECE_SHARE
+    sides: tuple[Side, Side] = ("left", "right")
+    held = [held_bytes(planning.join, side, planning.stats.of(side)) for side in sides]
+    room = planning.resources.memory_bytes * _PIECE_SHARE
     if any(each is not None and each <= room for each in held):
         return 0
-    return (question.left_rows + question.right_rows) * ASSUMED_ROW_BYTES if None in held else sum(filter(None, held))
+    if None in held:
+        return (planning.left_rows + planning.right_rows) * ASSUMED_ROW_BYTES
+    return sum(filter(None, held))
 
 
-def _meaning(join: ResolvedEqui) -> str:
-    nulls = ", nulls included" if join.nulls_equal else ""
-    condition = "" if join.predicate is None else f" for which {describe(join.predicate)}"
-    return f"each left row gets the right rows of equal {equal_names(join)}{nulls}{condition} ({join.how} join)"
+def _hash_ns(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    # One table is made by one thread at a time.
+    return (left + right) * c.meet_ns + min(left, right) * c.add_ns * planning.resources.cores
 
 
-def _conditions(join: ResolvedEqui) -> tuple[Condition, ...]:
-    residual = () if join.predicate is None else (("residual", describe(join.predicate)),)
-    return (*key_conditions(join), *residual)
+def _parallel_hash_ns(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    return (left + right) * (c.meet_ns + c.split_ns) + min(left, right) * c.add_ns
 
 
-EQUI = Kind(
-    title="Equality join",
-    algorithms={
-        "local": {
-            "hash": "a table of the smaller side's keys, the other side streams past it",
-            "parallel_hash": "the same, a table for each partition of the keys, made by all cores at once",
-            "grace": "cut both sides by the hash of the key into pieces on disk, join each in memory",
-            "sort_merge": "sort both sides by key, walk through them side by side",
-            "external_sort_merge": "sort both sides by key on disk, walk through them side by side",
-        },
-        "spark": SPARK,
-    },
-    rules=(_fits_in_memory, *RULES),
-    cost_s=_cost_s,
-    meaning=_meaning,
-    conditions=_conditions,
-)
+def _sort_merge_ns(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    # Keys that cannot be sorted as they are get their order from a table.
+    added_ns = 0.0 if _has_order(planning) else right * c.add_ns * planning.resources.cores
+    return left * c.walk_ns + right * c.line_up_ns + added_ns
+
+
+def _grace_ns(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    # The output has one row for each row of the larger side, say.
+    return _hash_ns(planning) + max(left, right) * c.restore_ns + _spilled_bytes(planning) * c.spill_ns
+
+
+def _external_sort_merge_ns(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    restored_ns = (left + right + max(left, right)) * c.restore_ns
+    # Rows are written as ranges to be sorted, as the window that they are joined in, and in the output.
+    return _sort_merge_ns(planning) + restored_ns + 3 * _spilled_bytes(planning) * c.spill_ns
+
+
+def _spread(core_ns: Callable[[PlanningInput], float]) -> Cost:
+    """Return the cost of work of so many core-nanoseconds."""
+    return lambda planning: spread_s(planning, core_ns(planning))
+
+
+def _broadcast_s(planning: PlanningInput, sent: Side) -> float:
+    c, left, right = terms(planning)
+    sent_rows, kept_rows = (left, right) if sent == "left" else (right, left)
+    read_ns = (left + right) * c.scan_ns
+    # The driver collects a side and makes a table of it, alone.
+    prepared = sent_rows * (c.collect_ns + c.table_ns) / 1e9
+    return c.stage_s + prepared + spread_s(planning, read_ns + kept_rows * c.lookup_ns)
+
+
+def _shuffle_hash_s(planning: PlanningInput) -> float:
+    c, *rows = terms(planning)
+    return _shuffled_s(planning, min(rows) * c.table_ns + max(rows) * c.lookup_ns)
+
+
+def _spark_sort_merge_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    return _shuffled_s(planning, (left + right) * c.key_sort_ns)
+
+
+def _shuffled_s(planning: PlanningInput, joined_ns: float) -> float:
+    """Return the cost of a shuffle of both sides and a join. What all do, such as making the output, is left out."""
+    c, left, right = terms(planning)
+    return 2 * c.stage_s + spread_s(planning, (left + right) * (c.scan_ns + c.shuffle_ns) + joined_ns)
+
+
+def _fits_in_partition(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+    """Refuse tables of partitions that do not fit, such as 10 GB in 20 partitions of tasks of 1 GB: none spills."""
+    if why := is_checked(planning, algorithm):
+        return why
+    name = held_side(planning, algorithm)
+    side = planning.stats.of(name)
+    if side.bytes is None:
+        return f"its tables do not spill, and the size of the {name} side is not known."
+    share = max(1 / planning.partitions, side.hottest_share or 0.0)
+    limit = planning.resources.memory_bytes // TABLE_FACTOR
+    if side.bytes * share <= limit:
+        return None
+    what = "its hottest key" if share > 1 / planning.partitions else f"one of {planning.partitions:,} partitions"
+    return (
+        f"its tables do not spill: of the {name} side, {what} takes about {format_size(int(side.bytes * share))}, and "
+        f"{format_size(limit)} may be held."
+    )
+
+
+def _in_memory(name: str, does: str, core_ns: Callable[[PlanningInput], float]) -> Algorithm:
+    return Algorithm(name, does, if_counted(_spread(core_ns)), holds="right", rules=(fits_in_memory,))
+
+
+def _sent(side: Side, rule: Rule) -> Algorithm:
+    cost = partial(_broadcast_s, sent=side)
+    return broadcast(side, cost, needs=(Need("size"),), rules=(rule, fits_as_table), in_python=False)
+
+
+EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
+    "local": (
+        _in_memory("hash", "a table of the smaller side's keys, the other side streams past it", _hash_ns),
+        _in_memory(
+            "parallel_hash",
+            "the same, a table for each partition of the keys, made by all cores at once",
+            _parallel_hash_ns,
+        ),
+        Algorithm(
+            "grace",
+            "cut both sides by the hash of the key into pieces on disk, join each in memory",
+            _spread(_grace_ns),
+        ),
+        _in_memory("sort_merge", "sort both sides by key, walk through them side by side", _sort_merge_ns),
+        Algorithm(
+            "external_sort_merge",
+            "sort both sides by key on disk, walk through them side by side",
+            _spread(_external_sort_merge_ns),
+        ),
+    ),
+    "spark": (
+        _sent("right", keeps_right_rows),
+        _sent("left", knows_left_rows),
+        Algorithm(
+            "shuffle_hash",
+            "shuffle both sides by key, a table of the smaller one's partition in each task",
+            _shuffle_hash_s,
+            holds="smaller",
+            shuffles="once",
+            needs=(Need("counts"), Need("size"), Need("keys")),
+            rules=(_fits_in_partition,),
+        ),
+        Algorithm(
+            "sort_merge",
+            "shuffle both sides by key, sort each partition, walk through both side by side",
+            _spark_sort_merge_s,
+            shuffles="once",
+            needs=(Need("counts"), Need("keys")),
+        ),
+    ),
+}
 """Equality joins."""

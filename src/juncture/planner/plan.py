@@ -6,28 +6,25 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.planner.question import Choice, Engine
+from juncture.planner.decision import Decision
+from juncture.planner.explain.formats import explain
+from juncture.planner.explain.text import in_a_line, in_short
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, Stats
 from juncture.runtime.progress import Report
-from juncture.spec.resolved import Resolved
 
-if TYPE_CHECKING:
-    from juncture.planner.analysis import Analysis
-
-__all__ = ["Plan"]
+__all__ = ["Analysis", "Plan"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Decision):
     """What will run, why, and on what knowledge.
 
     Made by `juncture.plan`; not to be made by hand. Shown, it is its explanation in short. It can be pickled and copied
@@ -66,26 +63,12 @@ class Plan:
     {'ts': [2, 5], 'price': [10.0, 11.0], 'bid': [9.5, 10.5]}
     """
 
-    join: Resolved
-    engine: Engine
-    choice: Choice
-    stats: Stats
-    resources: Resources
-    jobs: tuple[str, ...] = ()
-    details: tuple[tuple[str, str], ...] = ()
     run: Callable[[Report | None], Any] = field(repr=False)
     measure: Callable[[Report | None, bool], tuple[Run, Any]] = field(repr=False)
     stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
     count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
 
-    @property
-    def algorithm(self) -> str:
-        """The algorithm that will run."""
-        return self.choice.algorithm
-
     def __repr__(self) -> str:
-        from juncture.planner.explain import in_short
-
         return in_short(self)
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - what SQL's EXPLAIN calls it
@@ -114,8 +97,6 @@ class Plan:
         >>> json.loads(plan.explain(format="json"))["sides"]["left"]["rows"]
         2
         """
-        from juncture.planner.explain import explain
-
         return explain(self, format)
 
     def execute(self, *, progress: Report | None = None) -> Any:
@@ -176,8 +157,6 @@ class Plan:
             result     500,500 rows ...
         ...
         """
-        from juncture.planner.analysis import Analysis
-
         self._announce()
         run, result = self.measure(progress, keep)
         return Analysis(plan=self, run=run, result=result)
@@ -266,6 +245,53 @@ class Plan:
     def _announce(self) -> None:
         """Log what is about to run."""
         if _log.isEnabledFor(logging.INFO):
-            from juncture.planner.explain import in_a_line
-
             _log.info("%s", in_a_line(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """What a plan expected, and what happened. Shown, it is the text of `explain`.
+
+    Made by `Plan.analyze`; not to be made by hand.
+
+    Attributes
+    ----------
+    plan
+        What was expected.
+    run
+        What happened.
+    result
+        What `Plan.execute` returns, if it was to be kept, else None.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"ts": [2, 5], "price": [10.0, 11.0]})
+    >>> quotes = pa.table({"ts": [1, 4, 9], "bid": [9.5, 10.5, 12.0]})
+    >>> analysis = jn.plan(trades, quotes, jn.Asof(on="ts")).analyze()
+    >>> analysis.run.left_rows, analysis.run.right_rows, analysis.run.rows, analysis.run.spilled_bytes
+    (2, 3, 2, 0)
+    """
+
+    plan: Plan
+    run: Run
+    result: Any = None
+
+    def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
+        """Say what `Plan.explain` says, and what happened.
+
+        Parameters
+        ----------
+        format
+            As for `Plan.explain`; JSON has one key more, ``run``, and the page a timeline.
+
+        Raises
+        ------
+        SpecError, PlanError
+            As `Plan.explain` does.
+        """
+        return explain(self.plan, format, self.run)
+
+    def __repr__(self) -> str:
+        return self.explain()

@@ -20,7 +20,7 @@ _FREQUENT = 50
 
 
 def sampled_from(picked: int, rows: int) -> str:
-    """Say how many of the rows have been looked at.
+    """Say how many of the rows have been sampled.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class KeySample:
     counts
         Of each key that is not null, how many of the picked rows have it.
     picked, rows
-        How many rows were looked at, and how many there are.
+        How many rows were sampled, and how many there are.
     source
         Where the rows come from, in words.
     is_even

@@ -9,9 +9,10 @@ from typing import Any
 
 from juncture.errors import SpecError
 from juncture.planner.constants import Constants
+from juncture.spec.schema import Side
 from juncture.spec.values import plain
 
-__all__ = ["GIVEN", "Resources", "SideStats", "Stats", "against", "settled"]
+__all__ = ["GIVEN", "Resources", "SideStats", "Stats", "against", "combined"]
 
 GIVEN = "given"
 """The source of a figure that is nothing but the caller's word."""
@@ -19,7 +20,7 @@ GIVEN = "given"
 
 @dataclass(frozen=True, kw_only=True)
 class SideStats:
-    """What is known of one input. None means that nobody has looked.
+    """What is known of one input. None means that it is not known.
 
     Attributes
     ----------
@@ -142,17 +143,21 @@ class Stats:
                     "juncture.SideStats(rows=…, row_bytes=…)."
                 )
 
+    def of(self, side: Side) -> SideStats:
+        """Return what is known of a side."""
+        return self.left if side == "left" else self.right
+
 
 _FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "sources")
 
 
-def settled(given: SideStats, found: SideStats) -> SideStats:
+def combined(given: SideStats, found: SideStats) -> SideStats:
     """Return what was found, and what the caller gives where nothing was: a word does not stand against the data.
 
     Examples
     --------
     >>> found = SideStats(rows=1_000_000, sources={"rows": "Parquet footers"})
-    >>> side = settled(SideStats(rows=1_000, keys=10), found)
+    >>> side = combined(SideStats(rows=1_000, keys=10), found)
     >>> side.rows, side.sources["rows"]
     (1000000, 'Parquet footers, given: 1,000')
     >>> side.keys, side.sources["keys"]

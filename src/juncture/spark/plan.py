@@ -18,10 +18,10 @@ from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
 from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
-from juncture.spark.inequality.overlap import overlap_pairs, overlap_places
-from juncture.spark.inequality.plan import Kind, NearPlanning
-from juncture.spark.inequality.range import range_pairs, range_places
-from juncture.spark.inequality.where import where_pairs, where_places
+from juncture.spark.inequality.overlap import overlap_pairs, overlap_placements
+from juncture.spark.inequality.plan import InequalityPlanning
+from juncture.spark.inequality.range import range_pairs, range_placements
+from juncture.spark.inequality.where import where_pairs, where_placements
 from juncture.spark.input.files import FileSide, in_sql
 from juncture.spark.input.frame import FrameSide, Side
 from juncture.spark.input.plain_scan import files_behind
@@ -29,7 +29,7 @@ from juncture.spark.planning import Planning, Request
 from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
-from juncture.spark.type_rules import check_types
+from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
@@ -47,9 +47,9 @@ _log = logging.getLogger(__name__)
 
 PLANNINGS: dict[type, Callable[[Request], Planning]] = {
     Asof: AsofPlanning,
-    Range: partial(NearPlanning, Kind(range_pairs, range_places)),
-    Overlap: partial(NearPlanning, Kind(overlap_pairs, overlap_places)),
-    Where: partial(NearPlanning, Kind(where_pairs, where_places)),
+    Range: partial(InequalityPlanning, range_pairs, range_placements),
+    Overlap: partial(InequalityPlanning, overlap_pairs, overlap_placements),
+    Where: partial(InequalityPlanning, where_pairs, where_placements),
     Equi: EquiPlanning,
 }
 """What plans each kind of join."""
@@ -83,6 +83,7 @@ def plan(
     resources = resources_of(session)
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
     join = _resolved(spec, (_schema_given(left, ours), _schema_given(right, theirs)), (ours.schema, theirs.schema))
+    check_times(ours.spark_schema, theirs.spark_schema, session)
     check_types(join, ours.spark_schema, theirs.spark_schema)
     join, *sides = _typed(join, ours, theirs)
     request = Request(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)

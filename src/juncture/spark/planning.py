@@ -1,14 +1,16 @@
-"""What the making of all plans on Spark has in common: what is asked, and a choice that trusts no one about sizes."""
+"""What the making of all plans on Spark has in common: one loop that chooses, and learns what the choice needs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from juncture.planner.choose import choose, kind_of
-from juncture.planner.question import Choice, Question
-from juncture.planner.rules import SENT
+from juncture.planner.algorithm import Algorithm, Fact, Need, held_side
+from juncture.planner.choose import algorithms_of, choose
+from juncture.planner.decision import Choice
+from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import Side
@@ -45,7 +47,7 @@ class Request:
 
 
 class Planning(ABC):
-    """The making of one plan, which looks at the inputs no closer than the choice needs.
+    """The making of one plan, which learns no more of the inputs than the choice needs.
 
     Parameters
     ----------
@@ -54,21 +56,24 @@ class Planning(ABC):
 
     Attributes
     ----------
-    in_python
-        The algorithms whose tasks are Python.
     survey
         What is known of the inputs.
     """
 
-    in_python: ClassVar[tuple[str, ...]] = ()
     survey: Survey
+    _measured_sides: ClassVar[tuple[Name, ...]] = ("left", "right")
 
     def __init__(self, request: Request) -> None:
         self._join, self._left, self._right = request.join, request.left, request.right
         self._resources, self._lazy = request.resources, request.lazy
         self._shuffle_partitions = int(request.left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
+        self._algorithms = algorithms_of(self._join.spec, "spark")
+        self._named, self._native, self._left_out = "auto", False, ""
+        self._features = JoinFeatures()
+        # Each learns a fact that an algorithm needs, if it is not known, and tells whether it did.
+        self._learners: dict[Fact, Callable[[Algorithm], bool]] = {"size": self._count_held}
 
-    def check(self, algorithm: str) -> None:
+    def check(self, named: str) -> None:
         """Refuse algorithms that Spark's workers cannot run.
 
         Raises
@@ -76,42 +81,55 @@ class Planning(ABC):
         PlanError
             If the named one is such, or ``"auto"`` may choose one.
         """
+        in_python = [name for name, algorithm in self._algorithms.items() if algorithm.in_python]
         # It takes a job to find out.
-        if self._lazy or not self.in_python or algorithm not in ("auto", *self.in_python):
+        if self._lazy or not in_python or named not in ("auto", *in_python):
             return
-        known = kind_of(self._join.spec).algorithms["spark"]
-        check_workers(self._left.session, [name for name in known if name not in self.in_python])
+        check_workers(self._left.session, [name for name in self._algorithms if name not in in_python])
 
-    @abstractmethod
-    def run(self, algorithm: str) -> tuple[Choice, Built]:
+    def run(self, named: str) -> tuple[Choice, Built]:
         """Choose and build."""
+        self._named = named
+        self._prepare()
+        choice = choose(self._input(), named)
+        # What turns out too large, or to cost more than was thought, is not chosen again.
+        while not self._lazy and self._learn(self._algorithms[choice.algorithm]):
+            choice = choose(self._input(), named)
+        built = self._build(choice.algorithm)
+        left_out = (("left out", self._left_out),) if self._left_out else ()
+        return choice, replace(built, details=(*left_out, *built.details))
 
-    @abstractmethod
-    def _question(self) -> Question:
+    def _learn(self, algorithm: Algorithm) -> bool:
+        """Learn the first fact that an algorithm needs and that is not known; tell whether there was one."""
+        needs = (need for need in algorithm.needs if self._named == "auto" or not need.unnamed)
+        return any(self._learners[need.fact](algorithm) for need in needs if need.fact != "counts")
+
+    def _prepare(self) -> None:
+        """Count the rows of both sides where they are not known, unless what was named can do without."""
+        if not self._lazy and (self._named == "auto" or Need("counts") in self._algorithms[self._named].needs):
+            self.survey.count(*self._measured_sides)
+
+    def _count_held(self, algorithm: Algorithm) -> bool:
+        """Count the side that is held if its size is known by nothing but a word; tell whether that was done."""
+        return self.survey.check(held_side(self._input(), algorithm))
+
+    def _input(self) -> PlanningInput:
         """Return what the choice depends on, as far as it is known."""
-
-    def _asked(self, **more: Any) -> Question:
-        """Return what every choice depends on, and more."""
-        return Question(
+        return PlanningInput(
             join=self._join,
             engine="spark",
             stats=self.survey.stats,
             resources=self._resources,
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,
-            **more,
+            partitions=self._partitions(),
+            native=self._native,
+            features=self._features,
         )
 
-    def _choose(self, algorithm: str) -> Choice:
-        return choose(self._question(), algorithm)
+    def _partitions(self) -> int:
+        return self._shuffle_partitions
 
-    def _checked(self, algorithm: str) -> Choice:
-        """Choose, and count what would be held: what turns out too large for that is not chosen again."""
-        choice = self._choose(algorithm)
-        while not self._lazy and (held := self._held(choice.algorithm)) is not None and self.survey.check(held):
-            choice = self._choose(algorithm)
-        return choice
-
-    def _held(self, algorithm: str) -> Name | None:
-        """Return the side that an algorithm has the driver or tasks hold."""
-        return SENT.get(algorithm)
+    @abstractmethod
+    def _build(self, algorithm: str) -> Built:
+        """Build the join with what has been learnt."""

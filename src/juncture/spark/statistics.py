@@ -8,7 +8,7 @@ counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -20,15 +20,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.stats import GIVEN, SideStats, Stats, against, settled
+from juncture.planner.stats import GIVEN, SideStats, Stats, against, combined
 from juncture.spark.exchange.exchange import packets
+from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, Side
-from juncture.spark.tasks.packets import Content, raise_error, read_packets
+from juncture.spark.tasks.key_range import KeyRanges, Placement
+from juncture.spark.tasks.packets import read_packets
 from juncture.spark.tasks.sample import Pick
 from juncture.spec.schema import Side as Name
 
-__all__ = ["FOOTERS", "SAMPLE_ROWS", "Survey"]
+__all__ = ["FOOTERS", "SAMPLE_ROWS", "SampledRanges", "Survey", "balanced_by"]
 
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, unless many partitions ask for more."""
@@ -42,6 +44,25 @@ _TIMES_MOST = 4
 
 _VARIABLE_BYTES = 20
 """Bytes of a string or a nested value that nobody has measured: Spark's own guess."""
+
+
+@dataclass(frozen=True)
+class SampledRanges:
+    """A sample of where the rows of a side lie.
+
+    Attributes
+    ----------
+    ranges
+        Where the picked rows lie that can match.
+    picked
+        How many rows were picked.
+    weight
+        How many rows each of them stands for.
+    """
+
+    ranges: KeyRanges
+    picked: int
+    weight: float
 
 
 class Survey:
@@ -189,22 +210,70 @@ class Survey:
         """
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
         left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
-        found: dict[Content, list[pa.Table]] = {Content.LEFT: [], Content.RIGHT: []}
+        found: dict[Name | None, list[pa.Table]] = {"left": [], "right": []}
         for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
-            if packet.content is Content.ERROR:
-                raise_error(packet)
-            found[packet.content].append(packet.rows)
+            found[packet.side].append(packet.rows)
         picked = sum(table.num_rows for tables in found.values() for table in tables)
         self.jobs.append(f"sampled {picked:,} rows of both sides")
-        return dict(zip(self.sides, found.values(), strict=True))
+        return {name: found[name] for name in self.sides}
+
+    def key_ranges(
+        self, placements: tuple[Placement, Placement], partitions: int, *, coded: Sequence[Sequence[str]] = ((), ())
+    ) -> tuple[SampledRanges, SampledRanges]:
+        """Sample where the rows of both sides lie as tasks see them, in one job.
+
+        Parameters
+        ----------
+        placements
+            What tells where the rows of each side lie.
+        partitions
+            How many are to be balanced by the sample.
+        coded
+            Columns of each side that may come as dictionaries.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read, or an interval starts after its end.
+        """
+        by_side = dict(zip(self.sides, placements, strict=True))
+        # Without a column there would be no rows to tell apart.
+        columns = {name: list(each.decisive) or self.sides[name].schema.names[:1] for name, each in by_side.items()}
+        found = self.pick(columns, partitions, coded=dict(zip(self.sides, coded, strict=True)))
+        left, right = (self._sampled_ranges(name, by_side[name], tables) for name, tables in found.items())
+        return left, right
+
+    def _sampled_ranges(self, name: Name, placement: Placement, tables: Sequence[pa.Table]) -> SampledRanges:
+        schema = pa.schema([self.sides[name].schema.field(column) for column in placement.decisive])
+        parts = [table for table in tables if table.num_rows] or [schema.empty_table()]
+        ranges = KeyRanges.concat([placement.place(part) for part in parts])
+        picked = sum(table.num_rows for table in tables)
+        return SampledRanges(ranges.take(ranges.valid), picked, (self.of(name).rows or 0) / max(picked, 1))
 
     def _picked(self, name: Name, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
         side = self.sides[name]
         frame, feed = side.rows(columns, coded=coded)
-        content = Content.LEFT if name == "left" else Content.RIGHT
         if isinstance(side, FrameSide):
-            return packets(self.some(name, frame, wanted), Pick(feed, content, 1.0))
-        return packets(frame, Pick(feed, content, min(1.0, wanted / max(self.of(name).rows or 1, 1))))
+            return packets(self.some(name, frame, wanted), Pick(feed, name, 1.0))
+        return packets(frame, Pick(feed, name, min(1.0, wanted / max(self.of(name).rows or 1, 1))))
+
+
+def balanced_by(left: SampledRanges, right: SampledRanges, *, left_weight: float = 1.0) -> Sample:
+    """Return the rows that partitions are balanced by, where each starts.
+
+    Parameters
+    ----------
+    left, right
+        Where some rows of both sides lie.
+    left_weight
+        What a left row costs in a partition, in right rows.
+    """
+    sides = ((left.ranges, left.weight * left_weight), (right.ranges, right.weight))
+    return Sample(
+        np.concatenate([ranges.hashes for ranges, _ in sides]),
+        np.concatenate([ranges.first for ranges, _ in sides]),
+        np.concatenate([np.full(len(ranges.hashes), weight) for ranges, weight in sides]),
+    )
 
 
 def _column(name: Name, place: int) -> str:
@@ -224,11 +293,11 @@ def _known(side: Side, given: SideStats) -> SideStats:
     if not isinstance(side, FileSide):
         source = "assumed" if variable else "by its types"
         found = SideStats(row_bytes=row_bytes, sources={"row_bytes": source})
-        return settled(given, found if given.row_bytes is None else SideStats())
+        return combined(given, found if given.row_bytes is None else SideStats())
     rows = side.footers.num_rows
     row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), given.row_bytes or 0)
     sources = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
-    return settled(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
+    return combined(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
 
 
 def _width(data_type: pa.DataType) -> int:

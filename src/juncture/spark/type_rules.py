@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from juncture.errors import SchemaError
+import pyarrow.types as pat
+
+from juncture.errors import PlanError, SchemaError
+from juncture.spark.session.session import setting
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
+from juncture.spec.where import ResolvedWhere
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
     from juncture.spec.resolved import Resolved
     from juncture.spec.schema import Side
 
-__all__ = ["check_types", "is_collated"]
+__all__ = ["check_intervals", "check_times", "check_types", "is_collated"]
+
+_TIMES = "spark.sql.timeType.enabled"
+_OLD_INTERVALS = "spark.sql.legacy.interval.enabled"
 
 
 def check_types(join: Resolved, left: StructType, right: StructType) -> None:
@@ -61,6 +70,52 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
                     f"to stand in the left column {column.source!r} ({names[0]}). Types are never changed silently: "
                     "cast one of them first."
                 )
+
+
+def check_times(left: StructType, right: StructType, session: SparkSession) -> None:
+    """Refuse columns of Spark's ``TIME``, which files may have, where the session has that type switched off.
+
+    Raises
+    ------
+    SchemaError
+        If there is one.
+    """
+    if (setting(session, _TIMES) or "").lower() != "false":
+        return
+    for side, schema in (("left", left), ("right", right)):
+        for field in schema.fields:
+            if re.search(r"\btime\(", field.dataType.simpleString()):
+                raise SchemaError(
+                    f"The {side} column {field.name!r} is of Spark's type {field.dataType.simpleString()}, which this "
+                    f"session has switched off. Set {_TIMES} to true, or leave the column out."
+                )
+
+
+def check_intervals(join: Resolved, session: SparkSession) -> None:
+    """Refuse a join in SQL whose session has intervals of a kind that it cannot compare times by.
+
+    Raises
+    ------
+    PlanError
+        If it has.
+    """
+    if (setting(session, _OLD_INTERVALS) or "").lower() == "true" and _makes_intervals(join):
+        raise PlanError(
+            f"{_OLD_INTERVALS} is on, so that the time between two others is no number in Spark's SQL. Switch it off "
+            "for this join."
+        )
+
+
+def _makes_intervals(join: Resolved) -> bool:
+    """Tell whether a join, in SQL, makes intervals of times."""
+    types = [join.left_schema.field(name).type for name in join.compared("left")]
+    types += [join.right_schema.field(name).type for name in join.compared("right")]
+    if isinstance(join, ResolvedEqui):
+        return join.predicate is not None and any(map(pat.is_temporal, types))
+    if isinstance(join, ResolvedWhere):
+        return any(map(pat.is_temporal, types))
+    # Of times with a zone, their microseconds are taken.
+    return any(pat.is_timestamp(each) and each.tz is None for each in types)
 
 
 def is_collated(data_type: DataType) -> bool:

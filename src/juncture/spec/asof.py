@@ -97,7 +97,9 @@ class ResolvedAsof(Resolved):
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, ties aside."""
-        return (self.left_on if side == "left" else self.right_on, *super().compared(side))
+        limit = None if self.tolerance is None or side == "right" else self.tolerance.column
+        own = (self.left_on if side == "left" else self.right_on, *super().compared(side))
+        return own if limit is None or limit in own else (*own, limit)
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias, get_args
 
 import pyarrow as pa
@@ -12,16 +13,15 @@ from juncture.errors import SpecError
 from juncture.spec.aggregate import (
     Agg,
     aggregate_how,
-    aggregated_columns,
     freeze_aggregates,
     resolve_aggregates,
     typed_aggregated,
 )
 from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names
 from juncture.spec.base import KeyedSpec
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, OwnInterval, ResolvedInequality, is_unsigned
 from juncture.spec.nulls import first_type, typed, typed_pairs
 from juncture.spec.range import Closed
-from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
     Domain,
     How,
@@ -41,7 +41,7 @@ Interval: TypeAlias = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedOverlap(Resolved):
+class ResolvedOverlap(ResolvedInequality):
     """An overlap spec that has been checked against two schemas: all that an engine needs to know.
 
     Attributes
@@ -54,8 +54,6 @@ class ResolvedOverlap(Resolved):
         The values in which starts and ends are compared.
     closed
         Which ends belong to the intervals.
-    tie_columns
-        The right columns that order right rows of the same start for ``first`` and ``last``.
     """
 
     spec: Overlap
@@ -63,17 +61,31 @@ class ResolvedOverlap(Resolved):
     right_interval: Interval
     domain: Domain
     closed: Closed
-    tie_columns: tuple[str, ...]
+
+    @cached_property
+    def condition(self) -> JoinCondition:
+        """When two rows match, their ``by`` columns aside: each starts before the other ends."""
+        (left_start, left_end), (right_start, right_end) = self.left_interval, self.right_interval
+        is_strict = self.closed != "both"
+        types = [self.left_schema.field(name).type for name in self.left_interval if name is not None]
+        types += [self.right_schema.field(name).type for name in self.right_interval if name is not None]
+        unsigned = is_unsigned(*types)
+
+        def bounded(right: str | None, left: str | None, *, upper: bool) -> BoundedValue | None:
+            limits = () if left is None else (Limit(left, upper, is_strict),)
+            return None if right is None else BoundedValue(right, limits, self.domain, unsigned=unsigned)
+
+        return JoinCondition(
+            first=bounded(right_start, left_end, upper=True),
+            second=None if left_start is None else bounded(right_end, left_start, upper=False),
+            left_interval=OwnInterval(left_start, left_end, self.domain, unsigned, not is_strict),
+            right_interval=OwnInterval(right_start, right_end, self.domain, unsigned, not is_strict),
+        )
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
         interval = self.left_interval if side == "left" else self.right_interval
         return tuple(dict.fromkeys((*(name for name in interval if name is not None), *super().compared(side))))
-
-    def needed(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that decide which rows match, or that the output shows or aggregates."""
-        aggregated = aggregated_columns(self.aggregates, self.tie_columns) if side == "right" else ()
-        return tuple(dict.fromkeys((*super().needed(side), *aggregated)))
 
 
 @dataclass(frozen=True, kw_only=True)

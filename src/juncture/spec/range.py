@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
@@ -14,13 +15,13 @@ from juncture.errors import SpecError
 from juncture.spec.aggregate import (
     Agg,
     aggregate_how,
-    aggregated_columns,
     freeze_aggregates,
     resolve_aggregates,
     typed_aggregated,
 )
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.base import KeyedSpec
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, ResolvedInequality, is_unsigned
 from juncture.spec.distance import (
     Distance,
     check_distance_column,
@@ -31,7 +32,6 @@ from juncture.spec.distance import (
 )
 from juncture.spec.duration import duration_ns
 from juncture.spec.nulls import typed_pairs
-from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, How, Side, check_keys, check_pairs, common_domain, left_columns, output_columns
 from juncture.spec.values import TimeLength
 
@@ -62,7 +62,7 @@ class Bound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedRange(Resolved):
+class ResolvedRange(ResolvedInequality):
     """A range spec that has been checked against two schemas: all that an engine needs to know.
 
     Attributes
@@ -75,8 +75,6 @@ class ResolvedRange(Resolved):
         The values in which they are compared.
     lower, upper
         The ends of the window in that domain; None where it is unbounded, which is on one side at most.
-    tie_columns
-        The right columns that order right rows at the same ``on`` for ``first`` and ``last``.
     """
 
     spec: Range
@@ -85,7 +83,19 @@ class ResolvedRange(Resolved):
     domain: Domain
     lower: Bound | None
     upper: Bound | None
-    tie_columns: tuple[str, ...]
+
+    @cached_property
+    def condition(self) -> JoinCondition:
+        """When two rows match, their ``by`` columns aside."""
+        ends = ((self.lower, False), (self.upper, True))
+        limits = [
+            Limit(self.left_on, upper, not bound.closed, bound.constant or 0, bound.column)
+            for bound, upper in ends
+            if bound is not None
+        ]
+        types = self.left_schema.field(self.left_on).type, self.right_schema.field(self.right_on).type
+        value = BoundedValue(self.right_on, tuple(limits), self.domain, unsigned=is_unsigned(*types))
+        return JoinCondition(first=value)
 
     def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where no constant limits it.
@@ -107,11 +117,6 @@ class ResolvedRange(Resolved):
         bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
         own = (self.left_on, *bounds) if side == "left" else (self.right_on,)
         return tuple(dict.fromkeys((*own, *super().compared(side))))
-
-    def needed(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that decide which rows match, or that the output shows or aggregates."""
-        aggregated = aggregated_columns(self.aggregates, self.tie_columns) if side == "right" else ()
-        return tuple(dict.fromkeys((*super().needed(side), *aggregated)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 import pyarrow as pa
@@ -11,8 +12,8 @@ import pyarrow as pa
 from juncture.errors import PlanError, SpecError
 from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names
 from juncture.spec.base import KeyedSpec
+from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.nulls import typed_pairs
-from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = ["ResolvedWhere", "Where"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedWhere(Resolved):
+class ResolvedWhere(ResolvedInequality):
     """A predicate spec that has been checked against two schemas: all that an engine needs to know.
 
     Attributes
@@ -39,6 +40,13 @@ class ResolvedWhere(Resolved):
     spec: Where
     predicate: Node
     shape: Shape
+
+    @cached_property
+    def condition(self) -> JoinCondition:
+        """When two rows match, their ``by`` columns aside."""
+        from juncture.predicate.decompose.join_condition import condition_of
+
+        return condition_of(self.predicate, self.shape)
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""

@@ -11,11 +11,9 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.columnar.key_table import EMPTY
-from juncture.local.inequality import overlap as overlaps
-from juncture.local.inequality import range as ranges
+from juncture.local.inequality.join import InequalityAlgorithm, execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
-from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 from juncture.streams.bounds import GREATEST, Bounds, Limits
 from juncture.streams.condition import Condition
@@ -92,10 +90,8 @@ class AggregateJoin:
         right = pa.Table.from_batches(held) if held else held_schema(join, "right").empty_table()
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
         with join_context(threads=1) as context:
-            if isinstance(join, ResolvedRange):
-                yield from ranges.execute(join, *sources, "sorted", context)
-            else:
-                yield from overlaps.execute(join, *sources, "tree", context)
+            algorithm: InequalityAlgorithm = "sorted" if join.condition.second is None else "tree"
+            yield from execute(join, *sources, algorithm, context)
 
 
 def _greatest(codes: npt.NDArray[np.int64], alive: Mask) -> npt.NDArray[np.int64]:

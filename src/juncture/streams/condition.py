@@ -8,10 +8,10 @@ from below. So a held row can still satisfy a relation if it does with the great
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,10 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import Mask, raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import DataError
-from juncture.kernels.array_types import Ints
-from juncture.local.inequality import overlap as overlaps
-from juncture.local.inequality import range as ranges
-from juncture.local.inequality.conditions import Equality, Limit, Line, equalities_of, limits_of, line_of
-from juncture.local.inequality.index import Coded
-from juncture.local.inequality.limits import Axis, End, both
-from juncture.local.inequality.probe import Sought
+from juncture.local.inequality.conditions import CodedValue, equal_columns, equal_types
+from juncture.local.inequality.limits import both
+from juncture.local.inequality.own_interval import check_interval, points_of
+from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
 from juncture.predicate.decompose.shape import Shape, shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.intervals.graph import possible
@@ -35,9 +32,8 @@ from juncture.predicate.intervals.interval import interval
 from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.sql import to_sql
 from juncture.predicate.language.types import from_arrow
+from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
@@ -160,52 +156,125 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
     ordered
         The columns that orders read: what equal keys say of others is of no use.
     """
-    if isinstance(join, ResolvedRange):
-        return _of_range(join)
-    if isinstance(join, ResolvedOverlap):
-        return _of_overlap(join)
     if isinstance(join, ResolvedEqui):
         parts = Shape() if join.predicate is None else shape(join.predicate)
-        return _of_where(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
-    assert isinstance(join, ResolvedWhere)
-    return _of_where(join, join.predicate, join.shape, ordered, nulls_equal=False)
+        return _of_predicate(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
+    if isinstance(join, ResolvedWhere):
+        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=False)
+    assert isinstance(join, ResolvedInequality)
+    found = join.condition
+    values = [value for value in (found.first, found.second) if value is not None and value.limits]
+    return _condition(_Parts(join, found, _coded(values)), matching=sum(len(value.limits) for value in values))
 
 
-# Predicates
+def _of_predicate(
+    join: Resolved, predicate: Node | None, parts: Shape, ordered: Collection[Column], *, nulls_equal: bool
+) -> Condition:
+    """Return the condition of a predicate, whose ``by`` columns aside."""
+    equalities, exact = ([], not parts.keys) if nulls_equal else equalities_of(parts)
+    values, are_all = bounded_values(parts)
+    exact = exact and are_all and parts.residual is None and all(value.exact for value in values)
+    # What is equal besides tells of what can still match, and is looked up by its key.
+    told = [] if nulls_equal else _equal_bounds(join, parts, ordered)
+    condition = JoinCondition(
+        equalities=tuple(equalities),
+        left_filter=parts.left_filter,
+        right_filter=parts.right_filter,
+        predicate=predicate,
+        exact=exact or predicate is None,
+    )
+    matching = sum(len(value.limits) for value in values)
+    found = _Parts(join, condition, _coded([*values, *told]), _guards(join, parts))
+    return _condition(found, matching=matching, nulls_equal=nulls_equal)
+
+
+def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Condition:
+    condition = parts.condition
+    return Condition(
+        join=parts.join,
+        key_types=(parts.key_types("left"), parts.key_types("right")),
+        nulls_equal=nulls_equal,
+        relations=tuple(_relation(parts.join, value, limit) for value in parts.values for limit in value.value.limits),
+        left=parts.left,
+        right=parts.right,
+        check=None if condition.exact else condition.predicate,
+        predicate=condition.predicate,
+        matching=matching,
+        filters=(condition.left_filter, condition.right_filter),
+    )
+
+
+def _coded(values: Iterable[BoundedValue]) -> tuple[CodedValue, ...]:
+    """Return values in codes, the limits of each with lower ones first."""
+    ordered = (replace(value, limits=tuple(sorted(value.limits, key=lambda each: each.upper))) for value in values)
+    return tuple(coded for value in ordered if (coded := CodedValue.of(value)) is not None)
+
+
+def _equal_bounds(join: Resolved, parts: Shape, ordered: Collection[Column]) -> list[BoundedValue]:
+    """Return what equal keys say of one another's values, where orders tell something of these."""
+    pairs: list[tuple[Node, Node]] = [(key.left, key.right) for key in parts.keys if not key.null_safe]
+    for ours, theirs in zip(join.left_by, join.right_by, strict=True):
+        one, other = column_of(join, "left", ours), column_of(join, "right", theirs)
+        if one is not None and other is not None:
+            pairs.append((one, other))
+    told = [pair for pair in pairs if any(column in ordered for node in pair for column in columns(node))]
+    return [value for pair in told if (value := equal_bounds(*pair)) is not None]
 
 
 @dataclass(frozen=True)
-class _Predicate:
-    """The parts of a predicate that bring rows together."""
+class _Parts:
+    """What brings rows together.
+
+    Attributes
+    ----------
+    join
+        The join.
+    condition
+        What it asks of two rows.
+    values
+        Right values and their limits, in codes.
+    guards
+        Filters that hold where columns are less than so much.
+    """
 
     join: Resolved
-    shape: Shape
-    equalities: tuple[Equality, ...]
-    lines: tuple[Line, ...]
-    """Each with one limit."""
-    guards: Mapping[Node, tuple[tuple[str, int], ...]]
-    """Filters that hold where columns are less than so much."""
+    condition: JoinCondition
+    values: tuple[CodedValue, ...]
+    guards: Mapping[Node, tuple[tuple[str, int], ...]] | None = None
 
-    def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
-        by = self.join.left_by if side == "left" else self.join.right_by
-        found = [batch.column(name) for name in by]
-        for equality in self.equalities:
-            node = equality.left if side == "left" else equality.right
-            found += equality.columns(evaluate(node, **{side: batch}))
+    def key_types(self, side: Side) -> list[pa.DataType]:
+        """Return the types of the key columns of a side."""
+        schema, by = self._of(side)
+        equal = [each for equality in self.condition.equalities for each in equal_types(equality, side)]
+        return [schema.field(name).type for name in by] + equal
+
+    def _of(self, side: Side) -> tuple[pa.Schema, tuple[str, ...]]:
+        if side == "left":
+            return self.join.left_schema, self.join.left_by
+        return self.join.right_schema, self.join.right_by
+
+    def _keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
+        found = [batch.column(name) for name in self._of(side)[1]]
+        for equality in self.condition.equalities:
+            found += equal_columns(equality, evaluate(_value(equality, side), **{side: batch}))
         return found
 
-    def passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
-        node = self.shape.left_filter if side == "left" else self.shape.right_filter
-        if node is None:
-            return None
-        if self._is_harmless(node, batch):
-            return None
-        mask: Mask = matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
-        return mask
+    def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
+        """Return which rows of a side can match by what they are themselves; None for all."""
+        is_left = side == "left"
+        node = self.condition.left_filter if is_left else self.condition.right_filter
+        passed: Mask | None = None
+        if node is not None and not self._is_harmless(node, batch):
+            passed = matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
+        own = self.condition.left_interval if is_left else self.condition.right_interval
+        if own is None:
+            return passed
+        check_interval(own, batch, side, 0)
+        return both(passed, points_of(own, batch))
 
     def _is_harmless(self, node: Node, batch: pa.RecordBatch) -> bool:
         """Tell whether a condition holds for all rows since their values are small: it guards against overflow."""
-        if node not in self.guards:
+        if self.guards is None or node not in self.guards:
             return False
         for name, most in self.guards[node]:
             column = batch.column(name)
@@ -214,65 +283,46 @@ class _Predicate:
                 return False
         return True
 
+    @cached_property
+    def _single(self) -> list[CodedValue]:
+        """The values, each with one limit."""
+        return [
+            replace(coded, value=replace(coded.value, limits=(limit,)))
+            for coded in self.values
+            for limit in coded.value.limits
+        ]
+
     def left(self, batch: pa.RecordBatch) -> Rows:
-        valid = self.passed(batch, "left")
-        codes = np.empty((len(self.lines), batch.num_rows), np.int64)
-        for place, line in enumerate(self.lines):
-            least, most, here = line.ends(batch)
+        """Return what the join sees in left rows."""
+        valid = self._passed(batch, "left")
+        codes = np.empty((len(self._single), batch.num_rows), np.int64)
+        for place, coded in enumerate(self._single):
+            least, most, here = coded.ends(batch)
             valid = both(valid, here)
-            codes[place] = _own(least, most)
-        return Rows(self.keys(batch, "left"), codes, valid)
+            if most is not None:
+                codes[place] = most
+            elif least is not None:
+                np.invert(least, out=codes[place])
+        for coded in self.values:
+            valid = both(valid, coded.right_way_round(batch))
+        return Rows(self._keys(batch, "left"), codes, valid)
 
     def right(self, batch: pa.RecordBatch) -> Rows:
-        valid = self.passed(batch, "right")
-        codes = np.empty((len(self.lines), batch.num_rows), np.int64)
-        coded: dict[tuple[Node, Axis], tuple[Ints, Mask | None]] = {}
-        for place, line in enumerate(self.lines):
-            known = coded.get((line.right, line.axis))
-            if known is None or line.type is not None:
-                known = coded[line.right, line.axis] = line.encode(batch)
-            values, here = known
+        """Return what the join sees in right rows."""
+        valid = self._passed(batch, "right")
+        codes = np.empty((len(self._single), batch.num_rows), np.int64)
+        place = 0
+        for coded in self.values:
+            values, here = coded.encode(batch)
             valid = both(valid, here)
-            codes[place] = ~values if line.limits[0].upper else values
-        return Rows(self.keys(batch, "right"), codes, valid)
+            for limit in coded.value.limits:
+                codes[place] = ~values if limit.upper else values
+                place += 1
+        return Rows(self._keys(batch, "right"), codes, valid)
 
 
-def _own(least: Ints | None, most: Ints | None) -> Ints:
-    """Return the codes of left rows, of which one limit is known."""
-    if most is not None:
-        return most
-    assert least is not None
-    return ~least
-
-
-def _of_where(
-    join: Resolved, predicate: Node | None, parts: Shape, ordered: Collection[Column], *, nulls_equal: bool
-) -> Condition:
-    equalities, exact = ([], not parts.keys) if nulls_equal else equalities_of(parts)
-    limits = limits_of(parts)
-    lines, used = _lines(limits)
-    exact = exact and parts.residual is None and used == len(limits) and all(line.is_exact for line in lines)
-    own, other = list[pa.DataType](), list[pa.DataType]()
-    for ours, theirs in zip(join.left_by, join.right_by, strict=True):
-        own.append(join.left_schema.field(ours).type)
-        other.append(join.right_schema.field(theirs).type)
-    for equality in equalities:
-        own += equality.types(equality.left)
-        other += equality.types(equality.right)
-    watched = () if nulls_equal else _lines(_equal_limits(join, parts, ordered))[0]
-    found = _Predicate(join, parts, tuple(equalities), (*lines, *watched), _guards(join, parts))
-    return Condition(
-        join=join,
-        key_types=(own, other),
-        nulls_equal=nulls_equal,
-        relations=tuple(_relation(line) for line in found.lines),
-        left=found.left,
-        right=found.right,
-        check=None if exact or predicate is None else predicate,
-        predicate=predicate,
-        matching=len(lines),
-        filters=(parts.left_filter, parts.right_filter),
-    )
+def _value(equality: EqualValues, side: Side) -> Node:
+    return equality.left if side == "left" else equality.right
 
 
 def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], ...]]:
@@ -291,59 +341,70 @@ def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], .
     return found
 
 
-def _lines(limits: Sequence[Limit]) -> tuple[tuple[Line, ...], int]:
-    """Return lines of one limit each, those with limits on both ends first; and how many limits are in them."""
-    by_right: dict[Node, list[Limit]] = {}
-    for limit in limits:
-        by_right.setdefault(limit.right, []).append(limit)
-    lines = [line for right, own in by_right.items() if (line := line_of(right, own))]
-    lines.sort(key=lambda line: not line.is_band)
-    single = tuple(
-        replace(line, limits=(limit,)) for line in lines for limit in sorted(line.limits, key=lambda each: each.upper)
-    )
-    return single, len(single)
-
-
-def _equal_limits(join: Resolved, parts: Shape, ordered: Collection[Column]) -> list[Limit]:
-    """Return what equal keys say of one another's values, where orders tell something of these."""
-    pairs = [(key.left, key.right) for key in parts.keys if not key.null_safe]
-    for ours, theirs in zip(join.left_by, join.right_by, strict=True):
-        one, other = column_of(join, "left", ours), column_of(join, "right", theirs)
-        if one is not None and other is not None:
-            pairs.append((one, other))
-    told = [pair for pair in pairs if any(column in ordered for node in pair for column in columns(node))]
-    return [Limit(one, other, Fraction(0), upper, False) for one, other in told for upper in (False, True)]
-
-
-def _relation(line: Line) -> Relation:
-    [limit] = line.limits
+def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
+    """Return a limit as a relation of its two values."""
+    own = replace(coded, value=replace(coded.value, limits=(limit,)))
+    left_text, left = _told(join, "left", limit.left)
+    right_text, right = _told(join, "right", coded.value.right)
+    if limit.column is not None:
+        left_text, left = f"{left_text} + {limit.column}", None
 
     def left_code(values: pa.Array) -> int:
-        codes, _ = line.axis.limits(
-            _converted(values, line.type), line.steps(limit.offset), End(limit.upper, limit.strict and line.is_exact)
-        )
-        code = int(codes[0]) + (0 if line.is_exact else 1 if limit.upper else -1)
-        return code if limit.upper else ~code
+        batch = pa.record_batch([_compared(join, "left", limit.left, coded.value, values)], names=[_ONE])
+        least, most, _ = _of_one(own, limit).ends(batch)
+        if most is not None:
+            return int(most[0])
+        assert least is not None
+        return ~int(least[0])
 
     def right_code(values: pa.Array) -> int:
-        codes, _ = line.axis.encode(_converted(values, line.type))
+        batch = pa.record_batch([_compared(join, "right", coded.value.right, coded.value, values)], names=[_ONE])
+        codes, _ = _of_one(own, limit).encode(batch)
         return ~int(codes[0]) if limit.upper else int(codes[0])
 
+    domain = coded.value.domain
+    step = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
     return Relation(
-        left=limit.left,
-        right=limit.right,
-        left_text=bare_text(limit.left),
-        right_text=bare_text(limit.right),
+        left=left,
+        right=right,
+        left_text=left_text,
+        right_text=right_text,
         upper=limit.upper,
         strict=limit.strict,
-        offset=limit.offset,
+        offset=Fraction(limit.offset) * (1 if domain.kind == "float" else step),
         left_code=left_code,
         right_code=right_code,
     )
 
 
-def _converted(values: pa.Array, data_type: pa.DataType | None) -> pa.Array:
-    return values if data_type is None else values.cast(data_type, safe=False)
+_ONE = "value"
+
+
+def _of_one(coded: CodedValue, limit: Limit) -> CodedValue:
+    """Return a value that is limited by a column of single values in place of what its sides have."""
+    limit = replace(limit, left=_ONE, column=None)
+    value = replace(coded.value, right=_ONE, limits=(limit,))
+    return replace(coded, value=value)
+
+
+def _told(join: Resolved, side: Side, value: Value) -> tuple[str, Node | None]:
+    """Return a value as it is shown, and as an expression, if it is one of a predicate."""
+    if isinstance(value, str):
+        return value, column_of(join, side, value)
+    return bare_text(value), value
+
+
+def _compared(join: Resolved, side: Side, own: Value, bounded: BoundedValue, values: pa.Array) -> pa.Array:
+    """Return values of a side in the type in which they are compared.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If they are none of the column's.
+    """
+    if isinstance(own, str):
+        return values.cast((join.left_schema if side == "left" else join.right_schema).field(own).type)
+    return values if bounded.type is None else values.cast(bounded.type, safe=False)
 
 
 def bare_text(node: Node) -> str:
@@ -356,135 +417,3 @@ def column_of(join: Resolved, side: Side, name: str) -> Column | None:
     field = (join.left_schema if side == "left" else join.right_schema).field(name)
     data_type = from_arrow(field.type)
     return None if data_type is None else Column(data_type, side, name, field.nullable)
-
-
-# Windows and intervals
-
-
-@dataclass(frozen=True)
-class _Coded:
-    """What brings rows together by limits that the join's kind defines.
-
-    Attributes
-    ----------
-    code, seek
-        Return what the join sees in right rows, and what left rows seek.
-    relations
-        For each, whether it is of the second right value, and whether it is an upper one.
-    """
-
-    code: Callable[[pa.RecordBatch], Coded]
-    seek: Callable[[pa.RecordBatch], Sought]
-    relations: tuple[tuple[bool, bool], ...]
-
-    def left(self, batch: pa.RecordBatch) -> Rows:
-        sought = self.seek(batch)
-        codes = np.empty((len(self.relations), batch.num_rows), np.int64)
-        for place, (second, upper) in enumerate(self.relations):
-            limit = sought.high if upper else sought.thresholds if second else sought.low
-            assert limit is not None
-            codes[place] = limit if upper else ~limit
-        return Rows(list(sought.keys), codes, sought.possible)
-
-    def right(self, batch: pa.RecordBatch) -> Rows:
-        coded = self.code(batch)
-        codes = np.empty((len(self.relations), batch.num_rows), np.int64)
-        for place, (second, upper) in enumerate(self.relations):
-            values = coded.leaves if second else coded.on
-            assert values is not None
-            codes[place] = ~values if upper else values
-        return Rows(coded.keys, codes, coded.valid)
-
-
-def _windowed(join: Resolved, coded: _Coded, relations: list[Relation]) -> Condition:
-    types = [
-        [schema.field(name).type for name in by]
-        for schema, by in ((join.left_schema, join.left_by), (join.right_schema, join.right_by))
-    ]
-    return Condition(
-        join=join,
-        key_types=(types[0], types[1]),
-        nulls_equal=False,
-        relations=tuple(relations),
-        left=coded.left,
-        right=coded.right,
-        check=None,
-        predicate=None,
-        matching=len(relations),
-    )
-
-
-def _of_range(join: ResolvedRange) -> Condition:
-    axis = ranges.axis_of(join)
-    right = column_of(join, "right", join.right_on)
-    relations, used = [], []
-    for bound, upper in ((join.lower, False), (join.upper, True)):
-        if bound is not None:
-            left = None if bound.constant is None else column_of(join, "left", join.left_on)
-            added = f" + {bound.column}" if bound.column else ""
-            texts = f"{join.left_on}{added}", join.right_on
-            types = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
-            relations.append(_axis_relation(axis, (left, right), texts, types, bound, upper=upper))
-            used.append((False, upper))
-    code = partial(_code, partial(ranges.coded, join, axis))
-    return _windowed(join, _Coded(code, partial(ranges.sought, join, axis), tuple(used)), relations)
-
-
-def _of_overlap(join: ResolvedOverlap) -> Condition:
-    axis = overlaps.axis_of(join)
-    ours, theirs = join.left_interval, join.right_interval
-    relations, used = [], []
-    bound = Bound(constant=0, closed=join.closed == "both")
-    for own, other, second in ((ours[1], theirs[0], False), (ours[0], theirs[1], True)):
-        if own is not None and other is not None:
-            nodes = column_of(join, "left", own), column_of(join, "right", other)
-            types = join.left_schema.field(own).type, join.right_schema.field(other).type
-            relations.append(_axis_relation(axis, nodes, (own, other), types, bound, upper=not second))
-            used.append((second, not second))
-
-    def seek(batch: pa.RecordBatch) -> Sought:
-        overlaps.check_left(join, axis, batch, 0)
-        return overlaps.sought(join, axis, batch)
-
-    code = partial(_code, partial(overlaps.coded, join, axis))
-    return _windowed(join, _Coded(code, seek, tuple(used)), relations)
-
-
-def _code(code: Callable[[pa.RecordBatch, int], Coded], batch: pa.RecordBatch) -> Coded:
-    return code(batch, 0)
-
-
-def _axis_relation(
-    axis: Axis,
-    nodes: tuple[Node | None, Node | None],
-    texts: tuple[str, str],
-    types: tuple[pa.DataType, pa.DataType],
-    bound: Bound,
-    *,
-    upper: bool,
-) -> Relation:
-    """Return a bound of right values by left ones plus a constant, if it is one."""
-    constant = bound.constant or 0
-
-    def left_code(values: pa.Array) -> int:
-        codes, _ = axis.limits(values.cast(types[0]), constant, End(upper, strict=not bound.closed))
-        return int(codes[0]) if upper else ~int(codes[0])
-
-    def right_code(values: pa.Array) -> int:
-        codes, _ = axis.encode(values.cast(types[1]))
-        return ~int(codes[0]) if upper else int(codes[0])
-
-    domain = axis.domain
-    size = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
-    offset = Fraction(constant) * (1 if domain.kind == "float" else size)
-    return Relation(
-        left=nodes[0],
-        right=nodes[1],
-        left_text=texts[0],
-        right_text=texts[1],
-        upper=upper,
-        strict=not bound.closed,
-        offset=offset,
-        left_code=left_code,
-        right_code=right_code,
-    )

@@ -72,7 +72,7 @@ def _column(
         return gathered([None if row is None else (right[aggregate.column], row) for row in chosen], data_type)
     results = [_number(aggregate, [cells[other] for other in others]) for others in present]
     try:
-        return pa.array(results, aggregate.type)
+        return _array(results, aggregate.type)
     except (pa.ArrowInvalid, OverflowError) as error:
         raise DataError(f"A sum of {aggregate.column!r} does not fit {aggregate.type}.") from error
 
@@ -114,6 +114,18 @@ def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
         with localcontext(prec=100):
             return Decimal(total.numerator) / Decimal(total.denominator)
     return int(total)
+
+
+def _array(results: list[Any], data_type: pa.DataType) -> pa.Array:
+    """Return numbers of a type as an array."""
+    if not pat.is_decimal(data_type):
+        return pa.array(results, data_type)
+    # Of a negative scale, Arrow takes not all that it holds.
+    make = pa.decimal256 if pat.is_decimal256(data_type) else pa.decimal128
+    with localcontext(prec=100):
+        steps = [None if each is None else Decimal(int(each.scaleb(data_type.scale))) for each in results]
+    whole = pa.array(steps, make(data_type.precision, 0))
+    return pa.Array.from_buffers(data_type, len(whole), whole.buffers())
 
 
 def _root(value: Fraction) -> float:

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
-from juncture.planner.choose import kind_of
+from juncture.planner.choose import algorithms_of
+from juncture.planner.explain.meaning import title_of
 from juncture_benchmarks.benchmark import Engine, Options
 from juncture_benchmarks.harness import Run, circumstances
 from juncture_benchmarks.planner.grid import workloads
@@ -51,7 +52,7 @@ def run_workloads(names: Sequence[str], options: Options) -> Iterator[dict[str, 
 def _measure(workload: Workload, worker: Worker, options: Options) -> dict[str, Any]:
     facts = {
         "engine": workload.engine,
-        "kind": kind_of(workload.spec).title,
+        "kind": title_of(workload.spec),
         "left_rows": workload.left.count,
         "right_rows": workload.right.count,
         "memory": workload.memory,
@@ -68,7 +69,7 @@ def _measure(workload: Workload, worker: Worker, options: Options) -> dict[str, 
     options.announce(f"{workload.name}: preparing {workload.title}")
     with TemporaryDirectory(prefix="planner-", dir=options.data) as folder:
         tiny = _job(workload.tiny(), Path(folder, "tiny"), options.limits.timeout_s)
-        algorithms = [AUTO, *kind_of(workload.spec).algorithms[workload.engine]]
+        algorithms = [AUTO, *algorithms_of(workload.spec, workload.engine)]
         if options.only:
             algorithms = [name for name in algorithms if name in options.only]
         contest = _Contest(workload, worker, _job(workload, Path(folder, "tables"), options.limits.timeout_s), tiny)

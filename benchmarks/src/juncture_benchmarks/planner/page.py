@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from juncture.planner.charts import charting
+from juncture.planner.explain.charts import charting
 from juncture_benchmarks.harness import load_results
 from juncture_benchmarks.planner.grid import workloads
 from juncture_benchmarks.planner.measure import AUTO, ENOUGH_S, NEAR, SLOW

@@ -21,20 +21,17 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
+from juncture.spec.condition import ResolvedInequality
 
 __all__ = ["aggregate_columns", "stream_aggregates", "tie_orderer"]
 
 
-def aggregate_columns(join: ResolvedRange | ResolvedOverlap) -> tuple[str, ...]:
+def aggregate_columns(join: ResolvedInequality) -> tuple[str, ...]:
     """Return the right columns that are aggregated."""
     return tuple(dict.fromkeys(each.column for each in join.aggregates if each.column is not None))
 
 
-def tie_orderer(
-    join: ResolvedRange | ResolvedOverlap, right: Source, context: JoinContext
-) -> Callable[[Slots], None] | None:
+def tie_orderer(join: ResolvedInequality, right: Source, context: JoinContext) -> Callable[[Slots], None] | None:
     """Return what brings right rows of the same key and value into tie order, where an aggregate depends on it."""
     if not any(each.function in ("first", "last") for each in join.aggregates):
         return None
@@ -54,7 +51,7 @@ def tie_orderer(
 
 
 def stream_aggregates(
-    join: ResolvedRange | ResolvedOverlap,
+    join: ResolvedInequality,
     left: Source,
     finder: Finder,
     payload: Payload,

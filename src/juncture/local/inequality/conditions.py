@@ -1,90 +1,222 @@
-"""What an in-process join uses of a predicate: equal expressions, and limits of right expressions.
-
-All that is used is *conservative*: it holds wherever the predicate does. Where it is also *exact*, the predicate need
-not be evaluated again.
-"""
+"""A join's condition in codes: what the right side is sorted by, and what the rows of the left side ask of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
-from juncture.kernels.array_types import Ints
-from juncture.local.inequality.limits import GREATEST, LEAST, Axis, both
-from juncture.local.inequality.limits import End as LimitEnd
-from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape
-from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.predicate.language.nodes import Column, Node, sides
-from juncture.predicate.language.types import Type, arrow_type
-from juncture.spec.schema import TIME_UNITS, Domain
+from juncture.kernels.array_types import Floats, Ints
+from juncture.local.inequality.index import Coded
+from juncture.local.inequality.limits import GREATEST, LEAST, Axis, End, Offset, both, floats
+from juncture.local.inequality.own_interval import check_interval, points_of
+from juncture.local.inequality.probe import Sought
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.language.nodes import columns
+from juncture.predicate.language.types import arrow_type
+from juncture.runtime.sources import Source
+from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.schema import Side
 
-__all__ = ["Equality", "Limit", "Line", "equalities_of", "limits_of", "line_of", "offset_of", "sorting_line"]
+__all__ = ["CodedCondition", "CodedValue", "equal_columns", "equal_types"]
 
 
 @dataclass(frozen=True)
-class Equality:
-    """Two expressions that are equal in every match.
+class CodedValue:
+    """A bounded right value in codes.
 
     Attributes
     ----------
-    left, right
-        The expressions.
-    type
-        The type that both are converted to; None if they can be coded as they are.
-    null_safe
-        Whether two nulls are equal.
-    exact
-        Whether the converted values are equal only where the expressions are.
+    value
+        The value, and its limits.
+    axis
+        The codes.
     """
 
-    left: Node
-    right: Node
-    type: pa.DataType | None
-    null_safe: bool
-    exact: bool
+    value: BoundedValue
+    axis: Axis
 
-    def types(self, node: Node) -> list[pa.DataType]:
-        """Return the types of the key columns of a side."""
-        value = self.type or arrow_type(node.type)
-        return [pa.bool_(), value] if self.null_safe else [value]
+    @classmethod
+    def of(cls, value: BoundedValue | None) -> CodedValue | None:
+        """Return a value in codes of 64 bits."""
+        if value is None:
+            return None
+        return cls(value, Axis(StepCoder(value.domain, value.unsigned), nan_counts=value.nan_counts))
 
-    def columns(self, values: pa.Array) -> list[pa.Array]:
-        """Return the key columns of a side by the values of its expression."""
-        if self.type is not None:
-            values = values.cast(self.type, safe=False)
-        if not self.null_safe:
-            return [values]
-        return [pc.is_null(values), pc.fill_null(values, _zero(values.type))]
+    def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
+        """Return the codes of right rows, and which rows have one."""
+        return self.axis.encode(self.right_values(batch))
+
+    def right_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of right rows."""
+        return self._values(self.value.right, batch, "right")
+
+    def ends(self, batch: pa.RecordBatch) -> tuple[Ints | None, Ints | None, Mask | None]:
+        """Return the least and the greatest code that left rows limit right ones to, and which rows any may satisfy."""
+        ends: dict[bool, Ints] = {}
+        possible: Mask | None = None
+        for limit in self.value.limits:
+            end = End(limit.upper, limit.strict and self.value.exact)
+            codes, here = self.axis.limits(self._values(limit.left, batch, "left"), _offset(limit, batch), end)
+            if not self.value.exact:
+                codes = _loosened(codes, upper=limit.upper)
+            possible = both(possible, here)
+            if limit.upper in ends:
+                codes = (np.minimum if limit.upper else np.maximum)(codes, ends[limit.upper])
+            ends[limit.upper] = codes
+        return ends.get(False), ends.get(True), both(possible, self.right_way_round(batch))
+
+    def _values(self, value: Value, batch: pa.RecordBatch, side: Side) -> pa.Array:
+        if isinstance(value, str):
+            return batch.column(value)
+        array = plain(evaluate(value, left=batch) if side == "left" else evaluate(value, right=batch))
+        return array if self.value.type is None else array.cast(self.value.type, safe=False)
+
+    def right_way_round(self, batch: pa.RecordBatch) -> Mask | None:
+        """Tell whose ends are not the wrong way round, though they may be one once they are added to a large float."""
+        limits = {limit.upper: limit for limit in self.value.limits}
+        is_float = self.value.domain.kind == "float" and self.value.exact
+        if not is_float or len(limits) < 2 or not any(limit.is_moved for limit in limits.values()):
+            return None
+        least, most = (_floats(_offset(limits[upper], batch), batch.num_rows) for upper in (False, True))
+        good: Mask = ~(least > most)
+        return good
 
 
-def equalities_of(shape: Shape) -> tuple[list[Equality], bool]:
-    """Return the equalities that rows can be brought together by, and whether these are all, and exact."""
-    found = [equality for key in shape.keys if (equality := _equality(key))]
-    return found, len(found) == len(shape.keys) and all(equality.exact for equality in found)
+@dataclass(frozen=True)
+class CodedCondition:
+    """A join's condition in codes.
+
+    Attributes
+    ----------
+    join
+        The join.
+    condition
+        What it asks of two rows, or as much of that as an algorithm looks at.
+    first, second
+        The bounded values.
+    """
+
+    join: ResolvedInequality
+    condition: JoinCondition
+    first: CodedValue | None
+    second: CodedValue | None
+
+    @classmethod
+    def of(cls, join: ResolvedInequality, condition: JoinCondition | None = None) -> CodedCondition:
+        """Return a join's condition, or some of it, in codes of 64 bits."""
+        condition = condition or join.condition
+        return cls(join, condition, CodedValue.of(condition.first), CodedValue.of(condition.second))
+
+    def by_rank(self, right: Source) -> CodedCondition:
+        """Return the condition with right values that need not fit 64 bits coded by rank: they are read."""
+        first, second = (self._ranked(value, right) for value in (self.first, self.second))
+        return replace(self, first=first, second=second)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether anything has to be equal."""
+        return bool(self.join.left_by or self.condition.equalities)
+
+    @property
+    def key_types(self) -> tuple[list[pa.DataType], list[pa.DataType]]:
+        """The types of the right and of the left key columns."""
+        schemas = self.join.right_schema, self.join.left_schema
+        names = self.join.right_by, self.join.left_by
+        types = [[schema.field(name).type for name in by] for schema, by in zip(schemas, names, strict=True)]
+        for equality in self.condition.equalities:
+            types[0] += equal_types(equality, "right")
+            types[1] += equal_types(equality, "left")
+        return types[0], types[1]
+
+    def key_codes(self) -> KeyCodes:
+        """Return an empty table of keys, which the right side fills and the left one looks up."""
+        return KeyCodes(*self.key_types)
+
+    def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
+        """Return the key columns of a side's rows."""
+        by = self.join.left_by if side == "left" else self.join.right_by
+        found = [batch.column(name) for name in by]
+        for equality in self.condition.equalities:
+            node = equality.left if side == "left" else equality.right
+            found += equal_columns(equality, evaluate(node, **{side: batch}))
+        return found
+
+    def coded(self, batch: pa.RecordBatch, first_row: int) -> Coded:
+        """Return what the join sees in right rows.
+
+        Raises
+        ------
+        DataError
+            If the interval of one starts after its end.
+        """
+        valid, on, leaves = self._passed(batch, "right", first_row), None, None
+        if self.first is not None:
+            on, here = self.first.encode(batch)
+            valid = both(valid, here) if self.first.value.limits else valid
+        if self.second is not None:
+            leaves, here = self.second.encode(batch)
+            valid = both(valid, here)
+            # Limits from above are limits from below of the complement.
+            leaves = ~leaves if self.second.value.limits[0].upper else leaves
+        return Coded(self.keys(batch, "right"), on, leaves, valid)
+
+    def sought(self, batch: pa.RecordBatch) -> Sought:
+        """Return what left rows seek."""
+        possible, low, high, thresholds = self._passed(batch, "left"), None, None, None
+        if self.first is not None:
+            low, high, here = self.first.ends(batch)
+            possible = both(possible, here)
+        if self.second is not None:
+            least, most, here = self.second.ends(batch)
+            thresholds = least if most is None else ~most
+            possible = both(possible, here)
+        return Sought(self.keys(batch, "left"), low, high, thresholds, possible)
+
+    def _passed(self, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> Mask | None:
+        """Return which rows of a side can match by what they are themselves; None for all.
+
+        Intervals are checked where the number of the first row is given.
+        """
+        condition = self.condition
+        node = condition.left_filter if side == "left" else condition.right_filter
+        passed = None if node is None else matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
+        interval = condition.left_interval if side == "left" else condition.right_interval
+        if interval is None:
+            return passed
+        if first_row is not None:
+            check_interval(interval, batch, side, first_row)
+        return both(passed, points_of(interval, batch))
+
+    def _ranked(self, coded: CodedValue | None, right: Source) -> CodedValue | None:
+        if coded is None or coded.value.domain.kind == "float":
+            return coded
+        value = coded.value.right
+        names = [value] if isinstance(value, str) else [each.name for each in columns(value)]
+        parts = range(len(right.part_rows))
+        batches = (batch for part in parts for batch in right.read(part, names))
+        return replace(coded, axis=coded.axis.by_rank(coded.right_values(batch) for batch in batches))
 
 
-def _equality(key: Key) -> Equality | None:
-    kinds = {key.left.type.kind, key.right.type.kind}
-    if "null" in kinds or (kinds == {"duration"} and key.left.type.unit != key.right.type.unit):
-        return None
-    if len(kinds) == 1:
-        return Equality(key.left, key.right, None, key.null_safe, exact=True)
-    if not kinds <= {"integer", "decimal", "float"}:
-        return None
-    if "float" in kinds:
-        return Equality(key.left, key.right, pa.float64(), key.null_safe, exact=False)
-    scale = max(key.left.type.scale, key.right.type.scale)
-    if scale > 19:
-        return None
-    return Equality(key.left, key.right, pa.decimal256(38 + scale, scale), key.null_safe, exact=True)
+def equal_types(equality: EqualValues, side: Side) -> list[pa.DataType]:
+    """Return the types of the key columns that an equality makes of a side's values."""
+    value = equality.type or arrow_type((equality.left if side == "left" else equality.right).type)
+    return [pa.bool_(), value] if equality.null_safe else [value]
+
+
+def equal_columns(equality: EqualValues, values: pa.Array) -> list[pa.Array]:
+    """Return the key columns that an equality makes of a side's values of its expression."""
+    if equality.type is not None:
+        values = values.cast(equality.type, safe=False)
+    if not equality.null_safe:
+        return [values]
+    return [pc.is_null(values), pc.fill_null(values, _zero(values.type))]
 
 
 def _zero(data_type: pa.DataType) -> pa.Scalar:
@@ -102,192 +234,16 @@ def _zero(data_type: pa.DataType) -> pa.Scalar:
     return pa.scalar(0, pa.int64()).cast(data_type)
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A limit of a right expression: a left one and a constant.
-
-    Attributes
-    ----------
-    left, right
-        The expressions.
-    offset
-        Added to the left one: a number, or seconds.
-    upper, strict
-        Which end it is, and whether the end itself does not match.
-    """
-
-    left: Node
-    right: Node
-    offset: Fraction
-    upper: bool
-    strict: bool
+def _offset(limit: Limit, batch: pa.RecordBatch) -> Offset:
+    return limit.offset if limit.column is None else batch.column(limit.column)
 
 
-def limits_of(shape: Shape) -> list[Limit]:
-    """Return all limits of right expressions that a shape tells of."""
-    limits: list[Limit] = []
-    for band in (*shape.bands, *shape.inequalities):
-        limits += _band_limits(band)
-    for containment in shape.containments:
-        limits += _containment_limits(containment)
-    for overlap in shape.overlaps:
-        limits += _overlap_limits(overlap)
-    return limits
+def _floats(offset: Offset, rows: int) -> Floats:
+    return floats(plain(offset)) if isinstance(offset, pa.Array) else np.full(rows, offset, np.float64)
 
 
-def _band_limits(band: Band) -> list[Limit]:
-    ends = ((band.lower, False), (band.upper, True))
-    return [_limit(band.right, end, upper=upper) for end, upper in ends if end is not None]
-
-
-def _containment_limits(part: Containment) -> list[Limit]:
-    if sides(part.point) == {"right"}:
-        return [_limit(part.point, part.lower, upper=False), _limit(part.point, part.upper, upper=True)]
-    # The point is left, so the ends are what is limited by it, from the other direction.
-    return [
-        Limit(part.point, end.expression, -offset_of(end), upper, end.strict)
-        for end, upper in ((part.lower, True), (part.upper, False))
-    ]
-
-
-def _overlap_limits(part: Overlap) -> list[Limit]:
-    return [_limit(part.right_start, part.left_end, upper=True), _limit(part.right_end, part.left_start, upper=False)]
-
-
-def _limit(right: Node, end: End, *, upper: bool) -> Limit:
-    return Limit(end.expression, right, offset_of(end), upper, end.strict)
-
-
-def offset_of(end: End) -> Fraction:
-    """Return an end's offset as a number, or in seconds."""
-    if not end.unit:
-        return Fraction(end.offset)
-    return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, 1_000 ** TIME_UNITS.index(end.unit)))
-
-
-@dataclass(frozen=True)
-class Line:
-    """The order of a right expression's values, and the limits of it.
-
-    Attributes
-    ----------
-    right
-        The expression.
-    limits
-        Limits of it, whose left expressions are of the same kind.
-    axis
-        The codes.
-    type
-        The type that all values are converted to; None if they are of one kind.
-    """
-
-    right: Node
-    limits: tuple[Limit, ...]
-    axis: Axis
-    type: pa.DataType | None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether values are within the limits only where the expressions are."""
-        return self.axis.domain.kind != "float" or (
-            self.type is None and not any(limit.offset for limit in self.limits)
-        )
-
-    @property
-    def is_band(self) -> bool:
-        """Whether there are limits on both ends."""
-        return len({limit.upper for limit in self.limits}) == 2
-
-    def toward(self, *, upper: bool) -> Line:
-        """Return the line with the limits of one end only."""
-        return replace(self, limits=tuple(limit for limit in self.limits if limit.upper == upper))
-
-    def by_rank(self, batches: Iterable[pa.RecordBatch]) -> Line:
-        """Return the line with the values of right rows coded by rank."""
-        columns = (self._values(evaluate(self.right, right=batch)) for batch in batches)
-        return replace(self, axis=self.axis.by_rank(columns))
-
-    def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
-        """Return the codes of right rows, and which rows have one."""
-        return self.axis.encode(self._values(evaluate(self.right, right=batch)))
-
-    def ends(self, batch: pa.RecordBatch) -> tuple[Ints | None, Ints | None, Mask | None]:
-        """Return the least and the greatest code that left rows limit right ones to, and which rows any may satisfy."""
-        ends: dict[bool, Ints] = {}
-        possible: Mask | None = None
-        for limit in self.limits:
-            values = self._values(evaluate(limit.left, left=batch))
-            loose = not self.is_exact
-            steps = self.steps(limit.offset)
-            codes, here = self.axis.limits(values, steps, LimitEnd(limit.upper, limit.strict and not loose))
-            if loose:
-                # What was rounded may be one float off.
-                codes = (
-                    np.where(codes < GREATEST, codes + 1, codes)
-                    if limit.upper
-                    else np.where(codes > LEAST, codes - 1, codes)
-                )
-            possible = both(possible, here)
-            if limit.upper in ends:
-                codes = (np.minimum if limit.upper else np.maximum)(codes, ends[limit.upper])
-            ends[limit.upper] = codes
-        return ends.get(False), ends.get(True), possible
-
-    def _values(self, array: pa.Array) -> pa.Array:
-        array = plain(array)
-        return array if self.type is None else array.cast(self.type, safe=False)
-
-    def steps(self, offset: Fraction) -> float | Fraction:
-        """Return an offset, a number or seconds, in steps of the axis."""
-        domain = self.axis.domain
-        if domain.kind == "float":
-            return float(offset)
-        if domain.is_time:
-            return offset * Fraction(10**9, domain.step_ns)
-        return offset * domain.steps_in_one
-
-
-def line_of(right: Node, limits: list[Limit]) -> Line | None:
-    """Return the line of a right expression with those of the limits that its type allows; None if there are none."""
-    usable = []
-    domain: Domain | None = None
-    seen = {right.type}
-    for limit in limits:
-        joined = _domain([limit.left.type, right.type])
-        if limit.right == right and joined is not None and (domain is None or domain.kind == joined.kind):
-            usable.append(limit)
-            if domain is None or limit.left.type not in seen:
-                seen.add(limit.left.type)
-                domain = _domain(list(seen))
-    if domain is None:
-        return None
-    target = None
-    if len({each.kind for each in seen}) > 1:
-        target = pa.float64() if domain.kind == "float" else pa.decimal128(38, domain.scale)
-    return Line(right, tuple(usable), Axis(StepCoder(domain), nan_counts=True), target)
-
-
-def _domain(types: list[Type]) -> Domain | None:
-    """Return the domain in which values of some types are compared; None if there is none."""
-    kinds = {each.kind for each in types}
-    scale = max(each.scale for each in types)
-    if kinds == {"integer"}:
-        return Domain("integer")
-    if kinds == {"date"}:
-        return Domain("date", unit="d")
-    if kinds == {"timestamp"}:
-        return Domain("timestamp", unit=max((each.unit for each in types), key=TIME_UNITS.index))
-    if kinds <= {"integer", "float", "decimal"} and "float" in kinds:
-        return Domain("float")
-    if kinds == {"decimal"} or (kinds == {"integer", "decimal"} and scale <= 19):
-        return Domain("decimal", scale=scale)
-    return None
-
-
-def sorting_line(columns: Iterable[Column]) -> Line | None:
-    """Return a line without limits, of the first right column whose values can be sorted by in 64 bits."""
-    for column in columns:
-        domain = _domain([column.type])
-        if column.side == "right" and domain is not None and domain.kind != "decimal":
-            return Line(column, (), Axis(StepCoder(domain), nan_counts=True), None)
-    return None
+def _loosened(codes: Ints, *, upper: bool) -> Ints:
+    """Return limits of floats one further out: what was rounded may be one off."""
+    if upper:
+        return np.where(codes < GREATEST, codes + 1, codes)
+    return np.where(codes > LEAST, codes - 1, codes)

@@ -1,20 +1,23 @@
-"""Which parts of the right side of a range join can hold a match at all, by the statistics that its files keep."""
+"""Which parts of the right side of a join can hold a match at all, by the statistics that its files keep."""
 
 from __future__ import annotations
 
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.zone_maps import all_ends, extent_of, parts_within
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.range import ResolvedRange
 
 __all__ = ["within_reach"]
 
 
-def within_reach(join: ResolvedRange, left: Source, right: Source, context: JoinContext) -> Source:
-    """Return the right side of a range join without the row groups that the window of no left row reaches.
+def within_reach(join: ResolvedInequality, left: Source, right: Source, context: JoinContext) -> Source:
+    """Return the right side of a join without the row groups that the window of no left row reaches.
 
-    Only constant ends tell, and only of right rows that nobody wants without a match.
+    Only constant ends of a range join tell, and only of right rows that nobody wants without a match.
     """
+    if not isinstance(join, ResolvedRange):
+        return right
     ends = [bound for bound in (join.lower, join.upper) if bound is not None and bound.constant is not None]
     if not ends or join.how in ("right", "full") or not isinstance(right, ParquetSource):
         return right

@@ -17,16 +17,17 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, days, plain, validity
 from juncture.kernels.array_types import Floats
-from juncture.local.inequality.conditions import offset_of
 from juncture.local.inequality.limits import floats
-from juncture.planner.expected import covered_share, float_of
+from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.stats import Stats
+from juncture.predicate.decompose.join_condition import offset_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Shape
 from juncture.predicate.decompose.shape import Overlap as Overlapping
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, sides
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.spec.resolved import Resolved
@@ -77,11 +78,11 @@ def reach_columns(join: Resolved, side: Side) -> tuple[str, ...]:
     if isinstance(join, ResolvedRange):
         varies = any(bound is not None and bound.column is not None for bound in (join.lower, join.upper))
         return join.compared(side) if varies else ()
-    return join.compared(side) if isinstance(join, ResolvedOverlap | ResolvedWhere) else ()
+    return join.compared(side) if isinstance(join, ResolvedInequality) else ()
 
 
 def likely_pairs(
-    join: Resolved, stats: Stats, left: pa.Table | None, right: pa.Table | None
+    join: ResolvedInequality, stats: Stats, left: pa.Table | None, right: pa.Table | None
 ) -> tuple[float | None, str]:
     """Return about how many pairs match, and how this is known; None where nobody can say, and why.
 
@@ -118,9 +119,9 @@ def likely_pairs(
     return ours * theirs / keys * share, f"{ours:,} * {theirs:,} rows{among} * {share:.2g}, {looked}"
 
 
-def _keys(join: Resolved, stats: Stats) -> int | None:
+def _keys(join: ResolvedInequality, stats: Stats) -> int | None:
     """Return how many distinct keys there are; 1 if nothing has to be equal, None if nobody has looked."""
-    if not join.left_by and not (isinstance(join, ResolvedWhere) and join.shape.keys):
+    if not join.left_by and not join.condition.equalities:
         return 1
     known = [side.keys for side in (stats.left, stats.right) if side.keys is not None]
     return max(1, *known) if known else None
@@ -178,7 +179,7 @@ def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
     return matches(residual, *pairs).true_count, rows
 
 
-def _spans(join: Resolved, left: pa.Table, right: pa.Table) -> Iterator[tuple[Spans, Spans] | None]:
+def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterator[tuple[Spans, Spans] | None]:
     """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
     if isinstance(join, ResolvedRange):
         yield _ranged(join, left, right)

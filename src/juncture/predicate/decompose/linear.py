@@ -31,7 +31,7 @@ ColumnBounds = Mapping[Column, Interval]
 _DAY_S = 86_400
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A comparison of the form ``right OPERATOR left + offset``.
 

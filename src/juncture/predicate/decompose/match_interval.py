@@ -11,7 +11,7 @@ from juncture.predicate.decompose.shape import Band, End, Shape
 from juncture.predicate.language.nodes import Node, sides
 from juncture.predicate.language.types import TIME_STEPS
 
-__all__ = ["Ends", "Stretch", "stretch_of"]
+__all__ = ["Ends", "MatchInterval", "match_interval_of"]
 
 Ends = tuple[End | None, End | None]
 
@@ -20,20 +20,20 @@ _LINES = ("integer", "decimal", "float", "date", "timestamp", "duration")
 
 
 @dataclass(frozen=True)
-class Stretch:
+class MatchInterval:
     """Between which values the rows of both sides lie: those of rows that match have a value in common.
 
     Attributes
     ----------
     left, right
         The ends; None where there is none.
-    may_turn
+    may_swap
         Whether a first end may be after a last one, and the row still match.
     """
 
     left: Ends
     right: Ends
-    may_turn: bool = False
+    may_swap: bool = False
 
     @property
     def _expressions(self) -> list[Node]:
@@ -97,26 +97,26 @@ class Stretch:
         return math.ceil(steps) if upper else math.floor(steps)
 
 
-def stretch_of(shape: Shape) -> Stretch | None:
+def match_interval_of(shape: Shape) -> MatchInterval | None:
     """Return the part of a predicate's shape that limits pairs the most, or None if there is none."""
-    return next((stretch for stretch in _stretches(shape) if stretch.is_usable), None)
+    return next((interval for interval in _match_intervals(shape) if interval.is_usable), None)
 
 
-def _stretches(shape: Shape) -> Iterator[Stretch]:
+def _match_intervals(shape: Shape) -> Iterator[MatchInterval]:
     for band in shape.bands:
         yield _around(band)
     for part in shape.containments:
         point, ends = End(part.point), (part.lower, part.upper)
         if sides(part.point) == {"right"}:
-            yield Stretch(ends, (point, point))
+            yield MatchInterval(ends, (point, point))
         else:
-            yield Stretch((point, point), ends)
+            yield MatchInterval((point, point), ends)
     for overlap in shape.overlaps:
         ends = (overlap.left_start, overlap.left_end)
-        yield Stretch(ends, (End(overlap.right_start), End(overlap.right_end)), may_turn=True)
+        yield MatchInterval(ends, (End(overlap.right_start), End(overlap.right_end)), may_swap=True)
     for band in shape.inequalities:
         yield _around(band)
 
 
-def _around(band: Band) -> Stretch:
-    return Stretch((band.lower, band.upper), (End(band.right), End(band.right)))
+def _around(band: Band) -> MatchInterval:
+    return MatchInterval((band.lower, band.upper), (End(band.right), End(band.right)))

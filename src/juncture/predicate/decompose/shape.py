@@ -24,7 +24,7 @@ _MOST_SHOWN = 20
 """How many keys, bands and so on an explanation shows of each."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """An equality that every match satisfies.
 
@@ -44,7 +44,7 @@ class Key:
         return f"{describe(self.left)} {'<=>' if self.null_safe else '='} {describe(self.right)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class End:
     """An end of a range: ``expression + offset``.
 
@@ -75,7 +75,7 @@ class End:
         return f"{text} {sign} {number}{self.unit}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Band:
     """A range of an expression of the right around one of the left: ``lower <= right <= upper``.
 
@@ -98,7 +98,7 @@ class Band:
         return _range_text(self.right, self.lower, self.upper)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Containment:
     """A point of one table between two expressions of the other, which vary by row.
 
@@ -118,7 +118,7 @@ class Containment:
         return _range_text(self.point, self.lower, self.upper)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Overlap:
     """Two intervals that share a point: ``left_start <= right_end`` and ``right_start <= left_end``.
 
@@ -148,7 +148,7 @@ def _range_text(middle: Node, lower: End | None, upper: End | None) -> str:
     return f"{below}{describe(middle)}{above}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Shape:
     """A predicate taken apart. All parts together are true exactly where the predicate is.
 

@@ -75,9 +75,8 @@ class Options:
         """Return whether an operand can be one of the values, and can be another one."""
         listed = self._listed(operand)
         is_nan = operand.may_be_nan and self._has_nan
-        is_other = (not operand.empty and not (listed and operand.lower == operand.upper)) or (
-            operand.may_be_nan and not self._has_nan
-        )
+        is_point = operand.lower is not None and operand.lower == operand.upper
+        is_other = (not operand.empty and not (listed and is_point)) or (operand.may_be_nan and not self._has_nan)
         null = operand.may_be_null or (is_other and self.has_null)
         return truth(true=bool(listed) or is_nan, false=is_other and not self.has_null, null=null)
 

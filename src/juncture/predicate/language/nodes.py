@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
 
@@ -47,13 +46,14 @@ CompareOperator = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 _NO_SIDE: frozenset[Side] = frozenset()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Node:
     """An expression. ``type`` is the type of its value."""
 
     type: Type
     _hash: int = field(init=False, repr=False)
     _sides: frozenset[Side] = field(init=False, repr=False)
+    _columns: tuple[Column, ...] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         operands = self._operands
@@ -64,6 +64,7 @@ class Node:
     def _remember(self, hashed: int, sides: frozenset[Side]) -> None:
         object.__setattr__(self, "_hash", hashed)
         object.__setattr__(self, "_sides", sides)
+        object.__setattr__(self, "_columns", None)
 
     @property
     def _own(self) -> tuple[object, ...]:
@@ -74,20 +75,6 @@ class Node:
     def _operands(self) -> tuple[Node, ...]:
         """The operands, in order."""
         return ()
-
-    @cached_property
-    def _columns(self) -> tuple[Column, ...]:
-        found: dict[Column, None] = {}
-        seen: set[int] = set()
-        stack: list[Node] = [self]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, Column):
-                found[node] = None
-            elif id(node) not in seen:
-                seen.add(id(node))
-                stack.extend(reversed(node._operands))
-        return tuple(found)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):
@@ -113,7 +100,7 @@ class Node:
         return type(self), tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Column(Node):
     """A column of one of the two tables."""
 
@@ -129,7 +116,7 @@ class Column(Node):
         return self.side, self.name, self.nullable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Literal(Node):
     """A constant, in steps of its type. None is NULL."""
 
@@ -144,7 +131,7 @@ class Literal(Node):
         return (repr(self.value),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Arithmetic(Node):
     """A sum, difference, product or quotient."""
 
@@ -161,7 +148,7 @@ class Arithmetic(Node):
         return self.left, self.right
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Sign(Node):
     """The negation of an operand (``-``) or its absolute value (``abs``)."""
 
@@ -177,7 +164,7 @@ class Sign(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Extreme(Node):
     """The least or the greatest of several operands of one type, nulls left out."""
 
@@ -193,7 +180,7 @@ class Extreme(Node):
         return self.operands
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Cast(Node):
     """A conversion to ``type``; null where the value does not fit."""
 
@@ -209,7 +196,7 @@ class Cast(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Compare(Node):
     """A comparison. Numbers of different kinds, and times of different units, compare by their value."""
 
@@ -226,7 +213,7 @@ class Compare(Node):
         return self.left, self.right
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class In(Node):
     """Whether an operand equals one of several values of its own type."""
 
@@ -242,7 +229,7 @@ class In(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class IsNull(Node):
     """Whether an operand is null: never null itself."""
 
@@ -253,7 +240,7 @@ class IsNull(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Not(Node):
     """The opposite; null stays null."""
 
@@ -264,7 +251,7 @@ class Not(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class And(Node):
     """Whether all operands are true, by SQL's three values."""
 
@@ -275,7 +262,7 @@ class And(Node):
         return self.operands
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Or(Node):
     """Whether any operand is true, by SQL's three values."""
 
@@ -314,7 +301,24 @@ def walk(node: Node) -> Iterator[Node]:
 
 def columns(node: Node) -> tuple[Column, ...]:
     """Return the columns that an expression reads, each once, in the order in which they occur."""
+    if node._columns is None:
+        object.__setattr__(node, "_columns", _columns_in(node))
+    assert node._columns is not None
     return node._columns
+
+
+def _columns_in(node: Node) -> tuple[Column, ...]:
+    found: dict[Column, None] = {}
+    seen: set[int] = set()
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Column):
+            found[part] = None
+        elif id(part) not in seen:
+            seen.add(id(part))
+            stack.extend(reversed(part._operands))
+    return tuple(found)
 
 
 def sides(node: Node) -> frozenset[Side]:

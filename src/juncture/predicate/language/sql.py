@@ -193,6 +193,9 @@ class _GuardedWriter(_Writer):
                 raise PlanError(
                     f"The predicate's {_literal(node)} is finer than a microsecond, which no time is in Spark's SQL."
                 )
+            case nodes.Literal(value=str(value)) if not set("\\'").isdisjoint(value):
+                # What a backslash means in a literal depends on the session.
+                return f"CAST(X'{value.encode().hex().upper()}' AS STRING)", _ATOM
             case nodes.Arithmetic(operator=operator, left=left, right=right) if left.type.zoned or right.type.zoned:
                 return self._moved_instant(operator, left, right), _ATOM
             case nodes.Arithmetic(operator=operator, left=left, right=right):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from juncture.planner.question import Choice, Question
-from juncture.planner.rules import SENT
-from juncture.spark.asof.build import build
-from juncture.spark.asof.native import has_native
+from juncture.planner.algorithm import Algorithm, held_side
+from juncture.spark.asof.broadcast import join_broadcast_left
+from juncture.spark.asof.native import has_native, join_native
+from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.statistics import AsofSurvey
-from juncture.spark.exchange.partition import Sample
+from juncture.spark.asof.window import join_window
+from juncture.spark.exchange.broadcast_join import join_broadcast_right
+from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
+from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
+from juncture.spark.result import result_schema, task_output
+from juncture.spark.tasks.placement import Coding
 
 __all__ = ["AsofPlanning"]
 
@@ -20,49 +24,59 @@ __all__ = ["AsofPlanning"]
 class AsofPlanning(Planning):
     """The making of one plan of an as-of join."""
 
-    in_python = (*SENT, "hash", "range")
     survey: AsofSurvey
+    # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
+    _measured_sides = ("left",)
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._native = has_native(request.left.session)
+        self._sample: Sample | None = None
+        self._learners |= {"text": self._measure_text, "sample": self._take_sample}
         self.survey = AsofSurvey(request.join, request.left, request.right, request.given)
 
-    def run(self, algorithm: str) -> tuple[Choice, Built]:
-        """Choose and build. What turns out too large to be sent is not chosen again."""
-        if not self._lazy and algorithm in ("auto", "hash", "range"):
-            # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
-            self.survey.count("left")
-        left, left_out = self.survey.stats.left, ""
+    def _prepare(self) -> None:
+        """Count, and leave out right rows that no left row can match."""
+        super()._prepare()
+        left = self.survey.stats.left
         # Rows are not left out on a caller's word: were it wrong, so would be the answer.
-        is_narrowed = self._join.spec.how not in ("right", "full") and not left.is_given("extent")
-        if left.extent is not None and is_narrowed:
-            self._right, left_out = reachable(self._join, left.extent, self._right)
-            self.survey.narrow("right", self._right)
-        choice = self._checked(algorithm)
-        if choice.algorithm in SENT and not self._lazy and algorithm == "auto":
-            self.survey.measure("right" if choice.algorithm == "broadcast" else "left")
-            choice = self._choose(algorithm)
-        sample = None
-        if choice.algorithm in ("hash", "range") and not self._lazy and algorithm != "hash":
-            sample = self.survey.sample(self._partitions())
-            choice = self._choose(algorithm)
-        built = self._build(choice.algorithm, sample)
-        return choice, replace(built, details=(("left out", left_out), *built.details)) if left_out else built
+        if left.extent is None or left.is_given("extent") or self._join.how in ("right", "full"):
+            return
+        self._right, self._left_out = reachable(self._join, left.extent, self._right)
+        self.survey.narrow("right", self._right)
 
-    def _question(self) -> Question:
-        return self._asked(partitions=self._partitions(), native=self._native)
+    def _measure_text(self, algorithm: Algorithm) -> bool:
+        """Measure the strings of the side that is to be sent; tell whether that was done."""
+        return self.survey.measure(held_side(self._input(), algorithm))
+
+    def _take_sample(self, _: Algorithm) -> bool:
+        """Sample keys and order of both sides, to balance partitions; tell whether that was done."""
+        if self._sample is not None:
+            return False
+        self._sample = self.survey.sample(self._partitions())
+        return True
 
     def _partitions(self) -> int:
         return partition_count(self.survey.stats, self._resources, self._shuffle_partitions)
 
-    def _build(self, algorithm: str, sample: Sample | None) -> Built:
-        return build(
-            self._join,
-            self._left,
-            self._right,
-            algorithm=algorithm,
-            stats=self.survey.stats,
-            resources=self._resources,
-            sample=sample,
-        )
+    def _build(self, algorithm: str) -> Built:
+        join, left, right, memory_bytes = self._join, self._left, self._right, self._resources.memory_bytes
+        schema = result_schema(join, left, right)
+        if algorithm == "broadcast":
+            seen = task_spec(join).resolve(join.left_schema, needed_right(join))
+            frame, jobs = join_broadcast_right(seen, left, right, schema, memory_bytes=memory_bytes)
+            return Built(frame, tuple(jobs))
+        if algorithm == "broadcast_left":
+            cores = self._resources.cores
+            frame, jobs = join_broadcast_left(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
+            return Built(frame, tuple(jobs))
+        if not self._algorithms[algorithm].in_python:
+            return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
+        count = self._partitions()
+        if algorithm == "hash":
+            cuts = even_cuts(count)
+        else:
+            assert self._sample is not None
+            cuts = balanced_cuts(self._sample, count)
+        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), memory_bytes)
+        return Built(stages.frame(left, right, schema), details=(("partitions", cuts.described),))

@@ -2,38 +2,27 @@
 
 Tasks read both sides once, and cut their rows into packets for the partitions that they go to: ranges of (key hash,
 ``on``). With ``hash`` all cuts fall between keys. With ``range`` they divide a sample evenly, so that a hot key spans
-many partitions; then each task also sends the right rows that these have to know of one another, found in the same
+many partitions; then each task also sends the boundary rows that these have to know of one another, found in the same
 pass (see `juncture.spark.tasks.asof.boundary`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
 
-import pyarrow as pa
-
-from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.exchange.partition import Cuts
-from juncture.spark.input.frame import Side
-from juncture.spark.result import task_output
-from juncture.spark.tasks.asof.boundary import Edges, Seen
-from juncture.spark.tasks.asof.join import Gather, Task
-from juncture.spark.tasks.asof.scatter import Scatter
-from juncture.spark.tasks.asof.unmatched import Resolve, Settle
-from juncture.spark.tasks.feed import Feed
+from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
+from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover, Seen
+from juncture.spark.tasks.asof.mark import JoinAndMark
+from juncture.spark.tasks.join import JoinPartition
+from juncture.spark.tasks.key_range import IntervalPlacement
 from juncture.spark.tasks.output import Output
-from juncture.spark.tasks.packets import Content
 from juncture.spark.tasks.placement import Coding
-from juncture.spark.tasks.scatter import encoded
-from juncture.spec.asof import ResolvedAsof
+from juncture.spark.tasks.unmatched import ResolveUnmatched
+from juncture.spec.asof import Asof, ResolvedAsof
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
-
-__all__ = ["Stages", "join_shuffled", "needed_right", "stages_of"]
+__all__ = ["asof_placements", "asof_stages", "task_spec"]
 
 _SEEN: dict[str, tuple[Seen, ...]] = {
     "backward": ("backward",),
@@ -42,27 +31,20 @@ _SEEN: dict[str, tuple[Seen, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Stages:
-    """What tasks do, stage by stage.
-
-    Attributes
-    ----------
-    left, right
-        What becomes of a side's rows, given where they come from.
-    joined
-        What becomes of a partition.
-    resolved
-        What becomes of it after a second shuffle, if there is one.
-    """
-
-    left: Callable[[Feed], Scatter]
-    right: Callable[[Feed], Scatter]
-    joined: Gather | Settle
-    resolved: Resolve | None
+def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[IntervalPlacement, IntervalPlacement]:
+    """Return what tells tasks where the rows of both sides lie."""
+    return (
+        IntervalPlacement("left", join.left_by, join.left_on, join.left_on, coding),
+        IntervalPlacement("right", join.right_by, join.right_on, join.right_on, coding),
+    )
 
 
-def stages_of(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> Stages:
+def task_spec(join: ResolvedAsof) -> Asof:
+    """Return the spec as tasks take it, which see the needed right columns only."""
+    return replace(join.spec, order_by=()) if join.how in ("semi", "anti") else join.spec
+
+
+def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> ShuffledJoin:
     """Return what the tasks of a join do.
 
     Parameters
@@ -76,72 +58,19 @@ def stages_of(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, me
     memory_bytes
         What a task may hold.
     """
-    spec, columns = join.spec, needed_right(join)
-    left = encoded(join.left_schema, join.left_by)
-    right = encoded(pa.schema([join.right_schema.field(name) for name in columns]), join.right_by)
-    if spec.how in ("semi", "anti"):
-        spec = replace(spec, order_by=())
-    task = Task(spec, left, right, memory_bytes)
-    ties = tuple(name for name in join.tie_columns if name in columns)
+    spec = task_spec(join)
+    in_packets, placements = spec.resolve(*packet_schemas(join)), asof_placements(join, coding)
+    stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
+    if len(cuts.split_hashes) == 0:
+        return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
     # One row more than are taken shows whether a tie had to be decided.
-    reach = spec.matches + (spec.ties == "error")
-    edges = Edges(join.right_by, join.right_on, ties, reach, _SEEN[spec.direction])
-    split = len(cuts.split_hashes) > 0
-
-    def scatter_left(feed: Feed) -> Scatter:
-        return Scatter(feed, Content.LEFT, join.left_by, join.left_on, coding, cuts, keeps_left(join))
-
-    def scatter_right(feed: Feed) -> Scatter:
-        carried = edges if split else None
-        return Scatter(feed, Content.RIGHT, join.right_by, join.right_on, coding, cuts, keeps_right(join), carried)
-
-    if split and keeps_right(join):
-        settle = Settle(task, coding, cuts, edges)
-        return Stages(scatter_left, scatter_right, settle, Resolve(task, join.right_by, output))
-    return Stages(scatter_left, scatter_right, Gather(task, output), None)
-
-
-def join_shuffled(
-    join: ResolvedAsof, left: Side, right: Side, *, coding: Coding, cuts: Cuts, memory_bytes: int, schema: StructType
-) -> DataFrame:
-    """Return the result of a join whose partitions are given.
-
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs.
-    coding, cuts
-        How rows are placed.
-    memory_bytes
-        What a task may hold.
-    schema
-        Of the result.
-    """
-    stages = stages_of(join, coding, cuts, task_output(schema), memory_bytes)
-    left_frame, left_feed = left.rows(left.schema.names, join.left_by)
-    right_frame, right_feed = right.rows(needed_right(join), join.right_by)
-    sent = packets(left_frame, stages.left(left_feed)).union(packets(right_frame, stages.right(right_feed)))
-    arrived = shuffled(sent, cuts.partitions)
-    if stages.resolved is None:
-        assert isinstance(stages.joined, Gather)
-        return finish(arrived, stages.joined, schema)
-    return finish(shuffled(packets(arrived, stages.joined), cuts.partitions), stages.resolved, schema)
-
-
-def needed_right(join: ResolvedAsof) -> list[str]:
-    """Return the right columns that a join has to see."""
-    names: list[str] = join.right_schema.names
-    if join.spec.how in ("semi", "anti"):
-        # Whether there is a match does not depend on which one is taken.
-        return [name for name in names if name == join.right_on or name in join.right_by]
-    return names
-
-
-def keeps_left(join: ResolvedAsof) -> bool:
-    """Tell whether left rows without a match are needed."""
-    return join.spec.how in ("left", "full", "anti")
-
-
-def keeps_right(join: ResolvedAsof) -> bool:
-    """Tell whether right rows without a match are needed."""
-    return join.spec.how in ("right", "full")
+    count = spec.matches + (spec.ties == "error")
+    carryover = Carryover(join.right_by, join.right_on, in_packets.tie_columns, count, _SEEN[spec.direction])
+    stages = replace(stages, scatter_right=partial(ScatterWithCarryover, carryover=carryover))
+    if join.how not in ("right", "full"):
+        return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
+    return replace(
+        stages,
+        marked=JoinAndMark(in_packets, placements[1], cuts, carryover, memory_bytes=memory_bytes),
+        resolved=ResolveUnmatched(in_packets, output=output, memory_bytes=memory_bytes),
+    )

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.spark.asof.shuffle import needed_right
+from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
-from juncture.spark.sql.domain import OnDomain
+from juncture.spark.sql.on_encoding import OnEncoding
 from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import ResolvedAsof
 
@@ -46,7 +46,7 @@ class SqlJoin:
 
     def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
         self.join = join
-        self.domain = OnDomain.of(join)
+        self.domain = OnEncoding.of(join)
         self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
         self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
         self._left = left.frame.toDF(*self._l.values())
@@ -55,7 +55,7 @@ class SqlJoin:
         theirs = {field.name: field.dataType for field in right.spark_schema.fields}
         pairs = zip(join.left_by, join.right_by, strict=True)
         self._key_types = [common_type(ours[a], theirs[b]) for a, b in pairs]
-        self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join)}
+        self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join).names}
         self.keys = [f"key{i}" for i in range(len(self._key_types))]
         self.words = [f"on{i}" for i in range(len(self.domain.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]

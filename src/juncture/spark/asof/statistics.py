@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.stats import Stats
 from juncture.runtime.zone_maps import extent_of
+from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, Side
-from juncture.spark.statistics import FOOTERS, Survey
-from juncture.spark.tasks.placement import Coding, place
+from juncture.spark.statistics import FOOTERS, Survey, balanced_by
+from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side as Name
 
@@ -23,7 +21,6 @@ __all__ = ["AsofSurvey"]
 
 _LEFT_WEIGHT = 2.0
 """What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
-_FIELDS = ("hashes", "codes", "weights")
 
 
 class AsofSurvey(Survey):
@@ -45,11 +42,13 @@ class AsofSurvey(Survey):
             if ends is not None:
                 self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
 
-    def measure(self, name: Name) -> None:
-        """Measure a side's strings and nested values, which may be far larger than assumed, in one job."""
-        if isinstance(self.sides[name], FrameSide) and self.of(name).sources.get("row_bytes") == "assumed":
-            self.learn_totals(name, self.totals({name: True}).toArrow())
-            self.jobs.append(f"measured the {name} side")
+    def measure(self, name: Name) -> bool:
+        """Measure strings and nested values of a side if their size is assumed, in one job; tell if that was done."""
+        if not isinstance(self.sides[name], FrameSide) or self.of(name).sources.get("row_bytes") != "assumed":
+            return False
+        self.learn_totals(name, self.totals({name: True}).toArrow())
+        self.jobs.append(f"measured the {name} side")
+        return True
 
     def narrow(self, name: Name, side: Side) -> None:
         """Take note that some rows of a side have been left out."""
@@ -86,24 +85,12 @@ class AsofSurvey(Survey):
         DataError
             If a file cannot be read.
         """
-        by = {name: self._columns(name)[0] for name in self.sides}
-        read = {name: tuple(dict.fromkeys((*by[name], self._columns(name)[1]))) for name in self.sides}
-        found = self.pick(read, partitions, coded=by)
-        parts = [self._weighed(name, tables) for name, tables in found.items()]
-        return Sample(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))
-
-    def _weighed(self, name: Name, tables: Sequence[pa.Table]) -> Sample:
-        """Return picked rows of one side as a sample, and learn from it."""
-        picked = sum(table.num_rows for table in tables)
-        by, on = self._columns(name)
-        coding = Coding.of(self._join)
-        places = [place(table, by, on, coding) for table in tables if table.num_rows]
-        hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes[valid] for hashes, _, valid in places)])
-        codes = np.concatenate([np.zeros(0, np.int64), *(codes[valid] for _, codes, valid in places)])
-        if by:
-            self.learn_keys(name, hashes, picked)
-        weight = (self.of(name).rows or 0) / max(picked, 1) * (_LEFT_WEIGHT if name == "left" else 1.0)
-        return Sample(hashes, codes, np.full(len(hashes), weight))
+        placements = asof_placements(self._join, Coding.of(self._join))
+        left, right = self.key_ranges(placements, partitions, coded=[placement.by for placement in placements])
+        for name, placement, sampled in zip(self.sides, placements, (left, right), strict=True):
+            if placement.by:
+                self.learn_keys(name, sampled.ranges.hashes, sampled.picked)
+        return balanced_by(left, right, left_weight=_LEFT_WEIGHT)
 
     def _columns(self, name: Name) -> tuple[tuple[str, ...], str]:
         join = self._join

@@ -21,7 +21,7 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Hint", "equi_pairs", "hint_of"]
+__all__ = ["Hint", "equi_pairs"]
 
 
 @dataclass(frozen=True)
@@ -42,23 +42,6 @@ class Hint:
     def give(self, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Return both sides, one of them with the hint."""
         return (left.hint(self.name), right) if self.side == "left" else (left, right.hint(self.name))
-
-
-def hint_of(algorithm: str, *, built: Side) -> Hint:
-    """Return the hint for an algorithm, given of which side ``shuffle_hash`` makes tables.
-
-    Examples
-    --------
-    >>> hint_of("broadcast_left", built="right")
-    Hint(name='broadcast', side='left')
-    """
-    hints = {
-        "broadcast": Hint("broadcast", "right"),
-        "broadcast_left": Hint("broadcast", "left"),
-        "shuffle_hash": Hint("shuffle_hash", built),
-        "sort_merge": Hint("merge"),
-    }
-    return hints[algorithm]
 
 
 def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:

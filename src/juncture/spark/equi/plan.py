@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from juncture.planner.equi_spark import built_side
-from juncture.planner.question import Choice, Question
-from juncture.planner.rules import SENT
-from juncture.spark.equi.join import equi_pairs, hint_of
+from juncture.planner.algorithm import Algorithm, held_side
+from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.equi.statistics import EquiSurvey
 from juncture.spark.input.files import in_sql
@@ -15,6 +13,14 @@ from juncture.spec.schema import Side as Name
 
 __all__ = ["EquiPlanning"]
 
+_HINTS = {
+    "broadcast": "broadcast",
+    "broadcast_left": "broadcast",
+    "shuffle_hash": "shuffle_hash",
+    "sort_merge": "merge",
+}
+"""What Spark calls the operator of each algorithm."""
+
 
 class EquiPlanning(Planning):
     """The making of one plan of an equality join."""
@@ -23,39 +29,29 @@ class EquiPlanning(Planning):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
+        self._learners["keys"] = self._sample_keys
         self._pairs = equi_pairs(*in_sql(request.join, request.left, request.right))
         self._sampled: dict[Name, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()
         self.survey = EquiSurvey(request.left, request.right, request.given)
 
-    def run(self, algorithm: str) -> tuple[Choice, Built]:
-        """Choose and build."""
-        if not self._lazy and algorithm not in SENT:
-            self.survey.count("left", "right")
-        choice = self._checked(algorithm)
-        if choice.algorithm not in SENT and not self._lazy and self._may_be_uneven():
-            self._sampled = self.survey.keys(self._pairs, self._join.how, self._resources.cores)
-            self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
-            choice = self._choose(algorithm)
-        return choice, self._build(choice.algorithm)
-
-    def _held(self, algorithm: str) -> Name | None:
-        """Return the side that is sent whole, or that tables are made of."""
-        return built_side(self._question()) if algorithm == "shuffle_hash" else super()._held(algorithm)
-
-    def _may_be_uneven(self) -> bool:
-        question = self._question()
-        return may_be_uneven(question.left_rows, question.right_rows, self._resources.constants)
-
-    def _question(self) -> Question:
-        return self._asked(partitions=self._shuffle_partitions)
+    def _sample_keys(self, _: Algorithm) -> bool:
+        """Sample the keys of both sides where one may keep a task busy alone; tell whether that was done."""
+        planning = self._input()
+        is_uneven = may_be_uneven(planning.left_rows, planning.right_rows, self._resources.constants)
+        if self._sampled or not is_uneven:
+            return False
+        self._sampled = self.survey.keys(self._pairs, self._join.how, self._resources.cores)
+        self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
+        return True
 
     def _build(self, algorithm: str) -> Built:
-        built = built_side(self._question())
-        hint = hint_of(algorithm, built=built)
-        if algorithm in SENT:
+        row = self._algorithms[algorithm]
+        held = held_side(self._input(), row) if row.holds is not None else None
+        hint = Hint(_HINTS[algorithm], held or "right")
+        if row.sends:
             return Built(join_salted(self._pairs, self._join.how, (), hint))
-        details = (("tables of", f"the {built} side"),) if algorithm == "shuffle_hash" else ()
+        details = () if held is None else (("tables of", f"the {held} side"),)
         frame = join_salted(self._pairs, self._join.how, self._hot, hint)
         partitions = ("partitions", f"{self._shuffle_partitions:,}, as the session shuffles ({SHUFFLE_PARTITIONS})")
         return Built(frame, details=(partitions, *details, ("hot keys", self._salting())))

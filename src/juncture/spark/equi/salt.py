@@ -1,8 +1,8 @@
 """Joins by key in which hot keys are divided: salting.
 
 A shuffle brings all rows of a key to one task. The rows of a hot key get a number beside it, the salt, on the side that
-has more of them; the other side's rows of that key are repeated, once with each salt. So each pair of rows still meets
-once. A row that is repeated meets only some of its matches in each place: where the join keeps rows by whether they
+has more of them; the other side's rows of that key are repeated, once with each salt. So each pair of rows is still
+made once. A row that is repeated has only some of its matches in each place: where the join keeps rows by whether they
 have a match, the repeated ones are left to a join of their own, of which each takes part once.
 
 Keys are told by their hash. Equal keys have equal hashes, so that nothing depends on how good the sample was.
@@ -172,13 +172,13 @@ def join_salted(pairs: Pairs, how: How, hot: tuple[HotKey, ...], hint: Hint) -> 
         return pairs.result(_joined(pairs, pairs.left, pairs.right, how, hint))
     salted = _Salted(pairs, hot, hint)
     if how in ("semi", "anti"):
-        return pairs.result(salted.judged_left(how))
+        return pairs.result(salted.left_by_match(how))
     rows = salted.joined(how)
     sides: tuple[Side, Side] = ("left", "right")
     for side in sides:
         if keeps_unmatched(how, side) and any(key.divided != side for key in hot):
-            rows = salted.without_lone_copies(rows, side)
-            rows = rows.unionByName(salted.judged(side, "anti"), allowMissingColumns=True)
+            rows = salted.without_unmatched_copies(rows, side)
+            rows = rows.unionByName(salted.repeated_by_match(side, "anti"), allowMissingColumns=True)
     return pairs.result(rows)
 
 
@@ -197,27 +197,27 @@ class _Salted:
     def __init__(self, pairs: Pairs, hot: tuple[HotKey, ...], hint: Hint) -> None:
         self._pairs, self._hot, self._hint = pairs, hot, hint
         self._rows: dict[Side, DataFrame] = {"left": self._flagged("left"), "right": self._flagged("right")}
-        self._places: dict[Side, DataFrame] = {side: self._salted(side) for side in self._rows}
+        self._parts: dict[Side, DataFrame] = {side: self._salted(side) for side in self._rows}
 
     def joined(self, how: str) -> DataFrame:
         """Return all pairs that match, and rows without a match, of which copies are wrong."""
-        return _joined(self._pairs, self._places["left"], self._places["right"], how, self._hint, self._same_salt())
+        return _joined(self._pairs, self._parts["left"], self._parts["right"], how, self._hint, self._same_salt())
 
-    def without_lone_copies(self, rows: DataFrame, side: Side) -> DataFrame:
-        """Leave out copies of a side's rows that met no match where they were."""
+    def without_unmatched_copies(self, rows: DataFrame, side: Side) -> DataFrame:
+        """Leave out copies of a side's rows that have no match where they are."""
         other = "r" if side == "left" else "l"
-        lone = F.col(f"{other}salt").isNull() & F.coalesce(F.col(f"{side[0]}copied"), F.lit(False))
-        return rows.where(~lone)
+        unmatched = F.col(f"{other}salt").isNull() & F.coalesce(F.col(f"{side[0]}copied"), F.lit(False))
+        return rows.where(~unmatched)
 
-    def judged_left(self, how: str) -> DataFrame:
+    def left_by_match(self, how: str) -> DataFrame:
         """Return the left rows that have a match (``semi``), or those that have none (``anti``)."""
-        once = self._places["left"].where(~F.col("lcopied"))
-        rows = _joined(self._pairs, once, self._places["right"], how, self._hint, self._same_salt())
+        once = self._parts["left"].where(~F.col("lcopied"))
+        rows = _joined(self._pairs, once, self._parts["right"], how, self._hint, self._same_salt())
         if not self._divided("right"):
             return rows
-        return rows.unionByName(self.judged("left", how), allowMissingColumns=True)
+        return rows.unionByName(self.repeated_by_match("left", how), allowMissingColumns=True)
 
-    def judged(self, side: Side, how: str) -> DataFrame:
+    def repeated_by_match(self, side: Side, how: str) -> DataFrame:
         """Return the rows of a side that others repeat and that have a match (``semi``), or that have none (``anti``).
 
         Without a condition beside the key, one row of each key tells. With one, rows that agree in all that decides
@@ -225,16 +225,14 @@ class _Salted:
         """
         pairs, other = self._pairs, _other(side)
         rows = self._rows[side].where(F.col(f"{side[0]}copied"))
-        others = self._places[other].where(F.col(f"{other[0]}hash").isin([key.key for key in self._divided(other)]))
+        others = self._parts[other].where(F.col(f"{other[0]}hash").isin([key.key for key in self._divided(other)]))
         if pairs.match is None:
             keys = others.select(*self._keys(other)).distinct()
             return rows.join(keys, pairs.condition(), SPARK_HOW[how])
-        copies = self._places[side].where(F.col(f"{side[0]}copied"))
+        copies = self._parts[side].where(F.col(f"{side[0]}copied"))
         decisive = pairs.decisive[0 if side == "left" else 1]
-        met = copies.join(others, pairs.condition(self._same_salt()), "left_semi")
-        found = met.select(*decisive).toDF(*(f"found{i}" for i in range(len(decisive)))).distinct()
-        same = [F.col(name).eqNullSafe(F.col(f"found{i}")) for i, name in enumerate(decisive)]
-        return rows.join(found, reduce(lambda one, two: one & two, same), SPARK_HOW[how])
+        matched = copies.join(others, pairs.condition(self._same_salt()), "left_semi")
+        return pairs.by_marks(rows, side, matched.select(*decisive).distinct(), how)
 
     def _flagged(self, side: Side) -> DataFrame:
         """Tell of each row of a side whether it is repeated. One that can match nothing never is."""

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from juncture.spark.schema import nullable
 from juncture.spark.tasks.packets import PACKET_COLUMNS, Content
+from juncture.spark.tasks.stage import OutputStage, PacketStage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Work", "collected", "finish", "packets", "placeholders", "shuffled"]
-
-Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task does with its partition."""
+__all__ = ["collected", "finish", "packets", "placeholders", "shuffled"]
 
 
-def packets(frame: DataFrame, work: Work) -> DataFrame:
+def packets(frame: DataFrame, stage: PacketStage) -> DataFrame:
     """Return what tasks make of a DataFrame's partitions, as packets."""
-    return frame.mapInArrow(work, PACKET_COLUMNS)
+    return frame.mapInArrow(stage, PACKET_COLUMNS)
 
 
 def shuffled(frame: DataFrame, partitions: int) -> DataFrame:
@@ -34,12 +31,16 @@ def placeholders(session: SparkSession, partitions: int) -> DataFrame:
     """Return a packet with nothing in it for each partition, so that each has a task that knows its number."""
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-    content, rows = F.lit(int(Content.EMPTY)).cast("tinyint"), F.lit(None).cast("binary")
-    target = F.col("id").cast("int").alias("target")
-    return session.range(0, partitions, 1, 1).select(target, content.alias("content"), rows.alias("rows"))
+    columns = {
+        "target": F.col("id").cast("int"),
+        "content": F.lit(Content.EMPTY.value),
+        "side": F.lit(None).cast("string"),
+        "rows": F.lit(None).cast("binary"),
+    }
+    return session.range(0, partitions, 1, 1).select(*(column.alias(name) for name, column in columns.items()))
 
 
-def finish(frame: DataFrame, work: Work, schema: StructType) -> DataFrame:
+def finish(frame: DataFrame, stage: OutputStage, schema: StructType) -> DataFrame:
     """Return what the last tasks make of their partitions, under the names of the result.
 
     An error that a task met is a row of its own, which becomes Spark's own error for a query that gives up.
@@ -48,7 +49,7 @@ def finish(frame: DataFrame, work: Work, schema: StructType) -> DataFrame:
     from pyspark.sql.types import StringType, StructField, StructType
 
     fields = [StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)]
-    rows = frame.mapInArrow(work, StructType([*fields, StructField("error", StringType())]))
+    rows = frame.mapInArrow(stage, StructType([*fields, StructField("error", StringType())]))
     rows = rows.where(F.col("error").isNull() | F.raise_error(F.col("error")).cast("boolean"))
     return rows.drop("error").toDF(*schema.names)
 

@@ -52,6 +52,13 @@ class Cuts:
         """The hashes whose rows lie in more than one partition, in order."""
         return np.unique(self.hashes[self.codes > BEFORE_ALL])
 
+    @property
+    def described(self) -> str:
+        """How many partitions there are, and how many keys are split, in words."""
+        split = len(self.split_hashes)
+        keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
+        return f"{self.partitions}; {keys} split among several"
+
     def partition_of(self, hashes: Words, codes: Ints) -> Partitions:
         """Return the partition of each row."""
         if len(self.hashes) == 0:

@@ -4,8 +4,8 @@ Each left row is in one bin of its level, the one that it starts in. A right row
 left row may start that shares a point with it: those that it touches, and a few before. So each pair of rows meets in
 exactly one bin, and left rows are not copied, which leaves it to Spark's own kinds of join what becomes of those
 without a match. Where right rows are longer than left ones, they meet on the level of the right row, with the roles
-changed; then left rows are copied too, and who has no match is found by what decides it: rows that agree in it share
-their fate. No row needs a number.
+swapped; then left rows are copied too, and who has no match is found by match marks: what decides it, in which rows
+that agree share their fate. No row needs a number.
 
 Source of the idea: bucketing, double joining and filtering (seed 001), here with levels instead of one width.
 """
@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.inequality.bins import Bins, HotBin
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import SPARK_HOW, Pairs
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,13 +53,13 @@ def join_bucket(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
     if not bins.above:
         rows = work.joined("left" if keeps_right and how == "full" else "inner" if keeps_right else how)
     elif how in ("semi", "anti"):
-        return pairs.result(work.judged("left", how))
+        return pairs.result(work.by_match("left", how))
     else:
         rows = work.matches()
         if how in ("left", "full"):
-            rows = rows.unionByName(work.judged("left", "anti"), allowMissingColumns=True)
+            rows = rows.unionByName(work.by_match("left", "anti"), allowMissingColumns=True)
     if keeps_right:
-        rows = rows.unionByName(work.judged("right", "anti"), allowMissingColumns=True)
+        rows = rows.unionByName(work.by_match("right", "anti"), allowMissingColumns=True)
     return pairs.result(rows)
 
 
@@ -72,84 +73,82 @@ class _Bucket:
         self._right = _placed(pairs, pairs.right, "r", bins)
 
     def joined(self, how: str) -> DataFrame:
-        """Return left rows in one bin each, joined with right rows in all bins where they may be met."""
+        """Return left rows in one bin each, joined with right rows in all bins where they may match them."""
         left, right = self._sides()
         names = ["level", "bin"]
         if self._bins.hot:
             left, right = left.withColumn("lsalt", self._left_salt()), right.withColumn("rsalt", self._right_salts())
             names.append("salt")
         same = [F.col(f"l{name}") == F.col(f"r{name}") for name in names]
-        return self._spread_out(left).join(right, self._pairs.condition(*same), SPARK_HOW[how])
+        return self._shuffled(left).join(right, self._pairs.condition(*same), SPARK_HOW[how])
 
     def matches(self) -> DataFrame:
         """Return all pairs that match."""
         rows = self.joined("inner")
-        return rows.unionByName(self._turned(), allowMissingColumns=True) if self._bins.above else rows
+        return rows.unionByName(self._swapped(), allowMissingColumns=True) if self._bins.above else rows
 
-    def judged(self, side: str, how: str) -> DataFrame:
+    def by_match(self, side: Side, how: str) -> DataFrame:
         """Return the rows of a side that have a match (``semi``), or those that have none (``anti``)."""
-        decisive = self._pairs.decisive[0 if side == "left" else 1]
-        found = self._found(side, decisive).toDF(*(f"found{i}" for i in range(len(decisive))))
-        same = [F.col(name).eqNullSafe(F.col(f"found{i}")) for i, name in enumerate(decisive)]
         rows = self._pairs.left if side == "left" else self._pairs.right
-        return rows.join(found, reduce(lambda one, other: one & other, same), SPARK_HOW[how])
+        return self._pairs.by_marks(rows, side, self._marks(side), how)
 
-    def _found(self, side: str, decisive: tuple[str, ...]) -> DataFrame:
-        """Return what decides of the rows of a side that have a match, some of them repeatedly."""
-        meetings = [self._sides(), *([self._turned_sides()] if self._bins.above else [])]
-        found = []
-        for left, right in meetings:
+    def _marks(self, side: Side) -> DataFrame:
+        """Return match marks of a side, some of them repeatedly."""
+        decisive = self._pairs.decisive[0 if side == "left" else 1]
+        inputs = [self._sides(), *([self._swapped_sides()] if self._bins.above else [])]
+        marks = []
+        for left, right in inputs:
             rows, others = (left, right) if side == "left" else (right, left)
-            found.append(rows.join(others, self._met(), "left_semi").select(*decisive))
-        return reduce(lambda one, other: one.unionAll(other), found)
+            marks.append(rows.join(others, self._same_bin(), "left_semi").select(*decisive))
+        return reduce(lambda one, other: one.unionAll(other), marks)
 
-    def _turned(self) -> DataFrame:
+    def _swapped(self) -> DataFrame:
         """Return the pairs of right rows with left ones of lower levels."""
-        left, right = self._turned_sides()
-        return self._spread_out(left).join(right, self._met(), "inner")
+        left, right = self._swapped_sides()
+        return self._shuffled(left).join(right, self._same_bin(), "inner")
 
-    def _spread_out(self, rows: DataFrame) -> DataFrame:
+    def _shuffled(self, rows: DataFrame) -> DataFrame:
         """Have a side shuffled, and the one that it is joined with, if there is so much to compare."""
         return rows.hint("merge") if self._bins.is_spread else rows
 
     def _sides(self) -> tuple[DataFrame, DataFrame]:
-        """Return left rows in one bin each, and right rows in all bins where they may be met."""
+        """Return left rows in one bin each, and right rows in all bins where they may match them."""
         left = self._left.withColumns({"llevel": F.col("lown"), "lbin": self._bin("lfrom", F.col("lown"))})
-        return left, self._spread(self._right, "r", self._bins.left, lowest=F.col("rown"))
+        return left, self._replicated(self._right, "r", self._bins.left, lowest=F.col("rown"))
 
-    def _turned_sides(self) -> tuple[DataFrame, DataFrame]:
-        """Return left rows in all bins where they may be met by right ones of higher levels, in one bin each."""
+    def _swapped_sides(self) -> tuple[DataFrame, DataFrame]:
+        """Return left rows in all bins where they may match right ones of higher levels, in one bin each."""
         above = F.when(F.col("rown").isin(*self._bins.above), F.col("rown"))
         right = self._right.withColumns({"rlevel": above, "rbin": self._bin("rfrom", above)}).where(
             "rlevel IS NOT NULL"
         )
-        return self._spread(self._left, "l", self._bins.above, lowest=F.col("lown") + 1), right
+        return self._replicated(self._left, "l", self._bins.above, lowest=F.col("lown") + 1), right
 
-    def _met(self) -> Column:
+    def _same_bin(self) -> Column:
         return self._pairs.condition(F.col("llevel") == F.col("rlevel"), F.col("lbin") == F.col("rbin"))
 
     def _bin(self, code: str, level: Column) -> Column:
         """Return the number of the bin of a level that a code lies in."""
         return _number(F.col(code), level, self._bins)
 
-    def _spread(self, rows: DataFrame, side: str, levels: tuple[int, ...], *, lowest: Column) -> DataFrame:
+    def _replicated(self, rows: DataFrame, side: str, levels: tuple[int, ...], *, lowest: Column) -> DataFrame:
         """Put each row of a side into all bins in which a row of the other may start that shares a point with it."""
         is_point = side == "r" and not self._bins.right
-        places = []
+        bins = []
         for level in levels:
             first, last = (self._bin(f"{side}{end}", F.lit(level)) for end in ("from", "to"))
             before = (F.try_subtract(first, F.lit(back).cast("long")) for back in range(self._bins.reach, 0, -1))
-            places += [(level, number) for number in (*before, first)]
+            bins += [(level, number) for number in (*before, first)]
             for on in range(1, 1 if is_point else self._bins.reach + 1):
                 further = F.try_add(first, F.lit(on).cast("long"))
-                places.append((level, F.when(further <= last, further)))
-        bins = [
+                bins.append((level, F.when(further <= last, further)))
+        structs = [
             F.struct(
                 F.lit(level).alias("level"), (number if is_point else F.when(lowest <= level, number)).alias("bin")
             )
-            for level, number in places
+            for level, number in bins
         ]
-        rows = rows.where(F.col(f"{side}from").isNotNull()).withColumn("place", F.explode(F.array(*bins)))
+        rows = rows.where(F.col(f"{side}from").isNotNull()).withColumn("place", F.explode(F.array(*structs)))
         names = {f"{side}level": F.col("place.level"), f"{side}bin": F.col("place.bin")}
         return rows.withColumns(names).drop("place").where(F.col(f"{side}bin").isNotNull())
 

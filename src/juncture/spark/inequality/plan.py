@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.planner.question import Choice, Offer, Question
-from juncture.planner.rules import SENT
+from juncture.planner.algorithm import Algorithm
+from juncture.planner.planning_input import JoinFeatures
+from juncture.spark.exchange.broadcast_join import join_broadcast_left, join_broadcast_right
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
+from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.bucket import join_bucket
-from juncture.spark.inequality.shuffle import join_range, join_whole_left, join_whole_right
+from juncture.spark.inequality.shuffle import inequality_stages
 from juncture.spark.inequality.statistics import NearSurvey, copies
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
-from juncture.spark.result import result_schema
+from juncture.spark.result import result_schema, task_output
 from juncture.spark.schema import spark_schema
 from juncture.spark.sql.join import Pairs, join_nested
-from juncture.spark.tasks.inequality.placement import Places
+from juncture.spark.statistics import balanced_by
+from juncture.spark.tasks.key_range import Placement
 from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
 from juncture.spec.where import ResolvedWhere
 
-__all__ = ["Kind", "NearPlanning"]
+__all__ = ["InequalityPlanning"]
 
 _FEW_PAIRS = 20_000_000
-"""So few pairs are compared faster than looked at."""
+"""So few pairs are compared faster than sampled."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
 _TIME_LEVELS = 60
 """Bins so wide are not a time that anyone has a word for."""
@@ -41,166 +44,133 @@ _COPIES_MOST = 4.0
 """Partitions are made larger as long as rows go to more than so many of them."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What is special to a kind of join.
-
-    Attributes
-    ----------
-    pairs
-        Returns it in terms of SQL.
-    places
-        Returns what tells tasks where rows lie, or None.
-    """
-
-    pairs: Callable[[Any, FrameSide, FrameSide], Pairs]
-    places: Callable[[Any], tuple[Places, Places] | None]
-
-
-class NearPlanning(Planning):
+class InequalityPlanning(Planning):
     """The making of one plan of a range, overlap or predicate join.
 
     Parameters
     ----------
-    kind, request
-        The kind of join, and what the plan is made for.
+    pairs
+        Returns a join of its kind in terms of SQL.
+    places
+        Returns what tells tasks where rows lie, or None.
+    request
+        What the plan is made for.
     """
 
-    in_python = (*SENT, "range")
     survey: NearSurvey
 
-    def __init__(self, kind: Kind, request: Request) -> None:
+    def __init__(
+        self,
+        pairs: Callable[[Any, FrameSide, FrameSide], Pairs],
+        places: Callable[[Any], tuple[Placement, Placement] | None],
+        request: Request,
+    ) -> None:
         super().__init__(request)
-        left_out = ""
+        self._learners |= {
+            "sample": self._sample,
+            "keys": self._sample_keys,
+            "lengths": self._measure_lengths,
+            "cuts": self._cut,
+        }
         if isinstance(self._join, ResolvedRange):
-            self._right, left_out = reachable_files(self._join, self._left, self._right)
-        self._left_out = (("left out", left_out),) if left_out else ()
-        self._places = kind.places(self._join)
-        self._pairs, self._no_sql = self._in_sql(kind)
+            self._right, self._left_out = reachable_files(self._join, self._left, self._right)
+        self._places = places(self._join)
+        self._pairs, no_sql = self._in_sql(pairs)
+        spans = None if self._pairs is None else self._pairs.spans
+        is_keyed = isinstance(self._join, ResolvedWhere) and bool(self._join.shape.keys)
+        self._features = JoinFeatures(
+            has_keys=bool(self._join.left_by) or is_keyed,
+            is_bounded=spans is not None,
+            is_partitionable=self._places is not None,
+            no_sql=no_sql,
+            needs_sample=spans is not None and (spans.width is None or not spans.are_points),
+        )
         self._sampled: tuple[SampledSide, SampledSide] | None = None
+        self._is_measured = False
         self._bins: Bins | None = None
         self._cuts: Cuts | None = None
         self._cut_details: tuple[tuple[str, str], ...] = ()
-        self._matches: float | None = None
-        self._key_pairs: float | None = None
         self.survey = NearSurvey(self._left, self._right, request.given)
 
-    def _in_sql(self, kind: Kind) -> tuple[Pairs | None, str | None]:
+    def _in_sql(self, pairs: Callable[[Any, FrameSide, FrameSide], Pairs]) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
         try:
-            return kind.pairs(*in_sql(self._join, self._left, self._right)), None
+            return pairs(*in_sql(self._join, self._left, self._right)), None
         except PlanError as error:
             return None, str(error)
 
-    def run(self, algorithm: str) -> tuple[Choice, Built]:
-        """Choose and build."""
-        if not self._lazy and algorithm in ("auto", "range", "bucket"):
-            self.survey.count("left", "right")
-            self._look(algorithm)
-        choice = self._checked(algorithm)
-        if algorithm == "auto" and self._keys_decide(choice.algorithm):
-            self._look_at_keys()
-            choice = self._choose(algorithm)
-        if (
-            choice.algorithm == "bucket"
-            and algorithm == "auto"
-            and self._pairs is not None
-            and self._sampled is not None
-        ):
-            # Bins have to be wide enough for all rows, not only for those of a sample.
-            self._arrange(self.survey.measured(self._pairs, self._sampled))
-            choice = self._choose(algorithm)
-        if choice.algorithm == "range":
-            self._cuts, self._cut_details = self._balanced()
-            choice = self._choose(algorithm)
-        built = self._build(choice.algorithm)
-        return choice, replace(built, details=(*self._left_out, *built.details))
+    def _sample(self, _: Algorithm) -> bool:
+        """Choose bins, and estimate how many pairs match, where that makes a difference; tell whether it was done."""
+        # Bins that were named are made, whatever they cost.
+        is_wanted = self._named != "auto" or self._are_many()
+        if self._sampled is not None or not is_wanted or self._pairs is None or self._pairs.spans is None:
+            return False
+        self._is_measured = self._named != "auto"
+        self._arrange(self.survey.spans(self._pairs, measured=self._is_measured))
+        return True
 
-    def _look(self, algorithm: str) -> None:
-        """Choose bins, and estimate how many pairs match, where that can make a difference."""
-        wanted = algorithm == "bucket" or (algorithm == "auto" and self._are_many())
-        if not wanted or self._pairs is None or self._pairs.spans is None:
-            return
-        self._arrange(self.survey.spans(self._pairs, measured=algorithm == "bucket"))
+    def _measure_lengths(self, _: Algorithm) -> bool:
+        """Make bins wide enough for all rows, not only for those of a sample; tell whether there was one."""
+        if self._is_measured or self._pairs is None or self._sampled is None:
+            return False
+        self._is_measured = True
+        self._arrange(self.survey.measured(self._pairs, self._sampled))
+        return True
 
     def _arrange(self, sides: tuple[SampledSide, SampledSide]) -> None:
         """Choose bins for the rows of a sample, and estimate how many pairs match."""
         assert self._pairs is not None
         assert self._pairs.spans is not None
         spans, self._sampled = self._pairs.spans, sides
-        self._key_pairs = equal_key_pairs(*sides) if self._pairs.keys else None
-        self._matches = estimated_pairs(*sides)
-        self._bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
+        bins = choose_bins(*sides, is_real=spans.is_real, are_points=spans.are_points, resources=self._resources)
+        self._bins = bins
+        self._features = replace(
+            self._features,
+            left_copies=bins.left_copies,
+            right_copies=bins.right_copies,
+            candidates=bins.candidates,
+            key_pairs=equal_key_pairs(*sides) if self._pairs.keys else None,
+            pairs=estimated_pairs(*sides),
+            pairs_how="by a sample of both sides",
+        )
 
-    def _keys_decide(self, algorithm: str) -> bool:
-        """Tell whether both sides are to be moved, and it is not known whether keys alone bring few rows together."""
-        if self._lazy or algorithm in SENT or self._pairs is None or not self._pairs.keys:
+    def _sample_keys(self, _: Algorithm) -> bool:
+        """Estimate how many pairs have equal keys, where they may be few enough for SQL; tell whether it was done."""
+        is_known = self._features.key_pairs is not None or not self._are_many()
+        if is_known or self._pairs is None or not self._pairs.keys or self._join.aggregates:
             return False
-        return self._key_pairs is None and self._no_sql is None and not self._join.aggregates and self._are_many()
-
-    def _look_at_keys(self) -> None:
-        """Estimate how many pairs have equal keys."""
-        assert self._pairs is not None
-        self._key_pairs = equal_key_pairs(*self.survey.spans(self._pairs, measured=False))
+        pairs = equal_key_pairs(*self.survey.spans(self._pairs, measured=False))
+        share, how = 1.0, "the pairs of equal keys in a sample of both sides"
+        if self._pairs.match is not None:
+            share, how = 0.5, f"half of {how}: the other conditions are not sampled"
+        self._features = replace(self._features, key_pairs=pairs, pairs=pairs * share, pairs_how=how)
+        return True
 
     def _are_many(self) -> bool:
-        """Tell whether there may be so many pairs that it pays to look first: nobody knows yet how many match."""
-        left, right = (side.rows or 0 for side in (self.survey.stats.left, self.survey.stats.right))
-        return left * right > _FEW_PAIRS
+        """Tell whether there may be so many pairs that a sample pays: how many match is not known yet."""
+        return (self.survey.stats.left.rows or 0) * (self.survey.stats.right.rows or 0) > _FEW_PAIRS
 
-    def _question(self) -> Question:
-        partitions = self._shuffle_partitions if self._cuts is None else self._cuts.partitions
-        return self._asked(partitions=partitions, offer=self._offer())
-
-    def _offer(self) -> Offer:
-        """Return what brings rows together, with what a look at them has told."""
-        spans = self._pairs.spans if self._pairs is not None else None
-        keys = bool(self._join.left_by)
-        if isinstance(self._join, ResolvedWhere):
-            keys = keys or bool(self._join.shape.keys)
-        offer = Offer(
-            has_keys=keys,
-            is_bounded=spans is not None,
-            has_places=self._places is not None,
-            no_sql=self._no_sql,
-            key_pairs=self._key_pairs,
-            needs_sample=spans is not None and (spans.width is None or not spans.are_points),
-        )
-        if self._matches is not None:
-            offer = replace(offer, pairs=self._matches, pairs_how="by a sample of both sides")
-        elif self._key_pairs is not None and self._pairs is not None:
-            alone, how = self._pairs.match is None, "the pairs of equal keys in a sample of both sides"
-            share, how = (1.0, how) if alone else (0.5, f"half of {how}: nobody has looked at the other conditions")
-            offer = replace(offer, pairs=self._key_pairs * share, pairs_how=how)
-        if self._bins is None:
-            return offer
-        bins = self._bins
-        return replace(offer, left_copies=bins.left_copies, right_copies=bins.right_copies, candidates=bins.candidates)
+    def _partitions(self) -> int:
+        return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
 
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes
-        if algorithm in self.in_python:
+        if self._algorithms[algorithm].in_python:
             schema = self._schema()
             if algorithm == "range":
                 assert self._places is not None
                 assert self._cuts is not None
-                frame = join_range(
-                    self._join,
-                    self._left,
-                    self._right,
-                    places=self._places,
-                    cuts=self._cuts,
-                    memory_bytes=memory_bytes,
-                    schema=schema,
-                )
-                return Built(frame, details=self._cut_details)
-            join_whole = join_whole_right if algorithm == "broadcast" else join_whole_left
-            frame, jobs = join_whole(self._join, self._left, self._right, schema, memory_bytes)
+                output = task_output(schema)
+                stages = inequality_stages(self._join, self._places, self._cuts, output, memory_bytes)
+                return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
+            join_broadcast = join_broadcast_right if algorithm == "broadcast" else join_broadcast_left
+            seen = replace(self._join, right_schema=needed_right(self._join))
+            frame, jobs = join_broadcast(seen, self._left, self._right, schema, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         assert self._pairs is not None
         if algorithm == "bucket":
             bins = self._bins or _constant_bins(self._pairs)
-            details = _bin_details(self._pairs, bins, self._matches)
+            details = _bin_details(self._pairs, bins, self._features.pairs)
             return Built(join_bucket(self._pairs, self._join.how, bins), details=details)
         return Built(join_nested(self._pairs, self._join.how))
 
@@ -214,26 +184,28 @@ class NearPlanning(Planning):
             fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
         return st.StructType(fields)
 
-    def _balanced(self) -> tuple[Cuts, tuple[tuple[str, str], ...]]:
-        """Return where to end partitions, and what to say of it."""
+    def _cut(self, _: Algorithm) -> bool:
+        """Choose where to end partitions, by a sample of where rows lie; tell whether that was done."""
+        if self._cuts is not None:
+            return False
         assert self._places is not None
         count = partition_count(self.survey.stats, self._resources, self._resources.cores)
-        spread = self.survey.spread(self._places, count)
+        left, right = self.survey.key_ranges(self._places, count)
         least = 2 * self._resources.cores
         while True:
-            cuts = balanced_cuts(spread.sample(), count) if count > 1 else even_cuts(1)
-            times = copies(spread.left, cuts), copies(spread.right, cuts)
+            cuts = balanced_cuts(balanced_by(left, right), count) if count > 1 else even_cuts(1)
+            times = copies(left.ranges, cuts), copies(right.ranges, cuts)
             if count <= least or max(times) <= _COPIES_MOST:
                 break
             count = max(least, count // 2)
-        split = len(cuts.split_hashes)
-        keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
         sent = f"left rows go to {times[0]:.2f} of them on average, right rows to {times[1]:.2f}"
-        return cuts, (("partitions", f"{cuts.partitions}; {keys} split among several; {sent}"),)
+        self._cuts = cuts
+        self._cut_details = (("partitions", f"{cuts.described}; {sent}"),)
+        return True
 
 
 def _constant_bins(pairs: Pairs) -> Bins:
-    """Return bins for windows that are all of one length, when nobody has looked at the rows."""
+    """Return bins for windows that are all of one length, without a sample of the rows."""
     assert pairs.spans is not None
     assert pairs.spans.width is not None
     level = 0
@@ -255,7 +227,7 @@ def _bin_details(pairs: Pairs, bins: Bins, matches: float | None) -> tuple[tuple
     widths = [_time(2.0**level * step_ns) if step_ns and level < _TIME_LEVELS else f"2^{level}" for level in levels]
     text = f"{' or '.join(widths)} wide; left rows go to {bins.left_copies:.1f}, right rows to {bins.right_copies:.1f}"
     if matches is None:
-        text += "; as wide as the windows, since nobody has looked at the rows"
+        text += "; as wide as the windows, since rows are not sampled"
     else:
         text += (
             f"; about {bins.candidates:,.0f} right rows are compared with a left one, and {matches:,.0f} pairs match"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -13,49 +12,21 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.spark.exchange.partition import Cuts, Sample
+from juncture.spark.exchange.partition import Cuts
 from juncture.spark.inequality.bins import SampledSide
 from juncture.spark.sql.expressions import key_hash
-from juncture.spark.sql.join import Pairs, Spans
+from juncture.spark.sql.join import Pairs, RangeColumns
 from juncture.spark.statistics import SAMPLE_ROWS, Survey
-from juncture.spark.tasks.inequality.placement import Placed, Places
-from juncture.spark.tasks.inequality.replicate import homes
+from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spec.schema import Side as Name
 
-__all__ = ["NearSurvey", "Spread", "copies"]
+__all__ = ["NearSurvey", "copies"]
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A sample of where the rows of both sides lie.
-
-    Attributes
-    ----------
-    left, right
-        The picked rows.
-    left_weight, right_weight
-        How many rows each of them stands for.
-    """
-
-    left: Placed
-    right: Placed
-    left_weight: float
-    right_weight: float
-
-    def sample(self) -> Sample:
-        """Return the rows that partitions are balanced by, where each starts."""
-        sides = ((self.left, self.left_weight), (self.right, self.right_weight))
-        return Sample(
-            np.concatenate([placed.hashes[placed.valid] for placed, _ in sides]),
-            np.concatenate([placed.first[placed.valid] for placed, _ in sides]),
-            np.concatenate([np.full(np.count_nonzero(placed.valid), weight) for placed, weight in sides]),
-        )
-
-
-def copies(placed: Placed, cuts: Cuts) -> float:
+def copies(ranges: KeyRanges, cuts: Cuts) -> float:
     """Return to how many partitions a row goes, on average."""
-    first, last = homes(placed, cuts)
-    return float(np.mean((last - first)[placed.valid])) + 1.0 if placed.valid.any() else 1.0
+    first, last = ranges.partitions(cuts)
+    return float(np.mean(last - first)) + 1.0 if len(first) else 1.0
 
 
 class NearSurvey(Survey):
@@ -126,31 +97,8 @@ class NearSurvey(Survey):
             side = replace(side, widest=math.nextafter(float(side.lengths.max(initial=0.0)), math.inf))
         return replace(side, widest=_longest(name, table, side.widest))
 
-    def spread(self, places: tuple[Places, Places], partitions: int) -> Spread:
-        """Sample where the rows of both sides lie as tasks see them, in one job.
 
-        Raises
-        ------
-        DataError
-            If a file cannot be read, or an interval starts after its end.
-        """
-        # Without a column there would be no rows to tell apart.
-        columns = {
-            name: list(place.decisive) or side.schema.names[:1]
-            for (name, side), place in zip(self.sides.items(), places, strict=True)
-        }
-        found = self.pick(columns, partitions)
-        placed, weights = [], []
-        for name, place, tables in zip(self.sides, places, found.values(), strict=True):
-            schema = pa.schema([self.sides[name].schema.field(column) for column in place.decisive])
-            parts = [place.place(table) for table in tables if table.num_rows] or [place.place(schema.empty_table())]
-            placed.append(_joined(parts))
-            picked = sum(table.num_rows for table in tables)
-            weights.append((self.of(name).rows or 0) / max(picked, 1))
-        return Spread(placed[0], placed[1], weights[0], weights[1])
-
-
-def _has_length(name: Name, spans: Spans) -> bool:
+def _has_length(name: Name, spans: RangeColumns) -> bool:
     """Tell whether the lengths of a side's rows have to be measured."""
     if name == "right":
         return not spans.are_points
@@ -172,8 +120,3 @@ def _length(side: str, pairs: Pairs) -> Column:
         # From an infinity to itself, the difference would be NaN.
         return F.when(last > first, last.cast("double") - first.cast("double")).otherwise(F.lit(0.0))
     return F.when(first.isNotNull(), F.coalesce(F.try_subtract(last, first).cast("double"), F.lit(2.0**64)))
-
-
-def _joined(parts: Sequence[Placed]) -> Placed:
-    fields = ("hashes", "first", "last", "valid")
-    return Placed(*(np.concatenate([getattr(part, field) for part in parts]) for field in fields))

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.local.inequality.conditions import equalities_of
-from juncture.predicate.decompose.match_interval import Ends, Stretch, stretch_of
+from juncture.predicate.decompose.join_condition import equalities_of
+from juncture.predicate.decompose.match_interval import Ends, MatchInterval, match_interval_of
 from juncture.predicate.decompose.shape import End
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import Names, expression
-from juncture.spark.sql.join import Pairs, Spans, SqlSides, together
-from juncture.spark.sql.line import Line
+from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides, together
+from juncture.spark.sql.order_encoding import OrderEncoding
 from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
-from juncture.spark.tasks.inequality.placement import Places
-from juncture.spark.tasks.inequality.terms import Terms
+from juncture.spark.tasks.inequality.predicate_placement import PredicatePlacement
+from juncture.spark.tasks.key_range import Placement
 from juncture.spec.range import Bound
 from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere
@@ -24,20 +24,20 @@ from juncture.spec.where import ResolvedWhere
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["where_pairs", "where_places"]
+__all__ = ["where_pairs", "where_placements"]
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
 
 
-def where_places(join: ResolvedWhere) -> tuple[Places, Places] | None:
+def where_placements(join: ResolvedWhere) -> tuple[Placement, Placement] | None:
     """Return what tells tasks where the rows of both sides lie; None if the predicate brings none together."""
-    stretch = stretch_of(join.shape)
+    interval = match_interval_of(join.shape)
     equalities, _ = equalities_of(join.shape)
-    if stretch is None and not equalities and not join.left_by:
+    if interval is None and not equalities and not join.left_by:
         return None
     left, right = (
-        Terms(
+        PredicatePlacement(
             side=side,
             by=join.left_by if side == "left" else join.right_by,
             by_types=tuple(
@@ -45,7 +45,7 @@ def where_places(join: ResolvedWhere) -> tuple[Places, Places] | None:
                 for a, b in zip(join.left_by, join.right_by, strict=True)
             ),
             equalities=tuple(equalities),
-            stretch=stretch,
+            interval=interval,
             decisive=join.compared(side),
         )
         for side in ("left", "right")
@@ -67,35 +67,34 @@ def where_pairs(join: ResolvedWhere, left: FrameSide, right: FrameSide) -> Pairs
     for key in join.shape.keys:
         if not key.null_safe and key.left.type == key.right.type:
             sides.add_key(expression(key.left, names), expression(key.right, names))
-    stretch, spans = stretch_of(join.shape), None
-    if stretch is not None:
-        sides.left = together(sides.left, "l", *_ends(stretch, stretch.left, names))
-        sides.right = together(sides.right, "r", *_ends(stretch, stretch.right, names))
-        spans = (
-            None if stretch.is_open else Spans(not stretch.is_whole, stretch.are_points, stretch.width, stretch.step_ns)
-        )
+    interval, spans = match_interval_of(join.shape), None
+    if interval is not None:
+        sides.left = together(sides.left, "l", *_ends(interval, interval.left, names))
+        sides.right = together(sides.right, "r", *_ends(interval, interval.right, names))
+        if not interval.is_open:
+            spans = RangeColumns(not interval.is_whole, interval.are_points, interval.width, interval.step_ns)
     ours = [names["left"][name] for name in join.compared("left")]
     theirs = [names["right"][name] for name in join.compared("right")]
     return Pairs.of(sides, match, (ours, theirs), spans)
 
 
-def _ends(stretch: Stretch, ends: Ends, names: Names) -> tuple[Column, Column]:
+def _ends(interval: MatchInterval, ends: Ends, names: Names) -> tuple[Column, Column]:
     """Return between which places the rows of a side lie."""
-    first, last = (_end(stretch, end, names, upper=upper) for end, upper in zip(ends, (False, True), strict=True))
-    if not stretch.may_turn:
+    first, last = (_end(interval, end, names, upper=upper) for end, upper in zip(ends, (False, True), strict=True))
+    if not interval.may_swap:
         return first, last
     return F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)
 
 
-def _end(stretch: Stretch, end: End | None, names: Names, *, upper: bool) -> Column:
-    line = Line(Domain("integer" if stretch.is_whole else "float"))
+def _end(interval: MatchInterval, end: End | None, names: Names, *, upper: bool) -> Column:
+    order = OrderEncoding(Domain("integer" if interval.is_whole else "float"))
     if end is None:
-        return line.limit(upper=upper)
+        return order.limit(upper=upper)
     value = expression(end.expression, names)
-    if stretch.is_whole:
-        return line.end(_whole(end, value), Bound(constant=stretch.steps(end, upper=upper)), None, None, upper=upper)
+    if interval.is_whole:
+        return order.end(_whole(end, value), Bound(constant=interval.steps(end, upper=upper)), None, None, upper=upper)
     number = _number(end, value)
-    offset = float(Fraction(end.offset) if not end.unit else stretch.seconds(end))
+    offset = float(Fraction(end.offset) if not end.unit else interval.seconds(end))
     moved = number + F.lit(offset)
     slack = F.abs(number) * F.lit(_ROUNDING) + F.lit(abs(offset) * _ROUNDING)
     moved = moved if not offset else (moved + slack if upper else moved - slack)

@@ -17,6 +17,7 @@ from juncture.spark.input.frame import FrameSide, Side
 from juncture.spark.schema import spark_schema
 from juncture.spark.tasks.feed import Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
+from juncture.spark.type_rules import check_intervals
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side as Name
 
@@ -174,7 +175,14 @@ def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
 
 
 def in_sql(join: _Join, left: Side, right: Side) -> tuple[_Join, FrameSide, FrameSide]:
-    """Return a join with its inputs as DataFrames: the types of files are known, no job has to find them out."""
+    """Return a join with its inputs as DataFrames: the types of files are known, no job has to find them out.
+
+    Raises
+    ------
+    PlanError
+        As `check_intervals` does.
+    """
+    check_intervals(join, left.session)
     frames = _in_jvm(left, "left"), _in_jvm(right, "right")
     if isinstance(left, FileSide) or isinstance(right, FileSide):
         join = join.spec.resolve(frames[0].schema, frames[1].schema)

@@ -22,7 +22,7 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SPARK_HOW", "Pairs", "Spans", "SqlSides", "join_nested", "together"]
+__all__ = ["SPARK_HOW", "Pairs", "RangeColumns", "SqlSides", "join_nested", "together"]
 
 SPARK_HOW = {
     "inner": "inner",
@@ -90,7 +90,7 @@ class SqlSides:
         return tuple(self.names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
 
     def output(self) -> list[Column]:
-        """Return the columns of the result, made of a pair of rows or one that is alone."""
+        """Return the columns of the result, made of a pair of rows or one without a match."""
         columns = []
         for column in self.join.output:
             value = self.column(column.side, column.source)
@@ -102,10 +102,10 @@ class SqlSides:
 
 
 @dataclass(frozen=True)
-class Spans:
-    """Where on a line the rows of both sides lie: rows that match share a point of their spans.
+class RangeColumns:
+    """Where the rows of both sides lie: in ranges of ordered values, of which rows that match share a point.
 
-    They are held in the columns ``lfirst`` and ``llast``, ``rfirst`` and ``rlast``. Both are null where a row can match
+    Their ends are the columns ``lfirst`` and ``llast``, ``rfirst`` and ``rlast``. Both are null where a row can match
     nothing, and no first is after its last.
 
     Attributes
@@ -145,7 +145,7 @@ class Pairs:
     hashable
         For each side, the columns of the input that can be hashed: nearly all.
     spans
-        Where rows lie, if matches have to lie near each other.
+        Where rows lie, if that limits which ones match.
     nulls_equal
         Whether null equals null in the keys.
     """
@@ -158,7 +158,7 @@ class Pairs:
     names: tuple[str, ...]
     decisive: tuple[tuple[str, ...], tuple[str, ...]]
     hashable: tuple[tuple[str, ...], tuple[str, ...]]
-    spans: Spans | None = None
+    spans: RangeColumns | None = None
     nulls_equal: bool = False
 
     @classmethod
@@ -167,7 +167,7 @@ class Pairs:
         sides: SqlSides,
         match: Column | None,
         decisive: tuple[Sequence[str], Sequence[str]],
-        spans: Spans | None = None,
+        spans: RangeColumns | None = None,
         *,
         nulls_equal: bool = False,
     ) -> Pairs:
@@ -192,6 +192,23 @@ class Pairs:
         conditions = [ours.eqNullSafe(theirs) if self.nulls_equal else ours == theirs for ours, theirs in keys]
         conditions += [self.match] if self.match is not None else []
         return reduce(lambda one, other: one & other, [*conditions, *more], F.lit(True))
+
+    def by_marks(self, rows: DataFrame, side: Side, marks: DataFrame, how: str) -> DataFrame:
+        """Return those of some rows of a side that have a match (``semi``), or those that have none (``anti``).
+
+        Parameters
+        ----------
+        rows, side
+            The rows.
+        marks
+            What decides, of rows that have a match: rows that agree with one of them have a match, too.
+        how
+            Which rows.
+        """
+        decisive = self.decisive[0 if side == "left" else 1]
+        marks = marks.toDF(*(f"mark{i}" for i in range(len(decisive))))
+        same = (F.col(name).eqNullSafe(F.col(f"mark{i}")) for i, name in enumerate(decisive))
+        return rows.join(marks, reduce(lambda one, other: one & other, same), SPARK_HOW[how])
 
     def result(self, rows: DataFrame) -> DataFrame:
         """Return the result, given rows that hold the columns of both sides (of the left only where these are all)."""

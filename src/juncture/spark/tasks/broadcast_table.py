@@ -1,4 +1,4 @@
-"""A side that is small enough to be had whole by every task: sent along with the task's code, or read from files."""
+"""A side that every task has as a whole: sent along with the task's code, or read from files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from juncture.spark.tasks.feed import Unit, open_units
 
-__all__ = ["FileTable", "SentTable", "Small", "send"]
+__all__ = ["BroadcastTable", "FileTable", "SentTable", "send"]
 
 _REMEMBERED = 2
 """How many tables a worker process remembers from task to task."""
 
 
-class Small(Protocol):
-    """A small table."""
+class BroadcastTable(Protocol):
+    """A side of a join."""
 
     @property
     def num_rows(self) -> int:

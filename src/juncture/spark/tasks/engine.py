@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.join import match as asof_match
-from juncture.local.kinds import KINDS, question
+from juncture.local.kinds import EXECUTORS, planning_input
 from juncture.planner.choose import choose
 from juncture.planner.stats import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext, join_context
@@ -74,9 +74,9 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     """
     stats = Stats(left=_counted(join, "left", left), right=_counted(join, "right", right))
     resources = Resources(cores=1, memory_bytes=context.memory.total_bytes)
-    algorithm = choose(question(join, stats, resources)).algorithm
+    algorithm = choose(planning_input(join, stats, resources)).algorithm
     _log.debug("Join of %d left and %d right rows by %s", left.num_rows, right.num_rows, algorithm)
-    for batch in KINDS[type(join.spec)].execute(join, left, right, algorithm, context):
+    for batch in EXECUTORS[type(join.spec)](join, left, right, algorithm, context):
         yield pa.Table.from_batches([batch])
 
 
@@ -92,9 +92,9 @@ def take(source: Source, columns: list[str], rows: Ints, context: JoinContext) -
 def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) -> Iterator[pa.Table]:
     """Yield rows of one side as the join shows those without a match."""
     schemas = {"left": join.left_schema, "right": join.right_schema, side: rows.schema}
-    alone = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
+    shown = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
     tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
-    yield from execute(alone, TableSource(tables["left"]), TableSource(tables["right"]), context)
+    yield from execute(shown, TableSource(tables["left"]), TableSource(tables["right"]), context)
 
 
 def swapped(join: ResolvedOverlap) -> ResolvedOverlap:

@@ -57,17 +57,17 @@ class BatchFeed:
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield the rows, many batches at a time."""
-        held: list[pa.RecordBatch] = []
-        rows = held_bytes = 0
+        gathered: list[pa.RecordBatch] = []
+        rows = size_bytes = 0
         for batch in batches:
-            held.append(batch)
+            gathered.append(batch)
             rows += batch.num_rows
-            held_bytes += batch.nbytes
-            if rows >= self.chunk_rows or held_bytes >= self.chunk_bytes:
-                yield self._table(held)
-                held, rows, held_bytes = [], 0, 0
+            size_bytes += batch.nbytes
+            if rows >= self.chunk_rows or size_bytes >= self.chunk_bytes:
+                yield self._table(gathered)
+                gathered, rows, size_bytes = [], 0, 0
         if rows:
-            yield self._table(held)
+            yield self._table(gathered)
 
     def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
         """Return the rows, kept in memory as far as their share of it goes."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.errors import JunctureError
 
-__all__ = ["Output", "error_text"]
+__all__ = ["Output"]
 
 _BATCH_ROWS = 1 << 16
 
@@ -30,28 +30,24 @@ class Output:
     schema: pa.Schema
 
     def batches(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Yield rows, until there are no more or there is an error."""
-        try:
-            for table in tables:
-                yield from self._batches(table)
-        except JunctureError as error:
-            row = [pa.nulls(1, field.type) for field in self.schema] + [pa.array([error_text(error)])]
-            yield pa.record_batch(row, schema=self._wire)
+        """Yield rows."""
+        for table in tables:
+            yield from self._wired(table).to_batches(max_chunksize=_BATCH_ROWS)
+
+    def failure(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
+        """Yield an error as one row, with its class and its message on one line."""
+        text = f"{type(error).__module__}.{type(error).__name__}: {' '.join(str(error).split())}"
+        yield pa.record_batch(
+            [*(pa.nulls(1, field.type) for field in self.schema), pa.array([text])], schema=self._wire
+        )
 
     @property
     def _wire(self) -> pa.Schema:
         return self.schema.append(pa.field("error", pa.string()))
 
-    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _wired(self, table: pa.Table) -> pa.Table:
         columns = [
             column if column.type == field.type else column.cast(field.type)
             for column, field in zip(table.columns, self.schema, strict=True)
         ]
-        errors = pa.nulls(table.num_rows, pa.string())
-        wire = pa.table([*columns, errors], schema=self._wire)
-        yield from wire.to_batches(max_chunksize=_BATCH_ROWS)
-
-
-def error_text(error: JunctureError) -> str:
-    """Return an error as one line that says its class too."""
-    return f"{type(error).__module__}.{type(error).__name__}: {' '.join(str(error).split())}"
+        return pa.table([*columns, pa.nulls(table.num_rows, pa.string())], schema=self._wire)

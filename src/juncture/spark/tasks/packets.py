@@ -9,27 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
 
 from juncture import errors
 from juncture.errors import JunctureError
+from juncture.spec.schema import Side
 
 __all__ = [
     "PACKET_COLUMNS",
     "PACKET_SCHEMA",
     "Content",
     "Packet",
+    "decoded",
     "error_packet",
-    "raise_error",
     "read_packets",
     "write_packets",
 ]
 
-PACKET_SCHEMA = pa.schema([("target", pa.int32()), ("content", pa.int8()), ("rows", pa.binary())])
-PACKET_COLUMNS = "target int, content tinyint, rows binary"
+PACKET_SCHEMA = pa.schema(
+    [("target", pa.int32()), ("content", pa.string()), ("side", pa.string()), ("rows", pa.binary())]
+)
+PACKET_COLUMNS = "target int, content string, side string, rows binary"
 """The same in Spark's words."""
 
 _NOTHING = pa.table({})
@@ -37,79 +40,93 @@ _BATCH_BYTES = 8 * 1024 * 1024
 """About how many bytes of packets go to the JVM at a time: it holds them in direct memory, of which it has little."""
 
 
-class Content(IntEnum):
+class Content(StrEnum):
     """What a packet holds."""
 
-    LEFT = 0
-    RIGHT = 1
-    CARRIED = 2
-    """Right rows of other partitions that rows of this one may match."""
-    OUTPUT = 3
+    OWNED = "owned"
+    """Rows of a side, in the partition that owns them."""
+    SPLIT = "split"
+    """Such rows that are known to have copies in other partitions."""
+    COPY = "copy"
+    """Copies of rows that another partition owns."""
+    UNMATCHED = "unmatched"
+    """Rows without a match in the partition that owns them, which another one may have matched."""
+    MARK = "mark"
+    """Match marks: rows that agree with one of them in all of its columns have a match in another partition."""
+    OUTPUT = "output"
     """Rows of the result."""
-    PENDING = 4
-    """Right rows that another partition may have matched."""
-    TAKEN = 5
-    """What another partition says about them."""
-    ERROR = 6
-    """A message."""
-    EMPTY = 7
+    ERROR = "error"
+    """The class and the message of an error."""
+    EMPTY = "empty"
     """Nothing: its partition has to know that it is there."""
-    LEFT_SPLIT = 8
-    """Left rows that have copies in other partitions, in the one where they start."""
-    LEFT_COPY = 9
-    """Their copies."""
-    RIGHT_SPLIT = 10
-    """Right rows that have copies in other partitions, in the one where they start."""
-    RIGHT_COPY = 11
-    """Their copies."""
-    PENDING_LEFT = 12
-    """Left rows that another partition may have matched."""
-    TAKEN_LEFT = 13
-    """What decides of left rows that were matched."""
 
 
 @dataclass(frozen=True)
 class Packet:
-    """Rows on their way to a partition."""
+    """Rows on their way to a partition.
+
+    Attributes
+    ----------
+    target
+        The partition.
+    content, rows
+        What they are.
+    side
+        Which side they are of, if of one.
+    cell
+        The same rows as they came.
+    """
 
     target: int
     content: Content
     rows: pa.Table
+    side: Side | None = None
     cell: pa.Buffer | None = None
-    """The same rows as they came."""
 
 
 def write_packets(packets: Iterable[Packet]) -> Iterator[pa.RecordBatch]:
     """Turn packets into record batches of `PACKET_SCHEMA`, each of a few megabytes."""
-    sink, ends, targets, contents = pa.BufferOutputStream(), [0], [], []
+    sink, ends, batch = pa.BufferOutputStream(), [0], list[Packet]()
     for packet in packets:
         with pa.ipc.new_stream(sink, packet.rows.schema) as stream:
             stream.write_table(packet.rows)
         ends.append(sink.tell())
-        targets.append(packet.target)
-        contents.append(int(packet.content))
+        batch.append(Packet(packet.target, packet.content, _NOTHING, packet.side))
         if ends[-1] >= _BATCH_BYTES:
-            yield _batch(targets, contents, ends, sink.getvalue())
-            sink, ends, targets, contents = pa.BufferOutputStream(), [0], [], []
-    if targets:
-        yield _batch(targets, contents, ends, sink.getvalue())
+            yield _batch(batch, ends, sink.getvalue())
+            sink, ends, batch = pa.BufferOutputStream(), [0], []
+    if batch:
+        yield _batch(batch, ends, sink.getvalue())
 
 
-def _batch(targets: list[int], contents: list[int], ends: list[int], data: pa.Buffer) -> pa.RecordBatch:
+def _batch(packets: list[Packet], ends: list[int], data: pa.Buffer) -> pa.RecordBatch:
     offsets = pa.py_buffer(np.array(ends, np.int32))
-    rows = pa.Array.from_buffers(pa.binary(), len(targets), [None, offsets, data])
-    columns = [pa.array(targets, pa.int32()), pa.array(contents, pa.int8()), rows]
+    columns = [
+        pa.array([packet.target for packet in packets], pa.int32()),
+        pa.array([packet.content for packet in packets], pa.string()),
+        pa.array([packet.side for packet in packets], pa.string()),
+        pa.Array.from_buffers(pa.binary(), len(packets), [None, offsets, data]),
+    ]
     return pa.record_batch(columns, schema=PACKET_SCHEMA)
 
 
 def read_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
-    """Turn record batches back into packets, whose columns point into the batches."""
+    """Turn record batches back into packets, whose columns point into the batches.
+
+    Raises
+    ------
+    JunctureError
+        If one of the tasks before failed with it.
+    """
     for batch in batches:
-        targets, contents, rows = batch.columns
-        for target, content, cell in zip(targets.to_pylist(), contents.to_pylist(), rows, strict=True):
+        *labels, cells = batch.columns
+        for target, content, side, cell in zip(*(label.to_pylist() for label in labels), cells, strict=True):
             buffer = cell.as_buffer()
-            rows = decoded(buffer) if buffer is not None else _NOTHING
-            yield Packet(target, Content(content), rows, buffer)
+            packet = Packet(target, Content(content), decoded(buffer) if buffer is not None else _NOTHING, side, buffer)
+            if packet.content is Content.ERROR:
+                [error] = packet.rows.to_pylist()
+                raise getattr(errors, error["kind"])(error["message"])
+            yield packet
 
 
 def decoded(cell: pa.Buffer) -> pa.Table:
@@ -118,20 +135,5 @@ def decoded(cell: pa.Buffer) -> pa.Table:
 
 
 def error_packet(error: JunctureError) -> Packet:
-    """Return a packet that makes the stage behind fail with the same error.
-
-    An exception would make Spark try the task again, and then show a traceback.
-    """
+    """Return a packet that makes the stage behind fail with the same error."""
     return Packet(0, Content.ERROR, pa.table({"kind": [type(error).__name__], "message": [str(error)]}))
-
-
-def raise_error(packet: Packet) -> None:
-    """Raise the error that a packet holds.
-
-    Raises
-    ------
-    JunctureError
-        Always.
-    """
-    row = packet.rows.to_pylist()[0]
-    raise getattr(errors, row["kind"])(row["message"])

@@ -23,7 +23,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, plain_type
 
-__all__ = ["Coding", "decimal_shift", "dense_keys", "key_types", "one_chunk", "place", "row_codes"]
+__all__ = ["Coding", "decimal_shift", "dense_keys", "key_types", "one_chunk", "row_codes"]
 
 _DECIMAL_DIGITS_MAX = 76
 _DAY_MILLIS = 86_400_000
@@ -100,14 +100,6 @@ def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
     """Return the types of each pair of key columns."""
     pairs = zip(join.left_by, join.right_by, strict=True)
     return tuple((join.left_schema.field(a).type, join.right_schema.field(b).type) for a, b in pairs)
-
-
-def place(table: pa.Table, by: tuple[str, ...], on: str, coding: Coding) -> tuple[Words, Ints, Mask]:
-    """Return the hash and the code of each row, and which rows have both. Without ``by`` all hashes are zero."""
-    codes, ordered = coding.codes(one_chunk(table[on]))
-    valid = np.ones(len(codes), np.bool_) if ordered is None else ordered
-    hashes, keyed = coding.keyed(table, by)
-    return hashes, codes, keyed & valid
 
 
 def dense_keys(table: pa.Table, by: tuple[str, ...]) -> Ints:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.errors import JunctureError
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MEMORY_BYTES
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.packets import Content, Packet, error_packet, write_packets
+from juncture.spark.tasks.packets import Content, Packet
+from juncture.spark.tasks.stage import PacketStage
+from juncture.spec.schema import Side
 
 __all__ = ["Pick"]
 
@@ -18,34 +21,30 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Pick:
+class Pick(PacketStage):
     """Picks rows of a task.
 
     Attributes
     ----------
     feed
         The rows.
-    content
-        Which side they are.
+    side
+        Which side they are of.
     fraction
         The chance of each.
     """
 
     feed: Feed
-    content: Content
+    side: Side
     fraction: float
+    # It holds a chunk of rows, whatever others may hold.
+    memory_bytes: int = field(default=MEMORY_BYTES, kw_only=True)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one task's rows as packets."""
-        return write_packets(self._packets(batches))
-
-    def _packets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield some of one task's rows."""
         chance = np.random.default_rng(_SEED)
-        try:
-            for chunk in self.feed.chunks(batches):
-                rows = chunk
-                if self.fraction < 1:
-                    rows = chunk.take(np.flatnonzero(chance.random(chunk.num_rows) < self.fraction))
-                yield Packet(0, self.content, rows)
-        except JunctureError as error:
-            yield error_packet(error)
+        for chunk in self.feed.chunks(batches):
+            rows = chunk
+            if self.fraction < 1:
+                rows = chunk.take(np.flatnonzero(chance.random(chunk.num_rows) < self.fraction))
+            yield Packet(0, Content.OWNED, rows, self.side)

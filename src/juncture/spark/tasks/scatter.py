@@ -1,18 +1,94 @@
-"""The map side of a shuffle: cut a task's rows into packets, one for each partition that they go to."""
+"""The map side of a shuffle: cut a task's rows into packets, one for each partition that they go to.
+
+Each row goes to all partitions that it touches, and is owned by the one where it starts. Two rows that match meet in
+the partition of the later of their starts, which owns one of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.kernels.array_types import Ints
+from juncture.runtime.context import JoinContext
+from juncture.spark.exchange.partition import Cuts
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.key_range import KeyRanges, Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import one_chunk
+from juncture.spark.tasks.stage import PacketStage
+from juncture.spec.schema import Side
 
-__all__ = ["apart", "compact", "encode_keys", "encoded"]
+__all__ = ["Scatter", "apart", "compact", "encode_keys", "encoded"]
+
+
+@dataclass(frozen=True)
+class Scatter(PacketStage):
+    """Sends the rows of one side to their partitions.
+
+    Attributes
+    ----------
+    feed
+        Where the rows come from.
+    side
+        Which side they are of.
+    by
+        The key columns, whose text is encoded.
+    placement, cuts
+        Where rows lie, and where partitions end.
+    keep_unmatchable
+        Whether rows that can match nothing are needed. They go to all partitions evenly.
+    """
+
+    feed: Feed
+    side: Side
+    by: tuple[str, ...]
+    placement: Placement
+    cuts: Cuts
+    keep_unmatchable: bool
+
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield one task's packets."""
+        for table, ranges in self._placed(batches):
+            yield from self._sent(table, ranges)
+
+    def _placed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Table, KeyRanges]]:
+        """Yield the rows as packets have them, and where they lie."""
+        for chunk in self.feed.chunks(batches):
+            table = encode_keys(chunk.combine_chunks(), self.by)
+            yield table, self.placement.place(table)
+
+    def _sent(self, table: pa.Table, ranges: KeyRanges) -> Iterator[Packet]:
+        """Yield some rows to the partitions that own them, and to others that they touch."""
+        first, last = ranges.partitions(self.cuts)
+        unplaced = np.flatnonzero(~ranges.valid)
+        first[unplaced] = last[unplaced] = np.arange(len(unplaced)) % self.cuts.partitions
+        kept = np.ones(len(first), np.bool_) if self.keep_unmatchable else ranges.valid
+        split = np.flatnonzero(kept & (first < last))
+        for content, rows in ((Content.OWNED, np.flatnonzero(kept & (first == last))), (Content.SPLIT, split)):
+            if len(rows):
+                part = table if len(rows) == table.num_rows else table.take(rows)
+                yield from apart(part, first[rows], self.cuts.partitions, content, self.side)
+        yield from self._copies(table, split, first, last)
+
+    def _copies(self, table: pa.Table, rows: Ints, first: Ints, last: Ints) -> Iterator[Packet]:
+        """Yield the copies of rows for all partitions behind their first, about as many at a time as there are rows."""
+        counts = (last - first)[rows]
+        ends = np.cumsum(counts)
+        start = 0
+        while start < len(rows):
+            done = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, done + table.num_rows, "right")))
+            part, times = rows[start:stop], counts[start:stop]
+            copies = np.repeat(part, times)
+            further = np.arange(len(copies)) - np.repeat(np.cumsum(times) - times, times) + 1
+            targets = first[copies] + further
+            yield from apart(table.take(copies), targets, self.cuts.partitions, Content.COPY, self.side)
+            start = stop
 
 
 def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
@@ -40,7 +116,7 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
 
-def apart(table: pa.Table, targets: Ints, partitions: int, content: Content) -> Iterator[Packet]:
+def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: Side) -> Iterator[Packet]:
     """Yield the rows of each partition as a packet."""
     counts = np.bincount(targets, minlength=partitions)
     if np.count_nonzero(counts) > 1:
@@ -50,7 +126,7 @@ def apart(table: pa.Table, targets: Ints, partitions: int, content: Content) -> 
     ends = np.cumsum(counts)
     for target in np.flatnonzero(counts).tolist():
         rows = table.slice(ends[target] - counts[target], counts[target])
-        yield Packet(target, content, compact(rows))
+        yield Packet(target, content, compact(rows), side)
 
 
 def compact(table: pa.Table) -> pa.Table:

@@ -5,13 +5,13 @@ they can match are the *k* nearest right rows of the key on the other side, sinc
 is nearer than those. Each task sends the *k* nearest of its own rows to each partition behind (or before) them;
 together these hold the *k* nearest of all.
 
-A *segment* is the part of a key within one partition. Its *edge* is its best *k* rows as seen from beyond it: the last
-ones for partitions behind it, the first ones for those before it.
+A *segment* is the part of a key within one partition. Its *boundary rows* are its best *k* rows as seen from beyond it:
+the last ones for partitions behind it, the first ones for those before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,55 +20,66 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.kernels.array_types import Ints, Words
+from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import dense_keys
+from juncture.spark.tasks.scatter import Scatter
 from juncture.spec.asof import Asof
 
-__all__ = ["EdgeRows", "Edges", "Seen"]
+__all__ = ["BoundaryRows", "Carryover", "ScatterWithCarryover", "Seen"]
 
 Seen = Literal["backward", "forward"]
 
 
 @dataclass(frozen=True)
-class EdgeRows:
+class BoundaryRows:
     """Right rows that may be seen from beyond their partition.
 
     Attributes
     ----------
     rows
         The rows.
-    hashes, partitions
-        The hash of each one's key, and where it is at home.
+    hashes, owners
+        The hash of each one's key, and the partition that owns it.
     numbers
         What each is called by whoever has them.
     """
 
     rows: pa.Table
     hashes: Words
-    partitions: Ints
+    owners: Ints
     numbers: Ints
 
-    def take(self, rows: Ints) -> EdgeRows:
+    @classmethod
+    def of(cls, table: pa.Table, ranges: KeyRanges, cuts: Cuts, numbers: Ints | None = None) -> BoundaryRows:
+        """Return those of some rows whose keys are split, called by some numbers or by their positions."""
+        rows = np.flatnonzero(ranges.valid & np.isin(ranges.hashes, cuts.split_hashes))
+        owners, _ = ranges.partitions(cuts)
+        every = cls(table, ranges.hashes, owners, np.arange(table.num_rows) if numbers is None else numbers)
+        return every.take(rows)
+
+    def take(self, rows: Ints) -> BoundaryRows:
         """Return some of them."""
-        return EdgeRows(self.rows.take(rows), self.hashes[rows], self.partitions[rows], self.numbers[rows])
+        return BoundaryRows(self.rows.take(rows), self.hashes[rows], self.owners[rows], self.numbers[rows])
 
     @classmethod
-    def concat(cls, parts: Sequence[EdgeRows]) -> EdgeRows:
+    def concat(cls, parts: Sequence[BoundaryRows]) -> BoundaryRows:
         """Return the rows of several parts."""
         rows = pa.concat_tables([part.rows for part in parts]).unify_dictionaries().combine_chunks()
         return cls(
             rows,
             np.concatenate([part.hashes for part in parts]),
-            np.concatenate([part.partitions for part in parts]),
+            np.concatenate([part.owners for part in parts]),
             np.concatenate([part.numbers for part in parts]),
         )
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Edges: rows in order of key and partition, the best first within each segment.
+    """Boundary rows in order of key and partition, the best first within each segment.
 
     Attributes
     ----------
@@ -77,7 +88,7 @@ class Ranked:
     keys
         A number for each one's key.
     ranks
-        Its place in its segment's edge, from 0.
+        Its place in its segment, from 0.
     """
 
     rows: Ints
@@ -86,8 +97,8 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Edges:
-    """Finds the rows to carry.
+class Carryover:
+    """Finds boundary rows, and the partitions that have to know them.
 
     Attributes
     ----------
@@ -105,20 +116,20 @@ class Edges:
     count: int
     sides: tuple[Seen, ...]
 
-    def of(self, part: EdgeRows) -> EdgeRows:
-        """Return those rows that are in the edge of a segment, as seen from any side."""
+    def boundary(self, part: BoundaryRows) -> BoundaryRows:
+        """Return those rows that are boundary rows of a segment, as seen from any side."""
         if part.rows.num_rows == 0:
             return part
         return part.take(np.unique(np.concatenate([self.ranked(part, seen).rows for seen in self.sides])))
 
-    def ranked(self, part: EdgeRows, seen: Seen) -> Ranked:
-        """Return the edges of all segments as seen from one side."""
+    def ranked(self, part: BoundaryRows, seen: Seen) -> Ranked:
+        """Return the boundary rows of all segments as seen from one side."""
         if part.rows.num_rows == 0:
             nothing = np.zeros(0, np.int64)
             return Ranked(nothing, nothing, nothing)
         table = part.rows
         keys = dense_keys(table, self.by) if self.by else np.zeros(table.num_rows, np.int64)
-        _, segments = np.unique(np.stack([keys, part.partitions]), axis=1, return_inverse=True)
+        _, segments = np.unique(np.stack([keys, part.owners]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
         # Of rows that are equal in all columns the last one comes first, in every join that ranks them.
         ties = [*(table[name] for name in self.ties), pa.array(np.arange(table.num_rows))]
@@ -133,28 +144,50 @@ class Edges:
             found, rows = engine.match(spec, left, right, context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
-    def carried(self, parts: Sequence[EdgeRows], cuts: Cuts) -> Iterator[Packet]:
-        """Yield what one task carries, given the edges of its chunks."""
-        whole = EdgeRows.concat(parts)
+    def packets(self, parts: Sequence[BoundaryRows], cuts: Cuts) -> Iterator[Packet]:
+        """Yield copies for other partitions, given the boundary rows of one task's chunks."""
+        every = BoundaryRows.concat(parts)
         receivers: dict[int, list[Ints]] = {}
         for seen in self.sides:
-            ranked = self.ranked(whole, seen)
-            for edge in np.split(ranked.rows, np.flatnonzero(np.diff(ranked.keys)) + 1):
-                for target, rows in self._receive(edge, whole, seen, cuts):
-                    receivers.setdefault(target, []).append(rows)
+            ranked = self.ranked(every, seen)
+            for rows in np.split(ranked.rows, np.flatnonzero(np.diff(ranked.keys)) + 1):
+                for target, copied in self._receive(rows, every, seen, cuts):
+                    receivers.setdefault(target, []).append(copied)
         for target, lists in sorted(receivers.items()):
-            yield Packet(target, Content.CARRIED, whole.rows.take(np.concatenate(lists)))
+            yield Packet(target, Content.COPY, every.rows.take(np.concatenate(lists)), "right")
 
-    def _receive(self, edge: Ints, whole: EdgeRows, seen: Seen, cuts: Cuts) -> Iterator[tuple[int, Ints]]:
+    def _receive(self, rows: Ints, every: BoundaryRows, seen: Seen, cuts: Cuts) -> Iterator[tuple[int, Ints]]:
         """Yield each partition that sees rows of a key, with those that it sees."""
-        if len(edge) == 0:
+        if len(rows) == 0:
             return
-        first, last = cuts.span(int(whole.hashes[edge[0]]))
+        first, last = cuts.span(int(every.hashes[rows[0]]))
         # The nearest segment first, and within one the best row first.
-        homes = whole.partitions[edge]
-        nearness = np.argsort(-homes if seen == "backward" else homes, kind="stable")
-        edge, homes = edge[nearness], homes[nearness]
+        owners = every.owners[rows]
+        nearness = np.argsort(-owners if seen == "backward" else owners, kind="stable")
+        rows, owners = rows[nearness], owners[nearness]
         for target in range(first, last + 1):
-            beyond = edge[homes < target] if seen == "backward" else edge[homes > target]
+            beyond = rows[owners < target] if seen == "backward" else rows[owners > target]
             if len(beyond):
                 yield target, beyond[: self.count]
+
+
+@dataclass(frozen=True)
+class ScatterWithCarryover(Scatter):
+    """Sends right rows to their partitions, and boundary rows to others that have to know them.
+
+    Attributes
+    ----------
+    carryover
+        Which these are.
+    """
+
+    carryover: Carryover
+
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield one task's packets."""
+        parts = []
+        for table, ranges in self._placed(batches):
+            parts.append(self.carryover.boundary(BoundaryRows.of(table, ranges, self.cuts)))
+            yield from self._sent(table, ranges)
+        if parts:
+            yield from self.carryover.packets(parts, self.cuts)

@@ -1,75 +1,33 @@
-"""Where the rows of a range, overlap or predicate join lie, as numbers that place them.
-
-A row has the hash of its key, and the codes of the first and the last value that a match can have in common with it: a
-window, an interval, or a single point. As for all placing, they only decide where a row goes: rows that match have
-equal hashes, and their codes meet; rows that do not may seem to.
-"""
+"""Where the left rows of a range join lie, by windows around their ``on``."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.order_encoding import float_codes
-from juncture.errors import DataError
-from juncture.kernels.array_types import Floats, Ints, Words
+from juncture.kernels.array_types import Floats, Ints
+from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, decimal_shift, one_chunk
 from juncture.spec.range import Bound
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
-__all__ = ["HIGHEST", "LOWEST", "Intervals", "Placed", "Places", "Windows", "moved"]
+__all__ = ["WindowPlacement", "moved", "numbers"]
 
-
-# One above the code that stands for a cut in front of a hash.
-LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Rows with their places.
-
-    Attributes
-    ----------
-    hashes
-        Of their keys.
-    first, last
-        The codes between which they lie, both included.
-    valid
-        Which rows can match at all: the places of others mean nothing.
-    """
-
-    hashes: Words
-    first: Ints
-    last: Ints
-    valid: Mask
-
-
-class Places(Protocol):
-    """Finds the places of the rows of one side."""
-
-    @property
-    def decisive(self) -> tuple[str, ...]:
-        """The columns that decide what a row matches: rows that agree in them share their fate."""
-        ...
-
-    def place(self, table: pa.Table) -> Placed:
-        """Return the places of some rows."""
-        ...
-
-
-@dataclass(frozen=True)
-class Windows:
+class WindowPlacement:
     """Left rows with windows around their ``on``.
 
     Attributes
@@ -97,8 +55,8 @@ class Windows:
         bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
         return tuple(dict.fromkeys((*self.by, self.on, *bounds)))
 
-    def place(self, table: pa.Table) -> Placed:
-        """Return the places of some rows. Windows that are empty are left out."""
+    def place(self, table: pa.Table) -> KeyRanges:
+        """Return where some rows lie. Windows that are empty are left out."""
         hashes, valid = self.coding.keyed(table, self.by)
         on = one_chunk(table[self.on])
         codes, present = self.coding.codes(on)
@@ -111,7 +69,7 @@ class Windows:
             end, known = self._end(table, on, codes, bound, upper=upper)
             valid = valid & known
             ends.append(end)
-        return Placed(hashes, ends[0], ends[1], valid & (ends[0] <= ends[1]))
+        return KeyRanges(hashes, ends[0], ends[1], valid & (ends[0] <= ends[1]))
 
     def _end(self, table: pa.Table, on: pa.Array, codes: Ints, bound: Bound, *, upper: bool) -> tuple[Ints, Mask]:
         """Return the codes of an end, and where there is one."""
@@ -133,68 +91,6 @@ class Windows:
         slack = np.abs(distance) * _ROUNDING + 1
         known = known & ~np.isnan(distance)
         return moved(codes, np.where(known, distance + slack if upper else distance - slack, 0)), known
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Rows with intervals, or at points where both ends are one.
-
-    Attributes
-    ----------
-    side
-        What an error calls the table.
-    by, start, end
-        Columns that place a row; no start or end where the intervals are unbounded.
-    coding
-        Of the keys, and of all ends of both sides.
-    """
-
-    side: str
-    by: tuple[str, ...]
-    start: str | None
-    end: str | None
-    coding: Coding
-
-    @property
-    def decisive(self) -> tuple[str, ...]:
-        """Key and interval."""
-        return tuple(dict.fromkeys((*self.by, *(name for name in (self.start, self.end) if name is not None))))
-
-    def place(self, table: pa.Table) -> Placed:
-        """Return the places of some rows.
-
-        Raises
-        ------
-        DataError
-            If an interval starts after its end.
-        """
-        hashes, valid = self.coding.keyed(table, self.by)
-        ends = []
-        for name, beyond in ((self.start, LOWEST), (self.end, HIGHEST)):
-            if name is None:
-                ends.append(np.full(table.num_rows, beyond))
-                continue
-            codes, present = self.coding.codes(one_chunk(table[name]))
-            valid = valid if present is None else valid & present
-            ends.append(codes)
-        if self.start is not None and self.end is not None and self.start != self.end:
-            self._check(table)
-        return Placed(hashes, np.maximum(ends[0], LOWEST), np.maximum(ends[1], LOWEST), valid)
-
-    def _check(self, table: pa.Table) -> None:
-        assert self.start is not None
-        assert self.end is not None
-        start, end = (plain(one_chunk(table[name])) for name in (self.start, self.end))
-        backward = pc.greater(start, end)
-        if pat.is_floating(start.type) and pat.is_floating(end.type):
-            backward = pc.and_(backward, pc.invert(pc.or_(pc.is_nan(start), pc.is_nan(end))))
-        rows = np.flatnonzero(np.asarray(pc.fill_null(backward, False)))
-        if len(rows):
-            shown = " and ".join(f"{name}={table[name][int(rows[0])]}" for name in (self.start, self.end))
-            raise DataError(
-                f"A {self.side} interval starts after its end: {shown}. Swap the two columns of {self.side}_interval= "
-                "if that is so throughout, or repair or drop such rows first."
-            )
 
 
 def moved(codes: Ints, steps: int | Ints | Floats) -> Ints:

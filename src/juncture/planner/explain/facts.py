@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from juncture.planner.choose import kind_of
+from juncture.planner.decision import Decision, Estimate, Option
+from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.plan import Plan
-from juncture.planner.question import Option
+from juncture.planner.run import Run
 from juncture.planner.stats import SideStats
 
 __all__ = ["plan_facts", "ranked_options"]
@@ -17,20 +17,19 @@ FORMAT_VERSION = 1
 """Raised when a key changes its meaning or goes; keys may be added without."""
 
 
-def plan_facts(plan: Plan) -> dict[str, Any]:
-    """Return all that a plan says, under keys that do not change."""
-    kind = kind_of(plan.join.spec)
-    does = kind.algorithms[plan.engine]
-    return {
+def plan_facts(plan: Decision, run: Run | None = None) -> dict[str, Any]:
+    """Return all that a plan says, and what happened if it has run, under keys that do not change."""
+    choice, is_local = plan.choice, plan.engine == "local"
+    facts = {
         "version": FORMAT_VERSION,
-        "title": kind.title,
+        "title": title_of(plan.join.spec),
         "engine": plan.engine,
-        "meaning": kind.meaning(plan.join),
-        "conditions": list(kind.conditions(plan.join)),
+        "meaning": meaning_of(plan.join),
+        "conditions": list(conditions_of(plan.join)),
         "spec": plan.join.spec.to_dict(),
         "algorithm": plan.algorithm,
-        "does": does[plan.algorithm],
-        "reason": plan.choice.reason,
+        "does": choice.chosen.does,
+        "reason": choice.reason,
         "sides": {"left": _side(plan.stats.left), "right": _side(plan.stats.right)},
         "resources": {
             "cores": plan.resources.cores,
@@ -38,24 +37,24 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
             "constants": plan.resources.constants.source,
         },
         "budget": {
-            "held_bytes": held_bytes(plan.join, "right", plan.stats.right) if plan.engine == "local" else None,
-            "room_bytes": room_bytes(plan.resources) if plan.engine == "local" else None,
+            "held_bytes": held_bytes(plan.join, "right", plan.stats.right) if is_local else None,
+            "room_bytes": room_bytes(plan.resources) if is_local else None,
         },
         "expected": {
-            "rows": asdict(plan.choice.rows),
-            "shuffle_bytes": None if plan.choice.shuffle_bytes is None else asdict(plan.choice.shuffle_bytes),
-            "task_bytes": None if plan.choice.task_bytes is None else asdict(plan.choice.task_bytes),
+            "rows": asdict(choice.rows),
+            "shuffle_bytes": _estimate(choice.shuffle_bytes),
+            "task_bytes": _estimate(choice.task_bytes),
         },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),
         "weighed": [
-            {**asdict(option), "does": does[option.algorithm], "chosen": option.algorithm == plan.algorithm}
-            for option in ranked_options(plan)
+            {**asdict(option), "chosen": option.algorithm == plan.algorithm} for option in ranked_options(plan)
         ],
     }
+    return facts if run is None else {**facts, "run": {**asdict(run), "unknown": dict(run.unknown)}}
 
 
-def ranked_options(plan: Plan) -> list[Option]:
+def ranked_options(plan: Decision) -> list[Option]:
     """Return what was weighed, the cheapest first, what is ruled out last."""
     return sorted(plan.choice.options, key=_rank)
 
@@ -65,5 +64,8 @@ def _rank(option: Option) -> tuple[bool, float]:
 
 
 def _side(side: SideStats) -> dict[str, Any]:
-    # A null extent is one that nobody has looked at, as with the other figures.
     return {**asdict(side), "bytes": side.bytes}
+
+
+def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else asdict(estimate)

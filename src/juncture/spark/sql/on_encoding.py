@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["OnDomain"]
+__all__ = ["OnEncoding"]
 
 _LOW = Decimal(10) ** 20
 _DIGITS_MAX = 37
@@ -29,7 +29,7 @@ _DIGITS_MAX = 37
 
 
 @dataclass(frozen=True)
-class OnDomain:
+class OnEncoding:
     """How the ``on`` columns of a join are compared in SQL.
 
     Attributes
@@ -50,8 +50,8 @@ class OnDomain:
     zoned: bool
 
     @classmethod
-    def of(cls, join: ResolvedAsof) -> OnDomain:
-        """Return the domain of a join.
+    def of(cls, join: ResolvedAsof) -> OnEncoding:
+        """Return the encoding of a join.
 
         Raises
         ------

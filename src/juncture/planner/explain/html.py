@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
-from juncture.planner.charts import draw_costs, draw_flow, draw_timeline
-from juncture.planner.facts import plan_facts, ranked_options
-from juncture.planner.plan import Plan
+from juncture.planner.decision import Decision
+from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
+from juncture.planner.explain.facts import ranked_options
+from juncture.planner.explain.meaning import meaning_of
+from juncture.planner.explain.text import happened, plan_words, title, verdict
 from juncture.planner.run import Run
-from juncture.planner.words import happened, plan_words, verdict
+from juncture.spec.schema import Side
 
 __all__ = ["plan_page"]
 
@@ -32,7 +33,7 @@ tr.chosen { font-weight: 600; }
 """
 
 
-def plan_page(plan: Plan, run: Run | None = None) -> str:
+def plan_page(plan: Decision, run: Run | None = None) -> str:
     """Return a page of HTML that needs no network.
 
     Raises
@@ -40,16 +41,14 @@ def plan_page(plan: Plan, run: Run | None = None) -> str:
     PlanError
         If Altair or vl-convert is not installed.
     """
-    facts = plan_facts(plan)
-    where = {"local": "in-process", "spark": "on Spark"}[plan.engine]
-    title = f"{facts['title']} {where}: {plan.algorithm}"
+    heading, meaning = escape(f"{title(plan)}: {plan.algorithm}"), meaning_of(plan.join)
     parts = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{escape(facts['meaning'][:1].upper() + facts['meaning'][1:])}.</p>",
-        _figure(_flow(plan, facts, run), "Both sides, the algorithm and the result"),
+        f"<h1>{heading}</h1>",
+        f"<p>{escape(meaning[:1].upper() + meaning[1:])}.</p>",
+        _figure(_flow(plan, run), "Both sides, the algorithm and the result"),
         _table(plan_words(plan)),
         "<h2>What was weighed</h2>",
-        *_costs(facts),
+        *_costs(plan),
         _weighed(plan),
     ]
     if run is not None:
@@ -58,35 +57,38 @@ def plan_page(plan: Plan, run: Run | None = None) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{heading}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(parts)
         + "\n</main>\n</body>\n</html>\n"
     )
 
 
-def _flow(plan: Plan, facts: dict[str, Any], run: Run | None) -> str:
-    left, right = (_rows(name, plan, run) for name in ("left", "right"))
+def _flow(plan: Decision, run: Run | None) -> str:
+    left = _side("left", plan, None if run is None else run.left_rows)
+    right = _side("right", plan, None if run is None else run.right_rows)
     expected = plan.choice.rows.value
     out = "rows not known yet" if expected is None else f"about {expected:,} rows"
     out = out if run is None else f"{run.rows:,} rows"
-    return draw_flow(left, right, [plan.algorithm, facts["does"]], ["result", f"{plan.join.how} join", out])
+    return draw_flow(left, right, [plan.algorithm, plan.choice.chosen.does], ["result", f"{plan.join.how} join", out])
 
 
-def _rows(name: str, plan: Plan, run: Run | None) -> Sequence[str]:
-    side = {"left": plan.stats.left, "right": plan.stats.right}[name]
-    counted = None if run is None else {"left": run.left_rows, "right": run.right_rows}[name]
-    rows = side.rows if counted is None else counted
-    by = {"left": plan.join.left_by, "right": plan.join.right_by}[name]
+def _side(side: Side, plan: Decision, counted: int | None) -> Sequence[str]:
+    rows = plan.stats.of(side).rows if counted is None else counted
+    by = plan.join.left_by if side == "left" else plan.join.right_by
     keys = f"by {', '.join(by)}" if by else "no key"
-    return [name, "rows not counted" if rows is None else f"{rows:,} rows", keys]
+    return [side, "rows not counted" if rows is None else f"{rows:,} rows", keys]
 
 
-def _costs(facts: dict[str, Any]) -> Iterable[str]:
-    able = [each for each in facts["weighed"] if each["refusal"] is None and each["cost_s"] is not None]
+def _costs(plan: Decision) -> Iterable[str]:
+    able = [
+        {"algorithm": each.algorithm, "cost_s": each.cost_s, "chosen": each.algorithm == plan.algorithm}
+        for each in ranked_options(plan)
+        if each.refusal is None and each.cost_s is not None
+    ]
     return [_figure(draw_costs(able), "What each algorithm should cost")] if able else []
 
 
-def _weighed(plan: Plan) -> str:
+def _weighed(plan: Decision) -> str:
     rows = ""
     for option in ranked_options(plan):
         mark = ' class="chosen"' if option.algorithm == plan.algorithm else ""

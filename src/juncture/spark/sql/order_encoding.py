@@ -1,7 +1,7 @@
-"""Places on a line as Spark columns: exact values to compare, the ends of windows around them, and numbers for bins.
+"""Ordered values as Spark columns: exact values to compare, the ends of windows around them, and numbers for bins.
 
-A place is a single column, a *word*: a 64-bit integer for integers, dates and timestamps; a decimal of 38 digits for
-decimals; a double for floats. What would leave the words of a line is no limit at all, or one that nothing satisfies,
+A value is a single column, a *word*: a 64-bit integer for integers, dates and timestamps; a decimal of 38 digits for
+decimals; a double for floats. What would leave the words is no limit at all, or one that nothing satisfies,
 so nothing overflows, whatever the session's settings.
 """
 
@@ -24,7 +24,7 @@ from juncture.spec.schema import Domain, plain_type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["LONG_MAX", "LONG_MIN", "Line"]
+__all__ = ["LONG_MAX", "LONG_MIN", "OrderEncoding"]
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
@@ -33,8 +33,8 @@ _DIGITS_MAX = 35
 
 
 @dataclass(frozen=True)
-class Line:
-    """The line that the ``on`` columns, or the ends of intervals, of a join lie on.
+class OrderEncoding:
+    """How the ``on`` columns, or the ends of intervals, of a join are made comparable.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class Line:
     zoned: bool = False
 
     @classmethod
-    def of(cls, domain: Domain, types: Sequence[pa.DataType]) -> Line:
-        """Return the line of columns of some types.
+    def of(cls, domain: Domain, types: Sequence[pa.DataType]) -> OrderEncoding:
+        """Return the encoding of columns of some types.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class Line:
         return F.when(moved.isNull(), beyond).otherwise(moved)
 
     def _sum(self, word: Column, steps: Column) -> Column:
-        """Return a sum, null where it leaves the line."""
+        """Return a sum, null where it leaves the words."""
         if self.is_whole:
             return F.try_add(word, steps)
         return word + steps

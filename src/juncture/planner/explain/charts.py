@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from juncture.errors import PlanError
@@ -18,7 +19,7 @@ _LINE_LETTERS, _LINE_HEIGHT, _LINES_MAX = 28, 15, 4
 
 
 def charting() -> tuple[Any, Any]:
-    """Return the modules ``altair`` and ``vl_convert``.
+    """Return the modules ``altair`` and ``vl_convert``, loaded only here, since they are optional and slow to load.
 
     Raises
     ------
@@ -56,15 +57,14 @@ def draw_flow(left: Sequence[str], right: Sequence[str], step: Sequence[str], re
     x = alt.X("x:Q", scale=alt.Scale(domain=[-2, width + 2], nice=False, zero=False), axis=None)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[-2, height + 2], nice=False, zero=False, reverse=True), axis=None)
     rectangles = _chart(alt, boxes).mark_rect(fillOpacity=0.08, strokeWidth=1.5, cornerRadius=4)
-    colour = alt.Color("chosen:N", scale=alt.Scale(domain=[True, False], range=[_CHOSEN, _OTHER]), legend=None)
-    edges = alt.Stroke("chosen:N", scale=alt.Scale(domain=[True, False], range=[_CHOSEN, _OTHER]), legend=None)
+    colour, stroke = _by_chosen(alt, alt.Color), _by_chosen(alt, alt.Stroke)
     rules = _chart(alt, arrows).mark_rule(color=_OTHER, strokeWidth=1.5).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
     heads = _chart(alt, arrows).mark_point(shape="triangle-right", size=60, filled=True, opacity=1, color=_OTHER)
     layers = [
         rules,
         heads.encode(x=alt.X("x2:Q", axis=None), y=alt.Y("y2:Q", axis=None)),
-        rectangles.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour, stroke=edges),
-        *(_words(alt, x, y, boxes, bold) for bold in (True, False)),
+        rectangles.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour, stroke=stroke),
+        *(_text(alt, x, y, boxes, bold) for bold in (True, False)),
     ]
     return _svg(alt.layer(*layers).properties(width=width, height=height))
 
@@ -75,9 +75,8 @@ def draw_costs(options: Sequence[dict[str, Any]]) -> str:
     base = _chart(alt, options).encode(
         y=alt.Y("algorithm:N", sort=None, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False))
     )
-    colour = alt.Color("chosen:N", scale=alt.Scale(domain=[True, False], range=[_CHOSEN, _OTHER]), legend=None)
     bars = base.mark_bar(height={"band": 0.7}).encode(
-        x=alt.X("cost_s:Q", title="estimated time, s", axis=alt.Axis(tickCount=6)), color=colour
+        x=alt.X("cost_s:Q", title="estimated time, s", axis=alt.Axis(tickCount=6)), color=_by_chosen(alt, alt.Color)
     )
     labels = base.mark_text(align="left", dx=4, color="currentColor").encode(
         x="cost_s:Q", text=alt.Text("cost_s:Q", format=".3~g")
@@ -105,26 +104,23 @@ def _box(x: float, y: float, lines: Sequence[str], *, chosen: bool = False) -> d
     return {"x": x, "y": y, "x2": x + _BOX_WIDTH, "y2": y + _BOX_HEIGHT, "chosen": chosen, "lines": list(lines)}
 
 
-def _words(alt: Any, x: Any, y: Any, boxes: Sequence[dict[str, Any]], bold: bool) -> Any:
+def _text(alt: Any, x: Any, y: Any, boxes: Sequence[dict[str, Any]], bold: bool) -> Any:
     """Write the first line of each box in bold, or the others as they are."""
     rows = []
     for box in boxes:
-        wrapped = [
-            part
-            for line in box["lines"][1:]
-            for part in textwrap.wrap(line, _LINE_LETTERS, max_lines=_LINES_MAX, placeholder=" …")
-        ][:_LINES_MAX]
-        lines = [(0, box["lines"][0])] if bold else list(enumerate(wrapped, start=1))
-        for number, text in lines:
-            rows.append({"x": box["x"] + 10, "y": box["y"] + 18 + number * _LINE_HEIGHT, "text": text})
-    mark = _chart(alt, rows).mark_text(
-        align="left",
-        baseline="middle",
-        fontSize=13 if bold else 11,
-        fontWeight="bold" if bold else "normal",
-        color="currentColor",
-    )
+        heading, *others = box["lines"]
+        wrapped = (textwrap.wrap(each, _LINE_LETTERS, max_lines=_LINES_MAX, placeholder=" …") for each in others)
+        lines = [(0, heading)] if bold else enumerate([*chain.from_iterable(wrapped)][:_LINES_MAX], start=1)
+        rows += [{"x": box["x"] + 10, "y": box["y"] + 18 + n * _LINE_HEIGHT, "text": text} for n, text in lines]
+    size, weight = (13, "bold") if bold else (11, "normal")
+    style = {"align": "left", "baseline": "middle", "color": "currentColor"}
+    mark = _chart(alt, rows).mark_text(**style, fontSize=size, fontWeight=weight)
     return mark.encode(x=x, y=y, text="text:N")
+
+
+def _by_chosen(alt: Any, channel: Any) -> Any:
+    """Return a channel that tells what was chosen from the rest."""
+    return channel("chosen:N", scale=alt.Scale(domain=[True, False], range=[_CHOSEN, _OTHER]), legend=None)
 
 
 def _chart(alt: Any, rows: Sequence[dict[str, Any]]) -> Any:

@@ -9,9 +9,10 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
-from juncture.local.kinds import question
+from juncture.local.kinds import planning_input
 from juncture.planner.choose import choose
-from juncture.planner.question import Choice, Offer, Question
+from juncture.planner.decision import Choice
+from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64()), ("k", pa.string())])
@@ -25,7 +26,7 @@ def in_process(
 ) -> Choice:
     stats = Stats(left=SideStats(rows=left), right=SideStats(rows=right))
     join = spec.resolve(SCHEMA, SCHEMA)
-    return choose(question(join, stats, Resources(cores=2, memory_bytes=1 << 30)), algorithm)
+    return choose(planning_input(join, stats, Resources(cores=2, memory_bytes=1 << 30)), algorithm)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +94,15 @@ def on_spark(
     **offered: Any,
 ) -> Choice:
     sides = [SideStats(rows=rows, row_bytes=None if rows is None else 24) for rows in (left, right)]
-    question = Question(
+    planning = PlanningInput(
         join=spec.resolve(SCHEMA, SCHEMA),
         engine="spark",
         stats=Stats(left=sides[0], right=sides[1]),
         resources=Resources(cores=2, memory_bytes=2_000_000_000),
         lazy=lazy,
-        offer=Offer(**({"has_places": True, "is_bounded": True} | offered)),
+        features=JoinFeatures(**({"is_partitionable": True, "is_bounded": True} | offered)),
     )
-    return choose(question, algorithm)
+    return choose(planning, algorithm)
 
 
 FULL = jn.Range(on="a", lower=-1, upper=1, how="full")
@@ -120,7 +121,7 @@ LARGE = {"left": 100 * MILLION, "right": 100 * MILLION, "has_keys": True}
         pytest.param(RANGE, "broadcast", {"lazy": True}, "collects a side", id="broadcast-lazy"),
         pytest.param(RANGE, "broadcast", {"right": 100 * MILLION}, "may go to every task", id="broadcast-large"),
         pytest.param(RANGE, "range", {"lazy": True}, "samples both sides", id="range-lazy"),
-        pytest.param(WHERE, "range", {"has_places": False}, "no condition tells", id="range-without-places"),
+        pytest.param(WHERE, "range", {"is_partitionable": False}, "no condition tells", id="range-without-places"),
         pytest.param(AGGREGATED, "nested", {}, "make all matches", id="nested-agg"),
         pytest.param(RANGE, "bucket", {"no_sql": "no common type."}, "no common type", id="bucket-without-sql"),
         pytest.param(RANGE, "bucket", {"is_bounded": False}, "share a bin", id="bucket-open"),

@@ -1,31 +1,63 @@
-"""What a plan says, in words that the text and the page share."""
+"""What a plan says in words, which the text and the page share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from juncture.planner.choose import kind_of
+from juncture.planner.decision import Decision, Engine, Estimate, Option
+from juncture.planner.explain.facts import ranked_options
+from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.plan import Plan
-from juncture.planner.question import Estimate, Option
 from juncture.planner.run import Run
 from juncture.planner.stats import SideStats
 from juncture.spec.size import format_size
 
-__all__ = ["happened", "headline", "plan_in_short", "plan_words", "verdict"]
+__all__ = ["happened", "in_a_line", "in_short", "plan_text", "plan_words", "title", "verdict"]
+
+_WHERE: Mapping[Engine, str] = {"local": "in-process", "spark": "on Spark"}
 
 
-def headline(plan: Plan) -> str:
+def title(plan: Decision) -> str:
+    """Say what kind of join it is, and where it runs."""
+    return f"{title_of(plan.join.spec)} {_WHERE[plan.engine]}"
+
+
+def in_short(plan: Decision) -> str:
+    """Return the heart of what a plan says, in a few lines."""
+    return "\n".join([_headline(plan), *(f"  {heading:<7} {text}" for heading, text in _sizes(plan))])
+
+
+def in_a_line(plan: Decision) -> str:
+    """Return the same in one line."""
+    return "; ".join([_headline(plan), *(f"{heading} {text}" for heading, text in _sizes(plan))])
+
+
+def plan_text(plan: Decision, run: Run | None = None) -> str:
+    """Return what a plan says, and what happened if it has run."""
+    lines = [title(plan), f"  meaning    {meaning_of(plan.join)}"]
+    lines += [f"  {heading:<9}  {text}" for heading, text in plan_words(plan)]
+    options = ranked_options(plan)
+    width = max(len(option.algorithm) for option in options)
+    lines.append("  weighed")
+    for option in options:
+        mark = "*" if option.algorithm == plan.algorithm else " "
+        lines.append(f"    {mark} {option.algorithm:<{width}}  {verdict(option)}")
+    if run is not None:
+        lines.append("  what happened")
+        lines += [f"    {heading:<9}  {text}" for heading, text in happened(plan, run)]
+    return "\n".join(lines)
+
+
+def _headline(plan: Decision) -> str:
     """Say in a line what will run, where and why."""
-    where = {"local": "in-process", "spark": "on Spark"}[plan.engine]
-    return f"{kind_of(plan.join.spec).title} {where} by {plan.algorithm}: {plan.choice.reason}"
+    return f"{title(plan)} by {plan.algorithm}: {plan.choice.reason}"
 
 
-def plan_in_short(plan: Plan) -> Iterator[tuple[str, str]]:
+def _sizes(plan: Decision) -> Iterator[tuple[str, str]]:
     """Say how large a join is, as pairs of a heading and a text."""
     for name, side in (("left", plan.stats.left), ("right", plan.stats.right)):
         size = "" if side.bytes is None else f", about {format_size(side.bytes)}"
@@ -34,13 +66,11 @@ def plan_in_short(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "output", "not known" if rows is None else f"about {rows:,} rows"
 
 
-def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
+def plan_words(plan: Decision) -> Iterator[tuple[str, str]]:
     """Say what will run and on what knowledge, as pairs of a heading and a text."""
-    kind = kind_of(plan.join.spec)
-    does = kind.algorithms[plan.engine][plan.algorithm]
     share = {"local": "in all", "spark": "per task"}[plan.engine]
-    yield from kind.conditions(plan.join)
-    yield "algorithm", f"{plan.algorithm}: {does}"
+    yield from conditions_of(plan.join)
+    yield "algorithm", f"{plan.algorithm}: {plan.choice.chosen.does}"
     yield "because", plan.choice.reason
     yield "left", _side(plan, plan.stats.left)
     yield "right", _side(plan, plan.stats.right)
@@ -59,7 +89,7 @@ def plan_words(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "ran first", "; ".join(plan.jobs) or "nothing: no job ran to make this plan"
 
 
-def _budget(plan: Plan) -> str:
+def _budget(plan: Decision) -> str:
     """Say whether the right rows fit in memory."""
     held, room = held_bytes(plan.join, "right", plan.stats.right), format_size(room_bytes(plan.resources))
     if held is None:
@@ -68,45 +98,35 @@ def _budget(plan: Plan) -> str:
     return f"{room} may be held: right rows of about {format_size(held)} {verdict}"
 
 
-def _side(plan: Plan, side: SideStats) -> str:
-    """Say what is known of a side, and where from."""
-    facts = []
-    if side.rows is not None:
-        facts.append(f"{side.rows:,} rows{_source(side, 'rows')}")
-    if side.bytes is not None:
-        facts.append(f"about {format_size(side.bytes)}{_source(side, 'row_bytes')}")
-    if side.keys is not None:
-        facts.append(f"{side.keys:,} keys{_source(side, 'keys')}")
-    if side.hottest_share is not None:
-        facts.append(f"{side.hottest_share:.1%} of them in the hottest key{_source(side, 'hottest_share')}")
-    if side.nulls:
-        facts.append(f"{side.nulls:,} of them with a null that matches nothing{_source(side, 'nulls')}")
-    if side.extent is not None:
-        first, last = (_place(plan, value) for value in side.extent)
-        facts.append(f"from {first} to {last}{_source(side, 'extent')}")
-    if side.is_sorted is not None:
-        facts.append(f"{'sorted' if side.is_sorted else 'not sorted'}{_source(side, 'is_sorted')}")
-    return ", ".join(facts) or "not looked at"
+def _side(plan: Decision, side: SideStats) -> str:
+    """Say what is known of a side, each figure with its source."""
+    facts = {
+        "rows": None if side.rows is None else f"{side.rows:,} rows",
+        "row_bytes": None if side.bytes is None else f"about {format_size(side.bytes)}",
+        "keys": None if side.keys is None else f"{side.keys:,} keys",
+        "hottest_share": None if side.hottest_share is None else f"{side.hottest_share:.1%} of them in the hottest key",
+        "nulls": f"{side.nulls:,} of them with a null that matches nothing" if side.nulls else None,
+        "extent": None if side.extent is None else "from {} to {}".format(*(_place(plan, end) for end in side.extent)),
+        "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
+    }
+    sources = {name: f" ({source})" for name, source in side.sources.items()}
+    return ", ".join(f"{fact}{sources.get(name, '')}" for name, fact in facts.items() if fact) or "not known"
 
 
 def _expected(estimate: Estimate, unit: str = "") -> str:
-    """Say what is expected, and how that was come by."""
+    """Say what is expected, and from what source."""
     if estimate.value is None:
         return f"not known: {estimate.how}"
     figure = f"{estimate.value:,} {unit}" if unit else format_size(estimate.value) if estimate.value else "nothing"
     return f"about {figure} ({estimate.how})" if estimate.value else f"{figure} ({estimate.how})"
 
 
-def _place(plan: Plan, value: Any) -> str:
+def _place(plan: Decision, value: Any) -> str:
     """Return an end of an extent as its column would show it."""
     domain = getattr(plan.join, "domain", None)
     if domain is None or not domain.is_time or not isinstance(value, Integral):
         return str(value)
     return str(np.datetime64(int(value), "D" if domain.kind == "date" else domain.unit))
-
-
-def _source(side: SideStats, name: str) -> str:
-    return f" ({side.sources[name]})" if name in side.sources else ""
 
 
 def verdict(option: Option) -> str:
@@ -118,40 +138,41 @@ def verdict(option: Option) -> str:
     return _about(option.cost_s)
 
 
-def happened(plan: Plan, run: Run) -> Iterator[tuple[str, str]]:
+def happened(plan: Decision, run: Run) -> Iterator[tuple[str, str]]:
     """Say what happened beside what was expected, as pairs of a heading and a text."""
-    expected_s = next((each.cost_s for each in plan.choice.options if each.algorithm == plan.algorithm), None)
+    expected_s = plan.choice.chosen.cost_s
     if run.algorithm not in (None, plan.algorithm):
         yield "algorithm", f"{run.algorithm}: what came was too large for {plan.algorithm}"
     yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {_about(expected_s)})")
-    for name, rows, side in (
-        ("left", run.left_rows, plan.stats.left),
-        ("right", run.right_rows, plan.stats.right),
+    for name, rows, known in (
+        ("left", run.left_rows, plan.stats.left.rows),
+        ("right", run.right_rows, plan.stats.right.rows),
     ):
         if rows is not None:
-            expected = "unknown before" if side.rows is None else f"expected {side.rows:,}"
-            yield name, f"{rows:,} rows ({expected})"
-    wanted = plan.choice.rows.value
-    yield "result", f"{run.rows:,} rows ({'unknown before' if wanted is None else f'expected about {wanted:,}'})"
+            yield name, f"{rows:,} rows ({_before(known, '{:,}')})"
+    yield "result", f"{run.rows:,} rows ({_before(plan.choice.rows.value, 'about {:,}')})"
     if len(run.phases) > 1:
         yield "phases", ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in run.totals().items())
     if run.shuffle_bytes is not None:
-        wanted = plan.choice.shuffle_bytes.value if plan.choice.shuffle_bytes is not None else None
-        expected = "unknown before" if wanted is None else f"expected {format_size(wanted)} before compression"
-        yield "shuffle", f"{format_size(run.shuffle_bytes)} ({expected})"
+        wanted = plan.choice.shuffle_bytes
+        size = None if wanted is None or wanted.value is None else format_size(wanted.value)
+        yield "shuffle", f"{format_size(run.shuffle_bytes)} ({_before(size, '{} before compression')})"
     if run.spilled_bytes is not None:
         yield "spilled", format_size(run.spilled_bytes) if run.spilled_bytes else "nothing"
     if run.peak_memory_bytes is not None and run.earlier_peak_bytes is not None:
         yield "memory", _memory(run.peak_memory_bytes, run.earlier_peak_bytes)
     if run.task_bytes is not None:
+        wanted = plan.choice.task_bytes
+        task = None if wanted is None or wanted.value is None else _expected(wanted)
         held = f"a task held {format_size(run.task_bytes)} at most in the JVM, beside its Python"
-        task = plan.choice.task_bytes
-        yield (
-            "memory",
-            f"{held}; {'unknown before' if task is None or task.value is None else 'expected ' + _expected(task)}",
-        )
+        yield "memory", f"{held}; {_before(task)}"
     for heading, why in run.unknown:
         yield heading, f"not known: {why}"
+
+
+def _before(expected: object, form: str = "{}") -> str:
+    """Say what was expected, if anything was."""
+    return "unknown before" if expected is None else f"expected {form.format(expected)}"
 
 
 def _memory(peak: int, earlier: int) -> str:

@@ -1,0 +1,185 @@
+"""Range, overlap and predicate joins in-process: the right side sorted, and searched for what each left row asks.
+
+What is equal and a value that is limited make the matches of a left row a span of the sorted right rows. A second value
+that is limited is found in that span by a tree: the right intervals that overlap a left one start before it ends, which
+makes them a span, and end after it starts, which the tree tells. What the condition says besides is looked at pair by
+pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.hashes import KeyHashes
+from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
+from juncture.local.inequality.block_nested_loop import BlockFinder
+from juncture.local.inequality.conditions import CodedCondition
+from juncture.local.inequality.external_merge import stream_merged
+from juncture.local.inequality.index import Coded, read_ordered
+from juncture.local.inequality.key_ranges import Places
+from juncture.local.inequality.own_interval import check_interval, check_intervals
+from juncture.local.inequality.probe import InequalityFinder, Prepare, Sought, run
+from juncture.local.inequality.prune import within_reach
+from juncture.local.output.pairs import Finder
+from juncture.local.output.payload import Holder, Payload
+from juncture.local.output.residual import checking
+from juncture.predicate.decompose.join_condition import sorting_value
+from juncture.predicate.language.nodes import columns
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import UNDER_WAY_SHARE
+from juncture.runtime.sources import Source
+from juncture.spec.condition import JoinCondition, ResolvedInequality
+
+__all__ = ["InequalityAlgorithm", "execute"]
+
+InequalityAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
+
+
+def execute(
+    join: ResolvedInequality, left: Source, right: Source, algorithm: InequalityAlgorithm, context: JoinContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    left, right
+        The two sides.
+    algorithm
+        ``"sorted"`` sorts the right side by what is equal and a value that is limited; ``"tree"`` makes use of a second
+        one; ``"blocks"`` rules out pairs of blocks by the bounds of their columns; ``"nested"`` compares all pairs, to
+        compare with; ``"external_merge"`` sorts both sides on disk, by a band or by the hash of what is equal, and
+        holds the right one block by block.
+    context
+        What the join may use. All but ``"external_merge"`` hold the right side, whatever it takes.
+
+    Raises
+    ------
+    DataError
+        If an interval starts after its end, or a file cannot be read.
+    PlanError
+        If the right side has too many rows, or ``"external_merge"`` cannot hold those that one left row aggregates.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    Time O((L + R) log R) and the output, and that of the predicate for all candidates unless the rest says it all.
+    Holds 12 bytes of each right row (48 while it sorts them), 9 more with a second value, and the right columns that
+    the output shows or the predicate reads, beside a few batches. Row groups of the right side that no window of
+    constant ends reaches are not read. Columns of intervals of the left side are read twice, so that wrong ones are
+    found before anything is yielded. On disk both sides are written once, and those left rows again that reach several
+    blocks; the output is put in the order of the left rows there.
+    """
+    right = within_reach(join, left, right, context)
+    if algorithm == "external_merge":
+        in_memory = partial(_in_memory, algorithm=_of_pieces(join))
+        return stream_merged(join, left, right, _places, in_memory, context)
+    return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), algorithm=algorithm)
+
+
+def _in_memory(
+    join: ResolvedInequality,
+    left: Source,
+    right: Source,
+    context: JoinContext,
+    *,
+    algorithm: InequalityAlgorithm,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose right side is held."""
+    used = _used(join.condition, algorithm)
+    looked_at = aggregate_columns(join) if used.exact else join.compared("right")
+    return run(
+        join, left, right, _prepared(join, used, left, right, algorithm), context,
+        checked=looked_at, emit=partial(stream_aggregates, join) if join.aggregates else None,
+    )  # fmt: skip
+
+
+def _used(condition: JoinCondition, algorithm: InequalityAlgorithm) -> JoinCondition:
+    """Return what an algorithm looks at of a condition that a predicate says in full; of others there is no less."""
+    if condition.predicate is None:
+        return condition
+    if algorithm in ("blocks", "nested"):
+        return condition.unbounded(sorting_value(columns(condition.predicate)))
+    return condition.only_first() if algorithm == "sorted" else condition
+
+
+def _of_pieces(join: ResolvedInequality) -> InequalityAlgorithm:
+    """Return what joins pieces in memory."""
+    condition = join.condition
+    if condition.second is not None:
+        return "tree"
+    has_order = condition.equalities or join.left_by or condition.first is not None or condition.predicate is None
+    return "sorted" if has_order else "blocks"
+
+
+def _prepared(
+    join: ResolvedInequality, used: JoinCondition, left: Source, right: Source, algorithm: InequalityAlgorithm
+) -> Prepare:
+    """Return what checks the intervals, and reads the right side."""
+
+    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], Finder]:
+        coded = CodedCondition.of(join, used)
+        coded = coded.by_rank(right) if ranked else coded
+        check_intervals(used.left_interval, left, "left", context)
+        ordered = read_ordered(
+            right, join.compared("right"), join.right_by, coded.coded, coded.key_codes(), context,
+            has_tree=used.second is not None, order_ties=tie_orderer(join, right, context), holder=holder,
+        )  # fmt: skip
+
+        def make(payload: Payload) -> Finder:
+            node = None if used.exact else used.predicate
+            check = None if node is None else checking(node, payload, ordered.rows_at)
+            if algorithm == "blocks":
+                assert node is not None
+                assert check is not None
+                return BlockFinder(node, ordered, payload, join.compared("left"), check)
+            return InequalityFinder(
+                ordered,
+                join.compared("left"),
+                join.left_by,
+                coded.sought,
+                by_row=used.predicate is not None,
+                nested=algorithm == "nested",
+                check=check,
+            )
+
+        return make
+
+    return prepare
+
+
+def _places(join: ResolvedInequality) -> Places:
+    """Return where rows lie: by a band, else by a hash of what is equal, else by a single limit."""
+    coded = CodedCondition.of(join)
+    condition, by_row = coded.condition, coded.condition.predicate is not None
+    if by_row and coded.has_keys and not condition.is_bounded:
+        return _places_by_hash(coded)
+    first, interval = coded.first, condition.left_interval
+    return Places(
+        coded.coded,
+        coded.sought,
+        rough=None if first is None or by_row else lambda batch: first.axis.rough(first.right_values(batch)),
+        check=None if interval is None else lambda batch, row: check_interval(interval, batch, "left", row),
+        by_row=by_row,
+    )
+
+
+def _places_by_hash(coded: CodedCondition) -> Places:
+    hashes = KeyHashes(*coded.key_types)
+
+    def code(batch: pa.RecordBatch, _first_row: int) -> Coded:
+        codes, usable = hashes.of(coded.keys(batch, "right"))
+        return Coded([], codes.view(np.int64), valid=usable)
+
+    def seek(batch: pa.RecordBatch) -> Sought:
+        codes, usable = hashes.of(coded.keys(batch, "left"))
+        return Sought([], codes.view(np.int64), codes.view(np.int64), possible=usable)
+
+    return Places(code, seek, by_row=True)

@@ -1,0 +1,105 @@
+"""Intervals that the rows of one side are: which hold a point, and which start after their end and are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, plain, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.columnar.shown import shown
+from juncture.errors import DataError
+from juncture.local.inequality.limits import both, floats
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import Source
+from juncture.spec.condition import OwnInterval
+from juncture.spec.schema import Side
+
+__all__ = ["check_interval", "check_intervals", "points_of"]
+
+
+def check_intervals(interval: OwnInterval | None, source: Source, side: Side, context: JoinContext) -> None:
+    """Read the intervals of a side, and refuse those that start after they end.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    if interval is None or len(interval.names) < 2:
+        return
+
+    def check(part: int) -> None:
+        row = int(source.bounds[part])
+        for batch in source.read(part, list(dict.fromkeys(interval.names))):
+            check_interval(interval, batch, side, row)
+            row += batch.num_rows
+
+    context.threads.run(check, range(len(source.part_rows)))
+
+
+def check_interval(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int) -> None:
+    """Refuse a batch in which an interval starts after it ends.
+
+    Parameters
+    ----------
+    interval, batch, side
+        The interval's columns, the rows, and which table they are of.
+    first_row
+        The number of the first of them.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    if len(interval.names) == 2:
+        _refuse(interval, batch, side, first_row, _is_before(interval, batch, or_equal=True))
+
+
+def points_of(interval: OwnInterval, batch: pa.RecordBatch) -> Mask | None:
+    """Tell which rows' intervals hold a point; None for all."""
+    present = _present(interval, batch)
+    if interval.may_be_empty or len(interval.names) < 2:
+        return present
+    return both(present, _is_before(interval, batch, or_equal=False))
+
+
+def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int, good: Mask) -> None:
+    """Refuse a batch unless all its intervals that have both ends are good."""
+    if good.all():
+        return
+    rows = np.flatnonzero(np.asarray(both(~good, _present(interval, batch))))
+    if len(rows) == 0:
+        return
+    ends = " and ".join(f"{name}={shown(batch.column(name), int(rows[0]))}" for name in interval.names)
+    raise DataError(
+        f"The {side} interval in row {first_row + int(rows[0]):,} starts after its end: {ends}. Swap the two columns "
+        f"of {side}_interval= if that is so throughout, or repair or drop such rows first."
+    )
+
+
+def _is_before(interval: OwnInterval, batch: pa.RecordBatch, *, or_equal: bool) -> Mask:
+    """Tell which intervals start before they end; of nulls, anything."""
+    coder = StepCoder(interval.domain, interval.unsigned)
+    starts, ends = (batch.column(name) for name in interval.names)
+    try:
+        (one, _), (other, _) = coder.encode(starts), coder.encode(ends)
+        result: Mask = one <= other if or_equal else one < other
+        return result
+    except TooWideError:
+        pairs = zip(*(steps_of(plain(each), interval.domain) for each in (starts, ends)), strict=True)
+        compared = [a is None or b is None or a < b or (or_equal and a == b) for a, b in pairs]
+        return np.array(compared, np.bool_)
+
+
+def _present(interval: OwnInterval, batch: pa.RecordBatch) -> Mask | None:
+    """Tell which rows have all ends that are named, neither null nor NaN; None for all."""
+    present: Mask | None = None
+    for name in interval.names:
+        array = plain(batch.column(name))
+        present = both(present, validity(array))
+        if pat.is_floating(array.type):
+            present = both(present, ~np.isnan(floats(array)))
+    return present

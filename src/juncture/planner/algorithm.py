@@ -1,0 +1,104 @@
+"""What the planner knows of an algorithm: a row of data, with the rules that rule it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from juncture.planner.planning_input import PlanningInput
+from juncture.spec.schema import Side
+
+__all__ = ["Algorithm", "Cost", "Fact", "Need", "Rule", "broadcast", "held_side"]
+
+Fact = Literal["counts", "size", "text", "sample", "keys", "lengths", "cuts"]
+"""What may have to be learnt of the inputs: the rows of both sides; the size of a side that is held, whatever was said
+of it; how long its strings are; a sample of both sides; how often keys come; the longest intervals; ends of key ranges.
+"""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What has to be known before an algorithm runs.
+
+    Attributes
+    ----------
+    fact
+        What.
+    unnamed
+        Whether only the choice depends on it, so that it is not needed where the algorithm was named.
+    """
+
+    fact: Fact
+    unnamed: bool = False
+
+
+Cost = Callable[[PlanningInput], float | None]
+"""Returns what an algorithm should take, in seconds; None where that is not estimated."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to run a join.
+
+    Attributes
+    ----------
+    name, does
+        What it is called, and what it does.
+    cost
+        What it should take; without one it runs only when it is named.
+    holds
+        The side that is held whole, or by the partition on Spark: ``"smaller"`` is the right one for ``semi`` and
+        ``anti``, since left rows that stream past are shown at once.
+    sends
+        On Spark, whether that side goes to every task, and rows of the other stay.
+    shuffles
+        On Spark, whether rows of both sides move, each once or as copies.
+    in_python
+        Whether its tasks on Spark are Python.
+    splits_keys
+        Whether the rows of one key may be divided among tasks.
+    needs
+        What has to be known before it runs, in the order in which it is looked for.
+    rules
+        What rules it out, the first that applies being the reason given.
+    """
+
+    name: str
+    does: str
+    cost: Cost | None = None
+    _: KW_ONLY
+    holds: Side | Literal["smaller"] | None = None
+    sends: bool = False
+    shuffles: Literal["once", "copies"] | None = None
+    in_python: bool = False
+    splits_keys: bool = False
+    needs: tuple[Need, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+Rule = Callable[[PlanningInput, Algorithm], str | None]
+"""Looks at an algorithm, and returns why it is ruled out, or None."""
+
+
+def broadcast(
+    side: Side, cost: Cost, *, needs: tuple[Need, ...], rules: tuple[Rule, ...], in_python: bool = True
+) -> Algorithm:
+    """Return the algorithm that sends a side to every task of Spark, and leaves rows of the other where they are."""
+    name, other = ("broadcast", "left") if side == "right" else ("broadcast_left", "right")
+    sent = f"{'' if in_python else 'a table of '}the {side} side"
+    does = f"{sent} goes to every task, the {other} never moves"
+    return Algorithm(name, does, cost, holds=side, sends=True, in_python=in_python, needs=needs, rules=rules)
+
+
+def held_side(planning: PlanningInput, algorithm: Algorithm) -> Side:
+    """Return the side that an algorithm holds, which holds one."""
+    assert algorithm.holds is not None
+    if algorithm.holds != "smaller":
+        return algorithm.holds
+    if planning.join.how in ("semi", "anti"):
+        return "right"
+    left, right = planning.stats.left.bytes, planning.stats.right.bytes
+    if left is None or right is None:
+        return "left" if planning.left_rows < planning.right_rows else "right"
+    return "left" if left < right else "right"

@@ -1,0 +1,1 @@
+"""What a plan says: the facts, as text, JSON and a page."""

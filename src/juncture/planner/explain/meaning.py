@@ -1,0 +1,154 @@
+"""What a resolved join means: in a sentence, and as the conditions that a pair of rows has to satisfy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from juncture.predicate.language.sql import describe
+from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.duration import format_duration
+from juncture.spec.equi import Equi, ResolvedEqui
+from juncture.spec.overlap import Overlap, ResolvedOverlap
+from juncture.spec.range import Bound, Range, ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Domain
+from juncture.spec.where import ResolvedWhere, Where
+
+__all__ = ["Condition", "conditions_of", "meaning_of", "title_of"]
+
+Condition = tuple[str, str]
+"""What part of a join a condition is, such as ``key``, ``band`` or ``residual``, and the condition itself."""
+
+
+def title_of(spec: Any) -> str:
+    """Return what a kind of join is called at the start of a sentence.
+
+    Examples
+    --------
+    >>> title_of(Asof(on="ts"))
+    'As-of join'
+    """
+    title: str = spec.title
+    return title.partition(" ")[2].capitalize()
+
+
+def meaning_of(join: Resolved) -> str:
+    """Say in a sentence what a join means."""
+    return f"each left row gets {_KINDS[type(join.spec)][0](join)} ({join.how} join)"
+
+
+def conditions_of(join: Resolved) -> tuple[Condition, ...]:
+    """Return what a pair of rows has to satisfy: the equality of each pair of ``by`` columns, and more."""
+    pairs = zip(join.left_by, join.right_by, strict=True)
+    keys = (("key", f"left {ours} = right {theirs}") for ours, theirs in pairs)
+    return (*keys, *_KINDS[type(join.spec)][1](join))
+
+
+def _equal_names(join: Resolved) -> str:
+    """Return the ``by`` columns that have to be equal, as in ``venue, symbol = ticker``."""
+    pairs = zip(join.left_by, join.right_by, strict=True)
+    return ", ".join(ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs)
+
+
+def _of_equal_keys(join: Resolved) -> str:
+    return f", of equal {_equal_names(join)}" if join.left_by else ""
+
+
+def _right_rows(join: Resolved) -> str:
+    return f"{'aggregates of ' if join.aggregates else ''}the right rows"
+
+
+def _distance(size: Any, domain: Domain) -> str:
+    """Say how long a distance is."""
+    if domain.is_time:
+        return format_duration(int(size) * domain.step_ns)
+    return f"{size} steps of 1e-{domain.scale}" if domain.kind == "decimal" and domain.scale else str(size)
+
+
+def _asof(join: ResolvedAsof) -> str:
+    spec = join.spec
+    at = "at or " if spec.allow_exact_matches else "strictly "
+    side = {
+        "backward": f"the latest right row {at}before it",
+        "forward": f"the first right row {at}after it",
+        "nearest": f"the nearest {'' if spec.allow_exact_matches else 'other '}right row",
+    }[spec.direction]
+    if spec.matches > 1:
+        side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
+    on = join.left_on if join.left_on == join.right_on else f"{join.left_on} against {join.right_on}"
+    within = ""
+    if join.tolerance is not None and join.tolerance.column is not None:
+        within = f", within the row's own {join.tolerance.column}"
+    elif join.tolerance is not None:
+        within = f", within {_distance(join.tolerance.constant or 0, join.domain)}"
+    return f"{side}{_of_equal_keys(join)}, by {on}{within}"
+
+
+def _equi(join: ResolvedEqui) -> str:
+    nulls = ", nulls included" if join.nulls_equal else ""
+    condition = "" if join.predicate is None else f" for which {describe(join.predicate)}"
+    return f"the right rows of equal {_equal_names(join)}{nulls}{condition}"
+
+
+def _equi_conditions(join: ResolvedEqui) -> tuple[Condition, ...]:
+    return () if join.predicate is None else (("residual", describe(join.predicate)),)
+
+
+def _range(join: ResolvedRange) -> str:
+    lower, upper = (_end(join, bound, join.left_on) for bound in (join.lower, join.upper))
+    on = join.right_on if join.right_on != join.left_on else f"right {join.right_on}"
+    if join.lower is None:
+        window = f"{_word(join.upper, 'at most', 'less than')} {upper}"
+    elif join.upper is None:
+        window = f"{_word(join.lower, 'at least', 'more than')} {lower}"
+    else:
+        window = f"{_word(join.lower, 'from', 'after')} {lower} {_word(join.upper, 'to', 'to before')} {upper}"
+    return f"{_right_rows(join)} whose {on} is {window}{_of_equal_keys(join)}"
+
+
+def _range_conditions(join: ResolvedRange) -> tuple[Condition, ...]:
+    lower, upper = (_end(join, bound, f"left {join.left_on}") for bound in (join.lower, join.upper))
+    above = lower + _word(join.lower, " <= ", " < ") if join.lower is not None else ""
+    below = _word(join.upper, " <= ", " < ") + upper if join.upper is not None else ""
+    return (("band" if above and below else "inequality", f"{above}right {join.right_on}{below}"),)
+
+
+def _word(bound: Bound | None, closed: str, strict: str) -> str:
+    return closed if bound is None or bound.closed else strict
+
+
+def _end(join: ResolvedRange, bound: Bound | None, on: str) -> str:
+    if bound is None:
+        return ""
+    if bound.column is not None:
+        return f"{on} + {bound.column}"
+    constant = bound.constant or 0
+    return f"{on} {'-' if constant < 0 else '+'} {_distance(abs(constant), join.domain)}" if constant else on
+
+
+def _overlap(join: ResolvedOverlap) -> str:
+    ours, theirs = (f"{start or '-∞'} to {end or '∞'}" for start, end in (join.left_interval, join.right_interval))
+    return f"{_right_rows(join)} whose {theirs} overlaps its {ours}{_of_equal_keys(join)}"
+
+
+def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
+    sign = "<=" if join.closed == "both" else "<"
+    (ours, our_end), (theirs, their_end) = join.left_interval, join.right_interval
+    limits = [("left", ours, "right", their_end), ("right", theirs, "left", our_end)]
+    shared = [f"{a} {start} {sign} {b} {end}" for a, start, b, end in limits if start is not None and end is not None]
+    return (("overlap", " AND ".join(shared)),) if shared else ()
+
+
+def _where(join: ResolvedWhere) -> str:
+    return f"the right rows for which {describe(join.predicate)}{_of_equal_keys(join)}"
+
+
+_KINDS: Mapping[type, tuple[Callable[[Any], str], Callable[[Any], tuple[Condition, ...]]]] = {
+    Asof: (_asof, lambda _: ()),
+    Equi: (_equi, _equi_conditions),
+    Range: (_range, _range_conditions),
+    Overlap: (_overlap, _overlap_conditions),
+    Where: (_where, lambda join: join.shape.parts()),
+}
+"""What a left row gets, and the conditions besides equal keys."""

@@ -1,0 +1,250 @@
+"""The algorithms for range, overlap and predicate joins: what they do, cost and need, and what rules them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast
+from juncture.planner.cost import enter_ns, if_counted, spread_s, terms
+from juncture.planner.decision import Engine
+from juncture.planner.memory import ASSUMED_ROW_BYTES
+from juncture.planner.planning_input import PlanningInput
+from juncture.planner.rules import collects, fits_in_memory, fits_in_task, keeps_right_rows, knows_left_rows, samples
+from juncture.spec.schema import Side
+
+__all__ = ["OVERLAP", "RANGE", "WHERE"]
+
+
+def _has_partitions(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse partitions for conditions such as ``l.a > 3 OR r.b > 1``, which bring no rows together."""
+    return None if planning.features.is_partitionable else "no condition tells where rows have to lie to match."
+
+
+def _aggregates_without_matches(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse ``agg=`` where Spark would make the matches first."""
+    if not planning.join.aggregates:
+        return None
+    return "it would have to make all matches to aggregate them: broadcast and range aggregate without."
+
+
+def _runs_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse SQL where it lacks a type or function, such as a common type of two keys."""
+    return planning.features.no_sql
+
+
+def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse a join by keys for conditions such as ``l.a < r.b``, which has none."""
+    if planning.features.has_keys:
+        return None
+    return "nothing has to be equal, so Spark would compare all pairs: that is nested."
+
+
+def _fills_bins(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse bins for open windows, as with ``lower=None``, and under ``lazy=True`` for intervals of any length."""
+    if not planning.features.is_bounded:
+        return "rows have no limit on one side, so that all of them would share a bin."
+    if planning.lazy and planning.features.needs_sample:
+        return "its bins depend on a sample of both sides, which lazy=True forbids."
+    return None
+
+
+def _has_two_inequalities(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse a tree of a second expression where there is only one, as in ``l.a < r.b``."""
+    if planning.features.inequalities < 2:
+        return "it needs inequalities on two different right expressions, and the predicate has fewer."
+    return None
+
+
+def _has_no_by(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse blocks where ``by="k"`` has to be equal, which is no part of the predicate that they are judged by."""
+    return "it cannot bring equal by= columns together." if planning.join.left_by else None
+
+
+def _all_pairs(planning: PlanningInput) -> float:
+    return float(planning.left_rows) * planning.right_rows
+
+
+def _candidates(planning: PlanningInput) -> float:
+    """Return how many pairs equal keys and one inequality leave, as if nothing were sampled."""
+    features = planning.features
+    if not features.has_keys and not features.inequalities:
+        return _all_pairs(planning)
+    if not features.has_keys and not features.is_bounded:
+        return _all_pairs(planning) / 2
+    return float(max(planning.left_rows, planning.right_rows))
+
+
+def _matches(planning: PlanningInput) -> float:
+    """Return how many pairs match: one for each row of the larger side where that is not known."""
+    pairs = planning.features.pairs
+    return pairs if pairs is not None else float(max(planning.left_rows, planning.right_rows))
+
+
+def _output_rows(planning: PlanningInput) -> float:
+    shows_left = planning.join.aggregates or planning.join.how in ("semi", "anti")
+    return planning.left_rows if shows_left else _matches(planning)
+
+
+def _sorted_s(planning: PlanningInput, share: float = 1.0) -> float:
+    c, left, right = terms(planning)
+    return spread_s(planning, (left + right) * c.arrange_ns + share * _candidates(planning) * c.found_ns)
+
+
+def _tree_s(planning: PlanningInput) -> float:
+    # The second expression rules out half of what the first one leaves, say.
+    return _sorted_s(planning, 0.5)
+
+
+def _blocks_s(planning: PlanningInput) -> float:
+    # Half of the blocks are ruled out, say.
+    return spread_s(planning, _all_pairs(planning) * planning.resources.constants.blocked_ns / 2)
+
+
+def _nested_s(planning: PlanningInput) -> float:
+    return spread_s(planning, _all_pairs(planning) * planning.resources.constants.compared_ns)
+
+
+def _external_merge_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    # Both sides are written and read, and the output is sorted.
+    rows = left + right + _output_rows(planning)
+    return _sorted_s(planning) + spread_s(planning, rows * (c.restore_ns + ASSUMED_ROW_BYTES * c.spill_ns))
+
+
+def _from_python_ns(planning: PlanningInput) -> float:
+    """Return what it takes to bring the output from Python."""
+    c = planning.resources.constants
+    folded_ns = _matches(planning) * c.folded_ns if planning.join.aggregates else 0
+    return _output_rows(planning) * c.from_python_ns + folded_ns
+
+
+def _broadcast_s(planning: PlanningInput, sent: Side) -> float:
+    c, left, right = terms(planning)
+    sent_rows, kept_rows = (left, right) if sent == "left" else (right, left)
+    prepared = sent_rows * (c.search_ns + (0 if planning.direct else c.collect_ns)) / 1e9
+    streamed = kept_rows * (enter_ns(planning) + c.search_ns)
+    # A DataFrame is collected by a job of its own; tasks read files by themselves.
+    started = c.python_s + (1 if planning.direct else 2) * c.stage_s
+    return started + prepared + spread_s(planning, streamed + _from_python_ns(planning))
+
+
+def _range_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    moved = (left + right) * (enter_ns(planning) + c.scan_ns + c.shuffle_ns + c.to_python_ns + c.search_ns)
+    # A sample, where rows go, and the join: each is a stage with Python.
+    return 3 * (c.stage_s + c.python_s) + spread_s(planning, moved + _from_python_ns(planning))
+
+
+def _in_sql_s(planning: PlanningInput, stages: int, core_ns: float) -> float:
+    """Return the cost of a join in SQL, which reads both sides and makes the output."""
+    c, left, right = terms(planning)
+    read_and_made = (left + right) * c.scan_ns + _output_rows(planning) * c.made_ns
+    return stages * c.stage_s + spread_s(planning, read_and_made + core_ns)
+
+
+def _bucket_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    features = planning.features
+    copies = left * features.left_copies + right * features.right_copies
+    compared = 2 * _matches(planning) if features.candidates is None else left * features.candidates
+    return _in_sql_s(planning, 3, copies * (c.shuffle_ns + c.sort_ns) + compared * c.bin_pair_ns)
+
+
+def _spark_nested_s(planning: PlanningInput) -> float:
+    # A side is sent to all tasks, or both are paired, before anything is compared.
+    return _in_sql_s(planning, 2, _all_pairs(planning) * planning.resources.constants.loop_ns)
+
+
+def _sql_s(planning: PlanningInput) -> float:
+    c, left, right = terms(planning)
+    pairs = planning.features.key_pairs
+    if pairs is None:
+        # As if keys came rather often: few of them, or a hot one, would be what makes it slow.
+        return _in_sql_s(planning, 1, _all_pairs(planning) * c.hashed_ns)
+    return _in_sql_s(planning, 2, (left + right) * (c.shuffle_ns + c.key_sort_ns) + pairs * c.bin_pair_ns)
+
+
+def _in_memory(name: str, does: str, cost: Cost, *rules: Rule) -> Algorithm:
+    return Algorithm(name, does, if_counted(cost), holds="right", rules=(fits_in_memory, *rules))
+
+
+def _sent(side: Side, rule: Rule) -> Algorithm:
+    cost = partial(_broadcast_s, sent=side)
+    return broadcast(side, cost, needs=(_PAIRS, Need("size")), rules=(rule, collects, fits_in_task))
+
+
+_PAIRS = Need("sample", unnamed=True)
+"""What matches decides what the output costs, whatever makes it."""
+_KEYS = Need("keys", unnamed=True)
+"""Whether keys alone bring few rows together is asked where both sides would have to be moved."""
+_SQL = (_aggregates_without_matches, _runs_in_sql)
+
+_SORTED = _in_memory("sorted", "sort the right side, find each left row's window as a span of it", _sorted_s)
+_TREE = _in_memory(
+    "tree", "sort the right intervals by start, find those that overlap by a tree of their ends", _tree_s
+)
+_ALWAYS = (
+    _in_memory("nested", "compare all pairs", _nested_s),
+    Algorithm(
+        "external_merge",
+        "sort both sides on disk, join the right one block by block with the left rows in its key range",
+        _external_merge_s,
+    ),
+)
+_SPARK = (
+    _sent("right", keeps_right_rows),
+    _sent("left", knows_left_rows),
+    Algorithm(
+        "range",
+        "one shuffle of both sides into equal ranges, in which rows that span several are replicated",
+        _range_s,
+        shuffles="once",
+        in_python=True,
+        splits_keys=True,
+        needs=(Need("counts"), _PAIRS, _KEYS, Need("cuts")),
+        rules=(_has_partitions, samples),
+    ),
+    Algorithm(
+        "bucket",
+        "bins on several levels and one shuffle by bin, all in SQL",
+        _bucket_s,
+        shuffles="copies",
+        # Bins have to be wide enough for all rows, not only for those of a sample.
+        needs=(Need("counts"), Need("sample"), _KEYS, Need("lengths", unnamed=True)),
+        rules=(*_SQL, _fills_bins),
+    ),
+    Algorithm("nested", "Spark's own join with the condition", _spark_nested_s, needs=(_PAIRS, _KEYS), rules=_SQL),
+)
+
+RANGE: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_SORTED, *_ALWAYS), "spark": _SPARK}
+"""Range joins."""
+
+OVERLAP: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_TREE, *_ALWAYS), "spark": _SPARK}
+"""Overlap joins."""
+
+WHERE: Mapping[Engine, tuple[Algorithm, ...]] = {
+    "local": (
+        _in_memory(
+            "sorted",
+            "sort the right side by what is equal and one expression with inequalities, find spans of it",
+            _sorted_s,
+        ),
+        _in_memory("tree", "the same, with a tree of a second such expression", _tree_s, _has_two_inequalities),
+        _in_memory(
+            "blocks", "rule out pairs of blocks by the bounds of their columns, compare the rest", _blocks_s, _has_no_by
+        ),
+        *_ALWAYS,
+    ),
+    "spark": (
+        *_SPARK,
+        Algorithm(
+            "sql",
+            "Spark's own join by what is equal, with the rest as a condition",
+            _sql_s,
+            needs=(_PAIRS, _KEYS),
+            rules=(*_SQL, _has_keys),
+        ),
+    ),
+}
+"""Predicate joins."""

@@ -1,0 +1,201 @@
+"""What a predicate's shape gives a join to bring rows together by: equal expressions, and limits of right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+import pyarrow as pa
+
+from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape
+from juncture.predicate.language.nodes import Column, Node, sides
+from juncture.predicate.language.types import Type
+from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
+from juncture.spec.schema import TIME_UNITS, Domain
+
+__all__ = ["bounded_values", "condition_of", "equal_bounds", "equalities_of", "offset_of", "sorting_value"]
+
+
+def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
+    """Return a predicate's condition: a band to sort by goes before single limits."""
+    equalities, exact = equalities_of(shape)
+    limits = limits_of(shape)
+    first, second = (*islice(_bounded_values(limits), 2), None, None)[:2]
+    if second is not None and second.is_band:
+        second = second.toward(upper=False)
+    bounded = [value for value in (first, second) if value is not None]
+    used = sum(len(value.limits) for value in bounded)
+    exact = exact and shape.residual is None and used == len(limits) and all(value.exact for value in bounded)
+    return JoinCondition(
+        equalities=tuple(equalities),
+        first=first,
+        second=second,
+        left_filter=shape.left_filter,
+        right_filter=shape.right_filter,
+        predicate=predicate,
+        exact=exact,
+    )
+
+
+def equalities_of(shape: Shape) -> tuple[list[EqualValues], bool]:
+    """Return the equalities that rows can be brought together by, and whether these are all, and exact."""
+    found = [equality for key in shape.keys if (equality := _equality(key))]
+    return found, len(found) == len(shape.keys) and all(equality.exact for equality in found)
+
+
+def _equality(key: Key) -> EqualValues | None:
+    kinds = {key.left.type.kind, key.right.type.kind}
+    if "null" in kinds or (kinds == {"duration"} and key.left.type.unit != key.right.type.unit):
+        return None
+    if len(kinds) == 1:
+        return EqualValues(key.left, key.right, None, key.null_safe, exact=True)
+    if not kinds <= {"integer", "decimal", "float"}:
+        return None
+    if "float" in kinds:
+        return EqualValues(key.left, key.right, pa.float64(), key.null_safe, exact=False)
+    scale = max(key.left.type.scale, key.right.type.scale)
+    if scale > 19:
+        return None
+    return EqualValues(key.left, key.right, pa.decimal256(38 + scale, scale), key.null_safe, exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A limit of a right expression: a left one and a constant, a number or seconds."""
+
+    left: Node
+    right: Node
+    offset: Fraction
+    upper: bool
+    strict: bool
+
+
+def limits_of(shape: Shape) -> list[_Limit]:
+    """Return all limits of right expressions that a shape tells of."""
+    limits: list[_Limit] = []
+    for band in (*shape.bands, *shape.inequalities):
+        limits += _band_limits(band)
+    for containment in shape.containments:
+        limits += _containment_limits(containment)
+    for overlap in shape.overlaps:
+        limits += _overlap_limits(overlap)
+    return limits
+
+
+def _band_limits(band: Band) -> list[_Limit]:
+    ends = ((band.lower, False), (band.upper, True))
+    return [_limit(band.right, end, upper=upper) for end, upper in ends if end is not None]
+
+
+def _containment_limits(part: Containment) -> list[_Limit]:
+    if sides(part.point) == {"right"}:
+        return [_limit(part.point, part.lower, upper=False), _limit(part.point, part.upper, upper=True)]
+    # The point is left, so the ends are what is limited by it, from the other direction.
+    return [
+        _Limit(part.point, end.expression, -offset_of(end), upper, end.strict)
+        for end, upper in ((part.lower, True), (part.upper, False))
+    ]
+
+
+def _overlap_limits(part: Overlap) -> list[_Limit]:
+    return [_limit(part.right_start, part.left_end, upper=True), _limit(part.right_end, part.left_start, upper=False)]
+
+
+def _limit(right: Node, end: End, *, upper: bool) -> _Limit:
+    return _Limit(end.expression, right, offset_of(end), upper, end.strict)
+
+
+def offset_of(end: End) -> Fraction:
+    """Return an end's offset as a number, or in seconds."""
+    if not end.unit:
+        return end.offset if isinstance(end.offset, Fraction) else Fraction(end.offset)
+    return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, 1_000 ** TIME_UNITS.index(end.unit)))
+
+
+def bounded_values(shape: Shape) -> tuple[list[BoundedValue], bool]:
+    """Return all right expressions that a shape limits, bands first, and whether these limits are all that it tells."""
+    limits = limits_of(shape)
+    found = list(_bounded_values(limits))
+    return found, sum(len(value.limits) for value in found) == len(limits)
+
+
+def equal_bounds(left: Node, right: Node) -> BoundedValue | None:
+    """Return a right expression limited at both ends by a left one that it equals; None if neither has an order."""
+    return _bounded_value(right, [_Limit(left, right, Fraction(0), upper, False) for upper in (False, True)])
+
+
+def _bounded_values(limits: Iterable[_Limit]) -> Iterator[BoundedValue]:
+    """Yield right expressions with their limits, bands first: few are asked for of what may be many."""
+    by_right: dict[Node, list[_Limit]] = {}
+    for limit in limits:
+        by_right.setdefault(limit.right, []).append(limit)
+    single: list[tuple[Node, list[_Limit]]] = []
+    for right, limits in by_right.items():
+        value = _bounded_value(right, limits) if len({limit.upper for limit in limits}) == 2 else None
+        if value is not None and value.is_band:
+            yield value
+        else:
+            single.append((right, limits))
+    for right, limits in single:
+        value = _bounded_value(right, limits)
+        if value is not None:
+            yield value
+
+
+def _bounded_value(right: Node, limits: list[_Limit]) -> BoundedValue | None:
+    """Return a right expression with those of its limits that its type allows; None if there are none."""
+    usable = []
+    domain: Domain | None = None
+    seen = {right.type}
+    for limit in limits:
+        joined = _domain([limit.left.type, right.type])
+        if joined is not None and (domain is None or domain.kind == joined.kind):
+            usable.append(limit)
+            if domain is None or limit.left.type not in seen:
+                seen.add(limit.left.type)
+                domain = _domain(list(seen))
+    if domain is None:
+        return None
+    target = None
+    if len({each.kind for each in seen}) > 1:
+        target = pa.float64() if domain.kind == "float" else pa.decimal128(38, domain.scale)
+    found = tuple(Limit(each.left, each.upper, each.strict, _steps(each.offset, domain)) for each in usable)
+    exact = domain.kind != "float" or (target is None and not any(limit.is_moved for limit in found))
+    return BoundedValue(right, found, domain, target, nan_counts=True, exact=exact)
+
+
+def _steps(offset: Fraction, domain: Domain) -> float | Fraction:
+    """Return a number, or seconds, in steps of a domain."""
+    if domain.kind == "float":
+        return float(offset)
+    if domain.is_time:
+        return offset * Fraction(10**9, domain.step_ns)
+    return offset * domain.steps_in_one
+
+
+def _domain(types: list[Type]) -> Domain | None:
+    """Return the domain in which values of some types are compared; None if there is none."""
+    kinds = {each.kind for each in types}
+    scale = max(each.scale for each in types)
+    if kinds == {"integer"}:
+        return Domain("integer")
+    if kinds == {"date"}:
+        return Domain("date", unit="d")
+    if kinds == {"timestamp"}:
+        return Domain("timestamp", unit=max((each.unit for each in types), key=TIME_UNITS.index))
+    if kinds <= {"integer", "float", "decimal"} and "float" in kinds:
+        return Domain("float")
+    if kinds == {"decimal"} or (kinds == {"integer", "decimal"} and scale <= 19):
+        return Domain("decimal", scale=scale)
+    return None
+
+
+def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
+    """Return the first right column whose values can be sorted by in 64 bits, without limits."""
+    for column in columns:
+        domain = _domain([column.type])
+        if column.side == "right" and domain is not None and domain.kind != "decimal":
+            return BoundedValue(column, (), domain, nan_counts=True)
+    return None

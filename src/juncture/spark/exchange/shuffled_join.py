@@ -1,0 +1,89 @@
+"""Joins in tasks with one shuffle of both sides, and a second one of what a partition cannot know alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from juncture.spark.exchange.exchange import finish, packets, shuffled
+from juncture.spark.exchange.partition import Cuts
+from juncture.spark.input.frame import Side
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.scatter import Scatter, encoded
+from juncture.spark.tasks.stage import OutputStage, PacketStage
+from juncture.spec.resolved import Resolved
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["ShuffledJoin", "needed_right", "packet_schemas"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffledJoin:
+    """What tasks do, stage by stage.
+
+    Attributes
+    ----------
+    join
+        The join.
+    placements, cuts
+        Where the rows of both sides lie, and where partitions end.
+    memory_bytes
+        What a task may hold.
+    joined
+        What a partition gives at once; None where all has to wait.
+    marked, resolved
+        What a partition sends on, and what becomes of that after a second shuffle; None where nothing is left.
+    scatter_right
+        What sends right rows to their partitions.
+    """
+
+    join: Resolved
+    placements: tuple[Placement, Placement]
+    cuts: Cuts
+    memory_bytes: int
+    joined: OutputStage | None = None
+    marked: PacketStage | None = None
+    resolved: OutputStage | None = None
+    scatter_right: Callable[..., Scatter] = Scatter
+
+    def left(self, feed: Feed) -> Scatter:
+        """Return what sends left rows to their partitions, given where they come from."""
+        keeps = self.join.how in ("left", "full", "anti")
+        place, budget = self.placements[0], self.memory_bytes
+        return Scatter(feed, "left", self.join.left_by, place, self.cuts, keeps, memory_bytes=budget)
+
+    def right(self, feed: Feed) -> Scatter:
+        """Return what sends right rows to their partitions, given where they come from."""
+        keeps = self.join.how in ("right", "full")
+        place, budget = self.placements[1], self.memory_bytes
+        return self.scatter_right(feed, "right", self.join.right_by, place, self.cuts, keeps, memory_bytes=budget)
+
+    def frame(self, left: Side, right: Side, schema: StructType) -> DataFrame:
+        """Return the result, given both inputs and its schema."""
+        left_frame, left_feed = left.rows(left.schema.names, self.join.left_by)
+        right_frame, right_feed = right.rows(needed_right(self.join).names, self.join.right_by)
+        sent = packets(left_frame, self.left(left_feed)).union(packets(right_frame, self.right(right_feed)))
+        arrived = shuffled(sent, self.cuts.partitions)
+        results = [finish(arrived, self.joined, schema)] if self.joined is not None else []
+        if self.marked is not None and self.resolved is not None:
+            marked = shuffled(packets(arrived, self.marked), self.cuts.partitions)
+            results.append(finish(marked, self.resolved, schema))
+        return results[0] if len(results) == 1 else results[0].union(results[1])
+
+
+def needed_right(join: Resolved) -> pa.Schema:
+    """Return the right columns that tasks have to see."""
+    needed = join.needed("right")
+    return pa.schema([field for field in join.right_schema if field.name in needed])
+
+
+def packet_schemas(join: Resolved) -> tuple[pa.Schema, pa.Schema]:
+    """Return the schemas of both sides as their rows come in packets."""
+    return encoded(join.left_schema, join.left_by), encoded(needed_right(join), join.right_by)

@@ -1,0 +1,115 @@
+"""Match marks of as-of joins, where keys are split among partitions: for ``right`` and ``full``.
+
+A boundary row may have a match in another partition, which only that partition knows. So its owner gives it its rank
+among the boundary rows of its segment, and the one that matched it marks its key and rank. Where rows are equal in all
+columns it does not matter which of them is meant, so a rank is name enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from juncture.kernels.array_types import Ints
+from juncture.runtime.context import JoinContext
+from juncture.spark.exchange.partition import Cuts
+from juncture.spark.tasks import engine
+from juncture.spark.tasks.asof.boundary import BoundaryRows, Carryover, Seen
+from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.packets import Content, Packet
+from juncture.spark.tasks.scatter import apart
+from juncture.spark.tasks.stage import PacketStage
+from juncture.spark.tasks.store import NUMBERS, PartitionRows, Rows
+from juncture.spec.asof import ResolvedAsof
+
+__all__ = ["JoinAndMark"]
+
+# Beside the user's own columns, so of names that nobody gives.
+_RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
+
+
+@dataclass(frozen=True)
+class JoinAndMark(PacketStage):
+    """Joins the rows of one partition, and sends on what others have to know, or may know, of right rows.
+
+    Attributes
+    ----------
+    join
+        The join, with the schemas of the rows as they come in packets.
+    placement, cuts
+        Where right rows lie, and where partitions end.
+    carryover
+        Which right rows other partitions have copies of.
+    """
+
+    join: ResolvedAsof
+    placement: Placement
+    cuts: Cuts
+    carryover: Carryover
+
+    def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
+        """Yield joined rows, right rows without a match that another partition may have matched, and match marks."""
+        partition = PartitionRows.of(self.join, batches, context)
+        left = partition.rows("left", Content.OWNED, numbered=True)
+        right = partition.rows("right", Content.OWNED, Content.COPY, numbered=True)
+        owned = partition.rows("right", Content.OWNED, numbered=True)
+        ranks = self._ranks(owned)
+        shared = np.concatenate([rows for rows, _ in ranks.values()])
+        unmatched, matched = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for joined in engine.join(self.join.spec, left, right, partition.joining):
+            numbers = np.asarray(joined[NUMBERS["right"]].fill_null(-1))
+            is_unmatched = np.asarray(joined[NUMBERS["left"]].is_null())
+            is_copy = numbers >= owned.num_rows
+            waits = is_unmatched & np.isin(numbers, shared)
+            ready = joined.filter(pa.array(~waits & ~(is_copy & is_unmatched)))
+            yield Packet(partition.target, Content.OUTPUT, ready.drop_columns(list(NUMBERS.values())))
+            unmatched.append(numbers[waits])
+            matched.append(numbers[is_copy & ~is_unmatched])
+        for rows in _with_ranks(owned, np.unique(np.concatenate(unmatched)), ranks):
+            yield Packet(partition.target, Content.UNMATCHED, rows, "right")
+        yield from self._marks(partition, np.unique(np.concatenate(matched)) - owned.num_rows)
+
+    def _boundary(self, rows: Rows) -> BoundaryRows:
+        """Return the boundary rows among some numbered ones."""
+        parts = []
+        for table in (rows.schema.empty_table(), *rows.tables()):
+            numbers = np.asarray(table[NUMBERS["right"]])
+            part = BoundaryRows.of(table, self.placement.place(table), self.cuts, numbers)
+            parts.append(self.carryover.boundary(part))
+        return BoundaryRows.concat(parts)
+
+    def _ranks(self, owned: Rows) -> dict[Seen, tuple[Ints, Ints]]:
+        """Return the rows that others may match, and the rank of each in its segment, as seen from each side."""
+        boundary = self._boundary(owned)
+        ranked = {seen: self.carryover.ranked(boundary, seen) for seen in self.carryover.sides}
+        return {seen: (boundary.numbers[each.rows], each.ranks) for seen, each in ranked.items()}
+
+    def _marks(self, partition: PartitionRows, matched: Ints) -> Iterator[Packet]:
+        """Yield match marks for copies that were matched here, to the partitions that own the rows."""
+        copies = self._boundary(partition.rows("right", Content.COPY, numbered=True))
+        for seen in self.carryover.sides:
+            is_seen = copies.owners < partition.target if seen == "backward" else copies.owners > partition.target
+            there = copies.take(np.flatnonzero(is_seen))
+            ranked = self.carryover.ranked(there, seen)
+            known = np.isin(there.numbers[ranked.rows], matched)
+            if known.any():
+                rows = ranked.rows[known]
+                marks = there.rows.take(rows).select(list(self.carryover.by))
+                marks = marks.append_column(_RANKS[seen], pa.array(ranked.ranks[known]))
+                yield from apart(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
+
+
+def _with_ranks(owned: Rows, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> Iterator[pa.Table]:
+    """Yield right rows with their ranks as seen from each side, null where they have none."""
+    start = 0
+    for table in owned.take(rows):
+        numbers = pa.array(rows[start : start + table.num_rows])
+        start += table.num_rows
+        for seen, (known, ranked) in ranks.items():
+            rank = pa.array(ranked).take(pc.index_in(numbers, pa.array(known)))
+            table = table.append_column(_RANKS[seen], rank)
+        yield table
