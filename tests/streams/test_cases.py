@@ -172,11 +172,15 @@ def test_two_readers():
     spec = jn.Where(BAND, how="full")
     join = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
     most, found = 0, []
-    for batch in join.run(tables[0].to_batches(50), tables[1].to_reader(70)):
+    for batch in join.run(tables[0].to_batches(50), tables[1].to_reader(70), rows_at_once=1):
         found.append(batch)
         most = max(most, join.state.left.rows + join.state.right.rows)
     assert difference(pa.Table.from_batches(found, join.schema), defined_rows(spec, *tables), ordered=False) is None
     assert most < 300
+    again = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    gathered = list(again.run(tables[0].to_batches(50), tables[1].to_reader(70)))
+    assert len(gathered) < len(found)
+    assert difference(pa.Table.from_batches(gathered), defined_rows(spec, *tables), ordered=False) is None
 
 
 def test_the_state_stays_flat_and_keys_are_forgotten():

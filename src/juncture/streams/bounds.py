@@ -411,6 +411,8 @@ class Coming:
         self._coder = coder
         marks = [Column(order.node.type, order.side, f" order {place}", False) for place, order in enumerate(orders)]
         self._graph = _OrderGraph.of(orders, marks, [expression], None)
+        same = len(orders) == 1 and orders[0].node == expression and orders[0].coder == coder
+        self._same_codes = same and orders[0].coder.domain.kind != "float"
         found = [self._range(codes) for codes in _samples(self.orders)]
         self.rises = any(after[0] > before[0] for before, after in pairwise(found))
         self.falls = any(after[1] < before[1] for before, after in pairwise(found))
@@ -422,6 +424,11 @@ class Coming:
     def _range(self, codes: Sequence[int | None]) -> tuple[int, int]:
         if self._graph is None or not self._graph.reaches[0]:
             return NO_LIMIT, GREATEST
+        if self._same_codes:
+            code = codes[0]
+            if code is None:
+                return NO_LIMIT, GREATEST
+            return (NO_LIMIT, ~code) if self.orders[0].order.descending else (code, GREATEST)
         [one] = self._graph.of_codes(self.orders, codes)
         if one.empty:
             return GREATEST, NO_LIMIT

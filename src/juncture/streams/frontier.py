@@ -69,6 +69,12 @@ class Frontier:
         if len(codes) == 0:
             return None
         order, known = self.orders[place], self.least[place]
+        greatest = max(int(codes.max()), self._greatest[place])
+        least_now = order.behind_one(greatest) if greatest > _LEAST else _LEAST
+        if int(codes.min()) >= max(least_now, least_now if known is None else known):
+            # Not even the greatest of them makes another one late.
+            self._move(place, greatest, least_now)
+            return None
         before = np.empty(len(codes), np.int64)
         before[0] = self._greatest[place]
         np.maximum.accumulate(codes[:-1], out=before[1:])
@@ -78,12 +84,14 @@ class Frontier:
             least = np.where(before == _LEAST, np.int64(_LEAST), least)
         if known is not None:
             least = np.maximum(least, np.int64(known))
-        greatest = max(int(before[-1]), int(codes[-1]))
-        if greatest > self._greatest[place]:
-            self._greatest[place] = greatest
-            self._raise(place, int(order.behind(np.array([greatest], np.int64))[0]))
+        self._move(place, greatest, least_now)
         behind: Mask = codes < least
         return behind if behind.any() else None
+
+    def _move(self, place: int, greatest: int, least: int) -> None:
+        if greatest > self._greatest[place]:
+            self._greatest[place] = greatest
+            self._raise(place, least)
 
     def advance(self, codes: Sequence[int | None]) -> None:
         """Let nothing below some codes come any more."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, did_you_mean
 from juncture.predicate.language.nodes import columns
 from juncture.spec.arguments import check_choice
@@ -327,7 +327,9 @@ class StreamJoin:
         if self._closed:
             raise PlanError("The join is closed: nothing can be pushed any more. Make a new one with jn.stream(…).")
 
-    def run(self, left: Iterable[Any], right: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    def run(
+        self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int = 1 << 14
+    ) -> Iterator[pa.RecordBatch]:
         """Join two readers to their ends, and yield the answer as it becomes final.
 
         Parameters
@@ -335,20 +337,38 @@ class StreamJoin:
         left, right
             Record batches, or readers of them. The side that is behind in its order is read next, so that little is
             held; where orders do not compare, both in turn.
+        rows_at_once
+            How many rows of a side to read before they are joined: small batches are gathered, since each costs as much
+            as some thousand rows. 1 joins each batch as it is read.
         """
         self._check_open()
         readers: dict[Side, Iterator[Any]] = {"left": iter(left), "right": iter(right)}
         turn: Side = "right"
         while readers:
             turn = self._next(readers, turn)
-            batch = next(readers[turn], None)
-            if batch is None:
+            batches, is_last = self._read(readers[turn], turn, rows_at_once)
+            for batch in batches:
+                self._ready += self._push(turn, batch)
+                yield from self._given()
+            if is_last:
                 del readers[turn]
                 self._end(turn)
                 yield from self._given()
-            else:
-                yield from self.push(**{turn: batch})
         self._closed = True
+
+    def _read(self, reader: Iterator[Any], side: Side, rows: int) -> tuple[list[pa.RecordBatch], bool]:
+        """Return so many rows of a side, in one batch where it can hold them, and whether they are the last."""
+        found: list[pa.RecordBatch] = []
+        count = 0
+        while count < max(rows, 1):
+            table = next(reader, None)
+            if table is None:
+                return _gathered(found), True
+            for batch in _batches(table, side, self.setup):
+                if batch.num_rows:
+                    found.append(batch)
+                    count += batch.num_rows
+        return _gathered(found), False
 
     def _next(self, readers: dict[Side, Iterator[Any]], turn: Side) -> Side:
         """Return the side to read next."""
@@ -455,6 +475,14 @@ class StreamJoin:
         from juncture.streams import checkpoint
 
         return checkpoint.restore(folder, expected)
+
+
+def _gathered(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return batches as one, if their types allow."""
+    try:
+        return [joined_batches(batches)] if batches else []
+    except pa.ArrowException:
+        return batches
 
 
 def _other(side: Side) -> Side:

@@ -201,6 +201,12 @@ class SideOrder:
         floor = np.int64(-(2**63)) + step
         return np.where(codes < floor, np.int64(-(2**63)), codes - step)
 
+    def behind_one(self, code: int) -> int:
+        """Return the least code that is not late after a greatest one."""
+        if self.coder.domain.kind == "float":
+            return int(self.behind(np.array([code], np.int64))[0])
+        return max(code - int(self.delay), -(2**63))
+
     def code_of(self, value: object) -> int:
         """Return the code of a value that a user gives.
 

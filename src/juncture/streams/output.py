@@ -61,6 +61,9 @@ class Output:
         shown = zip(join.output, join.output_schema, strict=False)
         self._columns = [(column, field.type) for column, field in shown]
         self._schema = pa.schema([(column.name, data_type) for column, data_type in self._columns])
+        self._is_given = not join.aggregates and self._schema.types == given.types
+        if self._is_given:
+            self._schema = given
 
     def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
         """Return left rows beside right rows."""
@@ -86,7 +89,8 @@ class Output:
 
     def finished(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """Return rows as users get them, in few batches."""
-        return list(given_back(_joined(batch for batch in batches if batch.num_rows), self._given))
+        joined = _joined(batch for batch in batches if batch.num_rows)
+        return list(joined if self._is_given else given_back(joined, self._given))
 
 
 _JOINED_ROWS = 1 << 16
