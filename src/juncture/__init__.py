@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan
+    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan, stream
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from juncture.spec.overlap import Overlap
     from juncture.spec.range import Range
     from juncture.spec.where import Where
+    from juncture.streams.join import StreamJoin
+    from juncture.streams.order import Order
 
 # What is logged is shown to those who ask for it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -32,6 +34,7 @@ __all__ = [
     "DataError",
     "Equi",
     "JunctureError",
+    "Order",
     "Overlap",
     "Plan",
     "PlanError",
@@ -41,6 +44,7 @@ __all__ = [
     "SpecError",
     "StateError",
     "Stats",
+    "StreamJoin",
     "Where",
     "__version__",
     "bounds",
@@ -50,6 +54,7 @@ __all__ = [
     "join_range",
     "join_where",
     "plan",
+    "stream",
 ]
 
 _HOME = {
@@ -57,6 +62,7 @@ _HOME = {
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "JunctureError": "juncture.errors",
+    "Order": "juncture.streams.order",
     "Overlap": "juncture.spec.overlap",
     "Plan": "juncture.planner.plan",
     "PlanError": "juncture.errors",
@@ -66,6 +72,7 @@ _HOME = {
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.stats",
+    "StreamJoin": "juncture.streams.join",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "join": "juncture.joins",
@@ -74,6 +81,7 @@ _HOME = {
     "join_range": "juncture.joins",
     "join_where": "juncture.joins",
     "plan": "juncture.joins",
+    "stream": "juncture.joins",
 }
 
 

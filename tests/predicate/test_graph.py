@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.predicate.intervals.graph import Graph
-from juncture.predicate.intervals.interval import contains, interval, point, union
+from juncture.predicate.intervals.interval import contains, interval, null, point, union
 from juncture.predicate.intervals.rounding import next_float
-from juncture.predicate.language.nodes import Node, walk
+from juncture.predicate.language.nodes import Arithmetic, Node, walk
+from juncture.predicate.language.parse import parse
 from predicate.naive import evaluate
 from predicate.strategies import expressions, predicates, rows
 
@@ -59,3 +61,14 @@ def test_shrinking_never_loses_a_row_that_matches(data):
             assert contains(shrunk.columns[column], cell), f"{column.name}: {cell!r} not in {shrunk.columns[column]}"
     if shrunk.certain:
         assert value is True
+
+
+def test_expressions_that_are_watched_shrink_too():
+    schema = pa.schema({"a": pa.int64(), "b": pa.int64()})
+    node = parse("l.a + l.b > r.a - 3", schema, schema)
+    [total] = [part for part in walk(node) if isinstance(part, Arithmetic) and part.operator == "+"]
+    graph = Graph(node, [total])
+    [right] = [column for column in graph.columns if column.side == "right"]
+    shrunk = graph.shrink({right: interval(right.type, 10, 20)})
+    assert str(shrunk.watched[0]) == "[8, ∞)"
+    assert graph.shrink({right: null(right.type)}).watched[0].empty

@@ -121,7 +121,7 @@ class _Whole(Form):
             if pat.is_uint64(array.type) and not self.reinterpreted:
                 valid = _both(valid, values >= 0)
             return Integers(values, valid)
-        return Integers(raw_values(array.cast(pa.int64()), np.int64), valid)
+        return Integers(raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64), valid)
 
 
 class _Floats(Form):

@@ -92,7 +92,7 @@ class StepCoder:
             if _any(values < 0, valid):
                 raise TooWideError
             return values
-        return raw_values(array.cast(pa.int64()), np.int64)
+        return raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
 
     def restores(self, data_type: pa.DataType) -> bool:
         """Tell whether values of a type can be told from their codes."""

@@ -70,7 +70,7 @@ class CodedValue:
             if limit.upper in ends:
                 codes = (np.minimum if limit.upper else np.maximum)(codes, ends[limit.upper])
             ends[limit.upper] = codes
-        return ends.get(False), ends.get(True), both(possible, self._right_way_round(batch))
+        return ends.get(False), ends.get(True), both(possible, self.right_way_round(batch))
 
     def _values(self, value: Value, batch: pa.RecordBatch, side: Side) -> pa.Array:
         if isinstance(value, str):
@@ -78,7 +78,7 @@ class CodedValue:
         array = plain(evaluate(value, left=batch) if side == "left" else evaluate(value, right=batch))
         return array if self.value.type is None else array.cast(self.value.type, safe=False)
 
-    def _right_way_round(self, batch: pa.RecordBatch) -> Mask | None:
+    def right_way_round(self, batch: pa.RecordBatch) -> Mask | None:
         """Tell whose ends are not the wrong way round, though they may be one once they are added to a large float."""
         limits = {limit.upper: limit for limit in self.value.limits}
         is_float = self.value.domain.kind == "float" and self.value.exact

@@ -15,17 +15,14 @@ from juncture.predicate.language.types import Type
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["condition_of", "equalities_of", "offset_of", "sorting_value"]
+__all__ = ["bounded_values", "condition_of", "equal_bounds", "equalities_of", "offset_of", "sorting_value"]
 
 
 def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
     """Return a predicate's condition: a band to sort by goes before single limits."""
     equalities, exact = equalities_of(shape)
     limits = limits_of(shape)
-    by_right: dict[Node, list[_Limit]] = {}
-    for limit in limits:
-        by_right.setdefault(limit.right, []).append(limit)
-    first, second = (*islice(_bounded_values(by_right), 2), None, None)[:2]
+    first, second = (*islice(_bounded_values(limits), 2), None, None)[:2]
     if second is not None and second.is_band:
         second = second.toward(upper=False)
     bounded = [value for value in (first, second) if value is not None]
@@ -117,8 +114,23 @@ def offset_of(end: End) -> Fraction:
     return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, 1_000 ** TIME_UNITS.index(end.unit)))
 
 
-def _bounded_values(by_right: dict[Node, list[_Limit]]) -> Iterator[BoundedValue]:
+def bounded_values(shape: Shape) -> tuple[list[BoundedValue], bool]:
+    """Return all right expressions that a shape limits, bands first, and whether these limits are all that it tells."""
+    limits = limits_of(shape)
+    found = list(_bounded_values(limits))
+    return found, sum(len(value.limits) for value in found) == len(limits)
+
+
+def equal_bounds(left: Node, right: Node) -> BoundedValue | None:
+    """Return a right expression limited at both ends by a left one that it equals; None if neither has an order."""
+    return _bounded_value(right, [_Limit(left, right, Fraction(0), upper, False) for upper in (False, True)])
+
+
+def _bounded_values(limits: Iterable[_Limit]) -> Iterator[BoundedValue]:
     """Yield right expressions with their limits, bands first: few are asked for of what may be many."""
+    by_right: dict[Node, list[_Limit]] = {}
+    for limit in limits:
+        by_right.setdefault(limit.right, []).append(limit)
     single: list[tuple[Node, list[_Limit]]] = []
     for right, limits in by_right.items():
         value = _bounded_value(right, limits) if len({limit.upper for limit in limits}) == 2 else None

@@ -67,6 +67,9 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
     counts = {table.num_rows for table in tables.values() if table is not None}
     if len(counts) != 1:
         raise SpecError(f"Rows are paired one by one, so both tables need as many: got {sorted(counts)}.")
+    if isinstance(node, nodes.Column):
+        column = from_column(tables[node.side].column(node.name), node.type)
+        return to_column(column, node.type, counts.pop())
     parts = list(walk(node))
     users = Counter(child for part in parts for child in children(part))
     vectors: dict[Node, Vector] = {}

@@ -7,7 +7,7 @@ cannot be, so stopping early is sound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -39,11 +39,14 @@ class Shrunk:
         Whether it is true for all rows inside the intervals that were given.
     columns
         What each column can be where the predicate is true. Empty intervals where it never is.
+    watched
+        The same of the expressions that are watched.
     """
 
     feasible: bool
     certain: bool
     columns: dict[Column, Interval]
+    watched: tuple[Interval, ...] = ()
 
 
 class Graph:
@@ -53,6 +56,8 @@ class Graph:
     ----------
     root
         The predicate.
+    watched
+        Expressions of its columns whose values are asked for besides.
 
     Notes
     -----
@@ -73,9 +78,11 @@ class Graph:
     [6, 11]
     """
 
-    def __init__(self, root: Node) -> None:
-        self._nodes = tuple(walk(root))
+    def __init__(self, root: Node, watched: Sequence[Node] = ()) -> None:
+        self._nodes = tuple(dict.fromkeys(node for part in (root, *watched) for node in walk(part)))
         place = {node: index for index, node in enumerate(self._nodes)}
+        self._root = place[root]
+        self._watched = tuple(place[node] for node in watched)
         self._operands = tuple(tuple(place[child] for child in children(node)) for node in self._nodes)
         self._leaves = {column: index for column, index in place.items() if isinstance(column, Column)}
         self._ors = [index for index, node in enumerate(self._nodes) if isinstance(node, nodes.Or)]
@@ -93,7 +100,7 @@ class Graph:
         bounds
             The intervals of columns; a column without one can be anything of its type.
         """
-        return self._forward(bounds)[-1]
+        return self._forward(bounds)[self._root]
 
     def shrink(self, bounds: Mapping[Column, Interval]) -> Shrunk:
         """Return what the columns can be where the predicate is true.
@@ -104,13 +111,15 @@ class Graph:
             The intervals of columns; a column without one can be anything of its type.
         """
         state = self._forward(bounds)
-        certain = state[-1].is_point and state[-1].may_be_true
+        certain = state[self._root].is_point and state[self._root].may_be_true
         everything_there = set(range(len(state)))
-        feasible = self._assert(state, len(state) - 1, everything_there) and self._follow_branches(state)
+        feasible = self._assert(state, self._root, everything_there) and self._follow_branches(state)
         if not feasible:
             empty = {column: Interval(column.type, empty=True) for column in self._leaves}
-            return Shrunk(feasible=False, certain=False, columns=empty)
-        return Shrunk(True, certain, {column: state[index] for column, index in self._leaves.items()})
+            nothing = tuple(Interval(self._nodes[index].type, empty=True) for index in self._watched)
+            return Shrunk(feasible=False, certain=False, columns=empty, watched=nothing)
+        columns = {column: state[index] for column, index in self._leaves.items()}
+        return Shrunk(True, certain, columns, tuple(state[index] for index in self._watched))
 
     def _forward(self, bounds: Mapping[Column, Interval]) -> State:
         state: State = []

@@ -1,0 +1,309 @@
+"""Rows of one side of a stream against the held rows of the other: which pairs match.
+
+Each row has codes, one for each relation of the join, and a pair matches if for every relation the held row's code is
+at least the complement of the other's. So both sides look alike, and what can still come is a row like any other.
+
+Held rows are sorted by key and by their first code. Where a held row's first code is never more than so much (the
+*reach*) above the complement of its second, the matches of a row have first codes between two limits, so that they are
+found by a search and a walk that ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.compiled import (
+    boolean,
+    compiled,
+    inlined,
+    int32s,
+    int32s_in,
+    int64,
+    int64_table_in,
+    int64s,
+    int64s_in,
+    uint8s,
+    void,
+)
+
+__all__ = ["UNLIMITED", "find_matches", "mark_wanted", "reach_of", "sort_rows"]
+
+UNLIMITED = -1
+"""The reach of rows whose second codes tell nothing of the first."""
+
+_GREATEST = 2**63 - 1
+_DIGITS = 256
+_DIGIT_BITS = 8
+
+Table = npt.NDArray[np.int64]
+
+
+@inlined
+def _first_at_least(values: Any, first: Any, end: Any, least: Any) -> Any:
+    """Return the first position of a sorted range whose value is at least a limit."""
+    while first < end:
+        middle = (first + end) >> 1
+        if values[middle] < least:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@inlined
+def _group_of(groups: Any, first: Any, key: Any) -> Any:
+    """Return the first group from a position on whose key is not less: nearby ones are found at once."""
+    step = 1
+    end = first
+    while end < len(groups) and groups[end] < key:
+        first = end + 1
+        end += step
+        step <<= 1
+    return _first_at_least(groups, first, min(end, len(groups)), key)
+
+
+@compiled(int64(int32s_in, int64_table_in, int64, int32s_in, int64s_in, int64_table_in, int64, int64s, int32s, int32s))
+def find_matches(
+    keys: Codes,
+    codes: Table,
+    relations: int,
+    groups: Codes,
+    starts: Ints,
+    held: Table,
+    reach: int,
+    resume: Ints,
+    rows: Codes,
+    positions: Codes,
+) -> int:
+    """Write the pairs of rows and held rows that match, and return how many there are.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows: keys, ascending, and a line of codes for each relation.
+    relations
+        How many of the lines count.
+    groups, starts
+        The distinct keys of the held rows, ascending; where the rows of each start, and the end.
+    held
+        The codes of the held rows, sorted by the first of them within each group.
+    reach
+        The most that the first code of a held row is above the complement of its second, or `UNLIMITED`.
+    resume
+        The row and the position to begin with, the position -1 for the first one. Afterwards those to go on with: the
+        row is the number of rows once all is done.
+    rows, positions
+        Out: the pairs, as many as there is room for.
+
+    Notes
+    -----
+    A binary search for each row, and a step for each held row between its limits.
+    """
+    room = len(rows)
+    written = 0
+    group = 0
+    row, position = resume[0], resume[1]
+    while row < len(keys):
+        key = keys[row]
+        group = _group_of(groups, group, key)
+        if group == len(groups):
+            row = len(keys)
+            break
+        if groups[group] == key:
+            end = starts[group + 1]
+            most = np.int64(_GREATEST)
+            if position < 0:
+                position = starts[group]
+                if relations > 0:
+                    position = _first_at_least(held[0], position, end, ~codes[0, row])
+            if relations > 1 and reach >= 0 and codes[1, row] <= _GREATEST - reach:
+                most = codes[1, row] + reach
+            while position < end:
+                if relations > 0 and held[0, position] > most:
+                    break
+                matches = True
+                for relation in range(1, relations):
+                    if held[relation, position] < ~codes[relation, row]:
+                        matches = False
+                        break
+                if matches:
+                    if written == room:
+                        resume[0], resume[1] = row, position
+                        return written
+                    rows[written] = row
+                    positions[written] = position
+                    written += 1
+                position += 1
+        row += 1
+        position = -1
+    resume[0], resume[1] = row, -1
+    return written
+
+
+@compiled(int64(int64_table_in))
+def reach_of(codes: Table) -> int:
+    """Return the most that first codes are above the complements of second ones; `UNLIMITED` beyond 62 bits.
+
+    Rows whose first code is below do not count.
+    """
+    reach: Any = 0
+    for row in range(codes.shape[1]):
+        first, second = codes[0, row], ~codes[1, row]
+        if first <= second:
+            continue
+        # The difference of any two codes is exact as an unsigned one.
+        distance = np.uint64(first) - np.uint64(second)
+        if distance > np.uint64(1 << 62):
+            return UNLIMITED
+        if np.int64(distance) > reach:
+            reach = np.int64(distance)
+    return int(reach)
+
+
+@inlined
+def _is_sorted(keys: Any, codes: Any) -> Any:
+    for row in range(1, len(keys)):
+        if keys[row] < keys[row - 1] or (keys[row] == keys[row - 1] and codes[row] < codes[row - 1]):
+            return False
+    return True
+
+
+@inlined
+def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
+    """Move rows in the order of one digit, unless all have the same; tell whether they were moved."""
+    counts[:] = 0
+    for row in range(len(digits)):
+        counts[np.int64((digits[row] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))] += 1
+    total = np.int64(0)
+    for value in range(_DIGITS):
+        count = counts[value]
+        if count == len(digits):
+            return False
+        counts[value] = total
+        total += count
+    for place in range(len(order)):
+        moved = order[place]
+        digit = np.int64((digits[moved] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))
+        other[counts[digit]] = moved
+        counts[digit] += 1
+    return True
+
+
+@compiled(void(int32s_in, int64s_in, int32s))
+def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
+    """Write the order of rows by key and then code, stably.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows.
+    order
+        Out: the rows in their order.
+
+    Notes
+    -----
+    Some 3 ns a row for each byte in which codes differ, and for each of the keys; one pass if they are in order.
+    """
+    count = len(keys)
+    for row in range(count):
+        order[row] = row
+    if count < 2 or _is_sorted(keys, codes):
+        return
+    least = np.int64(codes[0])
+    for row in range(count):
+        if codes[row] < least:
+            least = codes[row]
+    digits = np.empty(count, np.uint64)
+    most = np.uint64(0)
+    for row in range(count):
+        digits[row] = np.uint64(codes[row]) - np.uint64(least)
+        most = max(most, digits[row])
+    counts = np.empty(_DIGITS, np.int64)
+    current, other = order.copy(), np.empty(count, np.int32)
+    for number in range(2):
+        if number == 1:
+            most = np.uint64(0)
+            for row in range(count):
+                digits[row] = np.uint64(keys[row])
+                most = max(most, digits[row])
+        shift = np.int64(0)
+        while shift < 64 and (most >> np.uint64(shift)) > np.uint64(0):
+            if _pass(digits, current, other, shift, counts):
+                current, other = other, current
+            shift += _DIGIT_BITS
+    for row in range(count):
+        order[row] = current[row]
+
+
+@compiled(void(int32s_in, int64s_in, int64s_in, int32s_in, int64s_in, int64, int64, int64, boolean, uint8s))
+def mark_wanted(
+    keys: Codes,
+    codes: Ints,
+    far: Ints,
+    query_keys: Codes,
+    queries: Ints,
+    first: int,
+    last: int,
+    matches: int,
+    strict: bool,
+    wanted: npt.NDArray[np.uint8],
+) -> None:
+    """Mark the rows that are among the last few before a query of their key, or before one that may still come.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows, sorted by key and code.
+    far
+        The greatest query that each row may serve.
+    query_keys, queries
+        The queries that wait, sorted alike.
+    first, last
+        Between which codes queries may come, of any key; none if the first is greater.
+    matches
+        How many rows serve a query.
+    strict
+        Whether a row does not serve a query of its own code.
+    wanted
+        Out: 1 for rows that are wanted; others stay as they are. Of rows of one code all are, or none.
+
+    Notes
+    -----
+    A linear pass over the rows, and a binary search among the queries for each.
+    """
+    shift = np.int64(1) if strict else np.int64(0)
+    start = 0
+    query = 0
+    while start < len(keys):
+        key = keys[start]
+        end = start
+        while end < len(keys) and keys[end] == key:
+            end += 1
+        while query < len(query_keys) and query_keys[query] < key:
+            query += 1
+        after = query
+        while after < len(query_keys) and query_keys[after] == key:
+            after += 1
+        greater = end
+        for row in range(end - 1, start - 1, -1):
+            if row + 1 < end and codes[row + 1] > codes[row]:
+                greater = row + 1
+            top = np.int64(_GREATEST)
+            if greater + matches - 1 < end:
+                top = codes[greater + matches - 1] - np.int64(1) + shift
+            top = min(top, far[row])
+            if codes[row] == _GREATEST and strict:
+                continue
+            low = codes[row] + shift
+            found = max(low, np.int64(first)) <= min(top, np.int64(last))
+            if not found:
+                place = _first_at_least(queries, query, after, low)
+                found = place < after and queries[place] <= top
+            if found:
+                wanted[row] = 1
+        query = after
+        start = end

@@ -1,0 +1,99 @@
+"""Aggregates over windows of streams: a left row is given when no row of its window can still come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.columnar.key_table import EMPTY
+from juncture.local.inequality.join import InequalityAlgorithm, execute
+from juncture.runtime.context import join_context
+from juncture.runtime.sources import TableSource
+from juncture.spec.schema import Side
+from juncture.streams.bounds import GREATEST, Bounds, Limits
+from juncture.streams.condition import Condition
+from juncture.streams.frontier import Frontier
+from juncture.streams.output import held_schema
+from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.store import Store
+
+__all__ = ["AggregateJoin"]
+
+
+class AggregateJoin:
+    """A join of which each left row is given once, with aggregates over all of its matches.
+
+    Parameters
+    ----------
+    condition
+        When rows match.
+    bounds, frontiers
+        Of each side: what is held of it and for how long, and how far it has come.
+    """
+
+    def __init__(self, condition: Condition, bounds: Mapping[Side, Bounds], frontiers: Mapping[Side, Frontier]) -> None:
+        self._condition = condition
+        self._bounds = bounds
+        self._frontiers = frontiers
+        self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
+        self._keys = HeldKeys(condition.key_types, self.stores)
+
+    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        possible = self._hold(side, batch)
+        if side == "left" and possible is not None:
+            yield from self._aggregated(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())))
+        yield from self.expire(side)
+
+    def _hold(self, side: Side, batch: pa.RecordBatch) -> Mask | None:
+        """Hold the rows of a side that can match at all; return which these are, or None if they are all."""
+        seen = self._condition.rows(batch, side)
+        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        rows = in_order(keys, seen.codes)
+        codes = np.take(seen.codes, rows, axis=1)
+        self.stores[side].add(batch, rows, keys[rows], codes, np.zeros(len(rows), np.bool_))
+        return None if len(rows) == batch.num_rows else keys != EMPTY
+
+    def load(self, side: Side, batch: pa.RecordBatch, _matched: Mask) -> None:
+        """Hold rows that were held before."""
+        self._hold(side, batch)
+
+    def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
+        """Yield the left rows whose windows are complete, and let go of right rows that are in no other."""
+        limits = self._bounds["left"].limits(self._frontiers["right"])
+        complete = [segment.taken(gone) for segment, gone in self.stores["left"].expire(limits)]
+        if complete:
+            yield from self._aggregated(joined_batches(complete))
+        for _ in self.stores["right"].expire(self._right_limits()):
+            pass
+        self._keys.forget()
+
+    def _right_limits(self) -> Limits:
+        """Return which right rows may still be in a window: of left rows that come, or that wait."""
+        limits = self._bounds["right"].limits(self._frontiers["left"])
+        waiting = [segment for segment in self.stores["left"].segments if segment.alive_rows]
+        if not waiting:
+            return limits
+        greatest = np.max([_greatest(segment.codes, segment.alive) for segment in waiting], axis=0)
+        coming = np.full(len(greatest), GREATEST) if limits.ended else limits.least
+        return Limits(np.minimum(coming, ~greatest))
+
+    def _aggregated(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield left rows with aggregates over those of the held right rows that they match."""
+        join: Any = self._condition.join
+        held = [batch for batch, _ in self.stores["right"].living()]
+        right = pa.Table.from_batches(held) if held else held_schema(join, "right").empty_table()
+        sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
+        with join_context(threads=1) as context:
+            algorithm: InequalityAlgorithm = "sorted" if join.condition.second is None else "tree"
+            yield from execute(join, *sources, algorithm, context)
+
+
+def _greatest(codes: npt.NDArray[np.int64], alive: Mask) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = codes.max(axis=1, initial=-GREATEST - 1, where=alive)
+    return found

@@ -1,0 +1,462 @@
+"""As-of joins of streams: a left row is given when nothing that can still come would change its match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, joined_batches, plain, rows_of
+from juncture.columnar.key_table import EMPTY
+from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
+from juncture.errors import DataError
+from juncture.kernels import symmetric as kernels
+from juncture.kernels.array_types import Codes, Ints
+from juncture.local.asof.join import find
+from juncture.runtime.context import join_context
+from juncture.runtime.sources import TableSource
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import Side
+from juncture.streams.bounds import GREATEST, NO_LIMIT, Coming
+from juncture.streams.condition import column_of
+from juncture.streams.frontier import Frontier
+from juncture.streams.order import SideOrder
+from juncture.streams.output import Output, held_schema
+from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.segment import Segment
+from juncture.streams.state.store import Store
+
+__all__ = ["AsofBounds", "AsofJoin", "AsofSide"]
+
+Positions = npt.NDArray[np.int64]
+Place = tuple[Segment, Positions]
+
+
+class AsofBounds:
+    """What is held of both sides of an as-of join, and for how long.
+
+    Parameters
+    ----------
+    join
+        The join.
+    orders
+        Of both sides.
+    """
+
+    def __init__(self, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> None:
+        self.join = join
+        self.coder = StepCoder.of(join)
+        self.coming: dict[Side, Coming] = {
+            "left": Coming(column_of(join, "left", join.left_on), orders["left"], self.coder),
+            "right": Coming(column_of(join, "right", join.right_on), orders["right"], self.coder),
+        }
+        self.orders = orders
+
+    @property
+    def waits_for_matches(self) -> bool:
+        """Whether a left row may have to wait for a right one of its key, however long none comes."""
+        passes = self._passes(self.join.spec.direction, self.coming["right"])
+        return bool(self.join.left_by) and self.join.tolerance is None and not passes
+
+    @staticmethod
+    def _passes(direction: str, right: Coming) -> bool:
+        """Tell whether right rows that come go away from where matches are sought."""
+        return (direction == "backward" and right.rises) or (direction == "forward" and right.falls)
+
+    def is_bounded(self, side: Side) -> bool:
+        """Tell whether every held row of a side is let go some time, but for the last ones of each key."""
+        if side == "left":
+            right = self.coming["right"]
+            return (right.rises or right.falls) and not self.waits_for_matches
+        return self.coming["left"].rises or self.coming["left"].falls
+
+    def matches_unplaced(self, side: Side, order: SideOrder) -> bool:
+        """Tell whether a row may match if an order of its side is null or NaN."""
+        on = self.join.left_on if side == "left" else self.join.right_on
+        return order.node != column_of(self.join, side, on)
+
+
+@dataclass(frozen=True)
+class AsofSide:
+    """What is held of one side of an as-of join, and for how long."""
+
+    bounds: AsofBounds
+    side: Side
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether every held row is let go some time, but for the last ones of each key."""
+        return self.bounds.is_bounded(self.side)
+
+    def matches_null(self, order: SideOrder) -> bool:
+        """Tell whether a row may match if an order of its side is null."""
+        return self.bounds.matches_unplaced(self.side, order)
+
+    def matches_nan(self, order: SideOrder) -> bool:
+        """Tell whether a row may match if an order of its side is NaN."""
+        return self.bounds.matches_unplaced(self.side, order)
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """Between which codes right rows may match left ones: the ends of tolerances."""
+
+    low: Ints
+    high: Ints
+    possible: Mask | None
+
+
+class AsofJoin:
+    """An as-of join whose rows are final when they are given.
+
+    Parameters
+    ----------
+    bounds, frontiers
+        What is held, and how far each side has come.
+    output
+        Makes rows of the output.
+    """
+
+    def __init__(self, bounds: AsofBounds, frontiers: Mapping[Side, Frontier], output: Output) -> None:
+        self._bounds = bounds
+        self._join = bounds.join
+        self._frontiers = frontiers
+        self._output = output
+        self._how = self._join.how
+        self._search = replace(self._join, how="left", spec=replace(self._join.spec, how="left"))
+        if self._any_does:
+            self._search = replace(self._search, spec=replace(self._search.spec, matches=1))
+        self.stores: dict[Side, Store] = {"left": Store(0), "right": Store(0)}
+        types = [
+            [schema.field(name).type for name in by]
+            for schema, by in (
+                (self._join.left_schema, self._join.left_by),
+                (self._join.right_schema, self._join.right_by),
+            )
+        ]
+        self._keys = HeldKeys((types[0], types[1]), self.stores)
+
+    # What comes
+
+    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        possible = self._hold(side, batch, np.zeros(batch.num_rows, np.bool_))
+        kept = self._how in (("left", "full", "anti") if side == "left" else ("right", "full"))
+        if kept and possible is not None:
+            yield self._output.alone(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())), side)
+        yield from self.expire("left")
+
+    def _hold(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
+        """Hold the rows of a side that can match at all; return which these are, or None if they are all."""
+        names = self._join.left_by if side == "left" else self._join.right_by
+        on = self._join.left_on if side == "left" else self._join.right_on
+        try:
+            codes, valid = self._bounds.coder.encode(batch.column(on))
+        except TooWideError:
+            raise DataError(
+                f"A value of the {side} column {on!r} does not fit the 64 bits by which streams are compared. Cast it "
+                "to a type of fewer digits, or of a coarser unit."
+            ) from None
+        keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
+        rows = in_order(keys, codes.reshape(1, -1))
+        self.stores[side].add(batch, rows, keys[rows], codes[rows].reshape(1, -1), matched[rows])
+        return None if len(rows) == batch.num_rows else keys != EMPTY
+
+    def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
+        """Hold rows that were held before."""
+        self._hold(side, batch, matched)
+
+    # What is final
+
+    def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
+        """Yield left rows that are final, and let go of right rows that no left row will take."""
+        coming = self._bounds.coming["right"].range(self._frontiers["right"])
+        waiting = self._waiting(coming)
+        if waiting:
+            yield from self._settle(waiting, coming)
+        yield from self._let_go()
+        self._keys.forget()
+
+    def _waiting(self, coming: tuple[int, int]) -> list[Place]:
+        """Return left rows that may be final."""
+        spec = self._join.spec
+        found = []
+        for segment in self.stores["left"].segments:
+            alive = segment.alive
+            if self._are_final and not self._frontiers["right"].ended:
+                # A right row of the same code may come as long as any may, unless only earlier ones match.
+                limit = coming[0] if spec.allow_exact_matches else min(coming[0], GREATEST - 1) + 1
+                alive = alive & (segment.codes[0] < limit)
+            positions = np.flatnonzero(alive)
+            if len(positions):
+                found.append((segment, positions))
+        return found
+
+    @property
+    def _any_does(self) -> bool:
+        """Whether any match will do, so that the first one is final."""
+        return self._how in ("semi", "anti") and self._join.spec.ties == "greatest"
+
+    def _settle(self, waiting: list[Place], coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        """Find the matches of left rows, and yield those that are final."""
+        left = joined_batches([segment.taken(positions) for segment, positions in waiting])
+        codes = np.concatenate([segment.codes[0][positions] for segment, positions in waiting])
+        held = [(segment, np.flatnonzero(segment.alive)) for segment in self.stores["right"].segments]
+        right_codes = np.concatenate([np.zeros(0, np.int64), *(each.codes[0][places] for each, places in held)])
+        pointers = self._pointers(left, held, settled=self._are_final)
+        final = self._final(left, codes, pointers, right_codes, coming)
+        first = 0
+        for segment, positions in waiting:
+            done = final[first : first + len(positions)]
+            self.stores["left"].remove(segment, positions[done])
+            first += len(positions)
+        self.stores["left"].sweep()
+        if final.any():
+            index = np.flatnonzero(final)
+            given, pointers = rows_of(left, array_of(index, pa.int64())), pointers[index]
+            if self._join.spec.ties == "error" and not self._are_final:
+                pointers = self._pointers(given, held, settled=True)
+            yield from self._given(given, pointers, held)
+
+    @property
+    def _are_final(self) -> bool:
+        """Whether all rows whose matches are looked for are final."""
+        plain = self._join.spec.direction == "backward" and not self._bounds.coming["right"].falls
+        return self._frontiers["right"].ended or (plain and not self._any_does)
+
+    def _pointers(self, left: pa.RecordBatch, held: list[Place], *, settled: bool) -> Ints:
+        """Return the right rows that each left row matches, by their place among those that are held.
+
+        Raises
+        ------
+        DataError
+            If the rows are settled, ties are errors, and there is one.
+        """
+        batches = [segment.taken(positions) for segment, positions in held]
+        right = pa.Table.from_batches(batches) if batches else held_schema(self._join, "right").empty_table()
+        search = self._search
+        if search.spec.ties == "error" and not settled:
+            search = replace(search, spec=replace(search.spec, ties="greatest"))
+        sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
+        with join_context(threads=1) as context:
+            return find(search, *sources, "merge", context).pointers
+
+    def _final(
+        self, left: pa.RecordBatch, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int]
+    ) -> Mask:
+        """Tell which left rows nothing that can still come would match better."""
+        spec = self._join.spec
+        if coming[0] > coming[1]:
+            return np.ones(len(codes), np.bool_)
+        reach = self._reach(left, codes)
+        strict = not spec.allow_exact_matches
+        full = pointers.shape[1] >= spec.matches
+        last = pointers[:, spec.matches - 1] if full else np.full(len(codes), -1)
+        has_all = last >= 0
+        best = right_codes[np.where(has_all, last, 0)] if len(right_codes) else np.zeros(len(codes), np.int64)
+        low, high = self._improving(codes, best, has_all, reach, strict=strict)
+        final: Mask = (low > high) | (coming[0] > high) | (coming[1] < low)
+        if reach.possible is not None:
+            final |= ~reach.possible
+        if self._any_does:
+            final |= (pointers >= 0).any(axis=1) if pointers.shape[1] else False
+        return final
+
+    def _improving(self, codes: Ints, best: Ints, has_all: Mask, reach: _Reach, *, strict: bool) -> tuple[Ints, Ints]:
+        """Return between which codes a right row would be taken: before, or instead of, the last that is."""
+        spec = self._join.spec
+        low, high = reach.low, reach.high
+        behind, ahead = _before(codes, strict), _after(codes, strict)
+        if spec.direction == "backward":
+            return np.where(has_all, np.maximum(low, best), low), np.minimum(high, behind)
+        if spec.direction == "forward":
+            return np.maximum(low, ahead), np.where(has_all, np.minimum(high, best), high)
+        mirrored = self._mirrored(codes, best)
+        is_behind = best <= codes
+        nearest_low = np.where(is_behind, best, mirrored)
+        nearest_high = np.where(is_behind, mirrored, best)
+        low = np.where(has_all, np.maximum(low, nearest_low), low)
+        high = np.where(has_all, np.minimum(high, nearest_high), high)
+        return low, high
+
+    def _mirrored(self, codes: Ints, best: Ints) -> Ints:
+        """Return the code as far on the other side, up to which a right row would be as near or nearer."""
+        if self._bounds.coder.domain.kind == "float":
+            with np.errstate(over="ignore", invalid="ignore"):
+                there = _floats(codes) + (_floats(codes) - _floats(best))
+            found = float_codes(there)
+            # What is rounded may be off by a step or two, which are waited for.
+            return np.where(best <= codes, _sum(found, 2), _sum(found, -2))
+        return _sum_of(codes, _difference(codes, best), exclusive=best < codes)
+
+    def _reach(self, left: pa.RecordBatch, codes: Ints) -> _Reach:
+        """Return the codes that left rows reach by their tolerance."""
+        join, coder = self._join, self._bounds.coder
+        whole = _Reach(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
+        if join.tolerance is None:
+            return whole
+        if join.tolerance.column is None:
+            words, possible = coder.limit(join.tolerance), None
+        else:
+            words, possible = coder.limits(plain(left.column(join.tolerance.column)))
+        if coder.domain.kind == "float":
+            distance, values = words.view(np.float64), _floats(codes)
+            with np.errstate(over="ignore", invalid="ignore"):
+                low, high = float_codes(values - distance), float_codes(values + distance)
+            return _Reach(_sum(low, -2), _sum(high, 2), possible)
+        steps = np.minimum(words, np.uint64(GREATEST)).astype(np.int64)
+        steps = np.broadcast_to(steps, codes.shape)
+        return _Reach(_less(codes, steps), _more(codes, steps), possible)
+
+    # What is given
+
+    def _given(self, left: pa.RecordBatch, pointers: Ints, held: list[Place]) -> Iterator[pa.RecordBatch]:
+        """Yield left rows that are final, with their matches."""
+        here = pointers >= 0
+        matched = here.any(axis=1)
+        if self._how in ("semi", "anti"):
+            wanted = np.flatnonzero(matched == (self._how == "semi"))
+            if len(wanted):
+                yield self._output.alone(rows_of(left, array_of(wanted, pa.int64())), "left")
+            return
+        rows = np.repeat(np.arange(len(pointers)), here.sum(axis=1))
+        taken = pointers[here]
+        if len(taken):
+            edges = np.cumsum([0, *(len(positions) for _, positions in held)])
+            part = np.searchsorted(edges, taken, "right") - 1
+            for number in np.unique(part).tolist():
+                segment, positions = held[number]
+                mask = part == number
+                places = positions[taken[mask] - edges[number]]
+                segment.matched[places] = True
+                ours = rows_of(left, array_of(rows[mask], pa.int64()))
+                yield self._output.pairs(ours, segment.taken(places))
+        if self._how in ("left", "full") and not matched.all():
+            yield self._output.alone(rows_of(left, array_of(np.flatnonzero(~matched), pa.int64())), "left")
+
+    # What is held
+
+    def _let_go(self) -> Iterator[pa.RecordBatch]:
+        """Let go of right rows that no left row will take, and yield those that none took, where they are kept."""
+        store = self.stores["right"]
+        if not store.segments:
+            return
+        segments = store.segments
+        keys = np.concatenate([segment.keys for segment in segments])
+        codes = np.concatenate([segment.codes[0] for segment in segments])
+        alive = np.concatenate([segment.alive for segment in segments])
+        wanted = self._wanted(keys, codes, alive)
+        first = 0
+        for segment in segments:
+            here = slice(first, first + len(segment.rows))
+            first = here.stop
+            gone = segment.kill(~wanted[here])
+            store.evicted += len(gone)
+            if self._how in ("right", "full"):
+                alone = gone[~segment.matched[gone]]
+                if len(alone):
+                    yield self._output.alone(segment.taken(alone), "right")
+        store.sweep()
+
+    def _wanted(self, keys: Codes, codes: Ints, alive: Mask) -> Mask:
+        """Tell which right rows a left row that waits, or may come, would take."""
+        spec = self._join.spec
+        queries = [
+            (segment.keys[segment.alive], segment.codes[0][segment.alive]) for segment in self.stores["left"].segments
+        ]
+        query_keys = np.concatenate([np.zeros(0, np.int32), *(each for each, _ in queries)])
+        query_codes = np.concatenate([np.zeros(0, np.int64), *(each for _, each in queries)])
+        coming = self._bounds.coming["left"].range(self._frontiers["left"])
+        rows = np.flatnonzero(alive)
+        low, high = self._served(codes[rows])
+        wanted = np.zeros(len(rows), np.uint8)
+        if spec.direction != "forward":
+            self._mark(keys[rows], codes[rows], high, query_keys, query_codes, coming, wanted)
+        if spec.direction != "backward":
+            turned = ~coming[1], ~coming[0]
+            self._mark(keys[rows], ~codes[rows], ~low, query_keys, ~query_codes, turned, wanted)
+        found = np.zeros(len(keys), np.bool_)
+        found[rows] = wanted.astype(np.bool_)
+        return found
+
+    def _served(self, codes: Ints) -> tuple[Ints, Ints]:
+        """Return between which codes left rows are that right rows may serve, by a tolerance that all share."""
+        tolerance = self._join.tolerance
+        if tolerance is None or tolerance.column is not None:
+            return np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST)
+        words = self._bounds.coder.limit(tolerance)
+        if self._bounds.coder.domain.kind == "float":
+            values, distance = _floats(codes), words.view(np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _sum(float_codes(values - distance), -2), _sum(float_codes(values + distance), 2)
+        steps = np.broadcast_to(np.minimum(words, np.uint64(GREATEST)).astype(np.int64), codes.shape)
+        return _less(codes, steps), _more(codes, steps)
+
+    def _mark(
+        self,
+        keys: Codes,
+        codes: Ints,
+        far: Ints,
+        query_keys: Codes,
+        queries: Ints,
+        coming: tuple[int, int],
+        wanted: npt.NDArray[np.uint8],
+    ) -> None:
+        """Mark rows that serve queries not before them."""
+        order, query_order = np.empty(len(keys), np.int32), np.empty(len(query_keys), np.int32)
+        kernels.sort_rows(keys, codes, order)
+        kernels.sort_rows(query_keys, queries, query_order)
+        marks = np.zeros(len(keys), np.uint8)
+        kernels.mark_wanted(
+            keys[order], codes[order], far[order], query_keys[query_order], queries[query_order], *coming,
+            self._join.spec.matches, not self._join.spec.allow_exact_matches, marks,
+        )  # fmt: skip
+        wanted[order] |= marks
+
+
+def _before(codes: Ints, strict: bool) -> Ints:
+    return _sum(codes, -1) if strict else codes
+
+
+def _after(codes: Ints, strict: bool) -> Ints:
+    return _sum(codes, 1) if strict else codes
+
+
+def _sum(codes: Ints, step: int) -> Ints:
+    """Return codes some steps on, and no farther than codes go."""
+    steps = np.broadcast_to(np.int64(abs(step)), codes.shape)
+    return _more(codes, steps) if step > 0 else _less(codes, steps)
+
+
+def _more(codes: Ints, steps: Ints) -> Ints:
+    """Return codes so many steps ahead, and no farther than codes go."""
+    total = codes + steps
+    return np.where(total < codes, np.int64(GREATEST), total)
+
+
+def _less(codes: Ints, steps: Ints) -> Ints:
+    """Return codes so many steps behind, and no farther than codes go."""
+    return ~_more(~codes, steps)
+
+
+def _difference(codes: Ints, others: Ints) -> Ints:
+    """Return how far codes are from others, ahead or behind, at most as far as codes go."""
+    far = codes.astype(np.float64) - others.astype(np.float64)
+    with np.errstate(over="ignore"):
+        near = codes - others
+    return np.where(far > GREATEST, GREATEST, np.where(far < -GREATEST, -GREATEST, near))
+
+
+def _sum_of(codes: Ints, steps: Ints, *, exclusive: Mask) -> Ints:
+    """Return codes so many steps on; of those that are exclusive, the one before."""
+    ahead = _more(codes, np.maximum(steps, 0))
+    behind = _less(codes, np.maximum(-steps, 0))
+    found = np.where(steps >= 0, ahead, behind)
+    return np.where(exclusive, _sum(found, -1), found)
+
+
+def _floats(codes: Ints) -> npt.NDArray[np.float64]:
+    return (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)

@@ -1,0 +1,419 @@
+"""When rows of two streams match: equal keys, relations of codes, and what is left to check.
+
+A *relation* bounds a right value by a left one, from above or from below. Both are coded so that a pair satisfies it if
+the one code is at least the complement of the other (see `juncture.kernels.symmetric`): a left row's code is the
+greatest right value that it allows, a right row's the complement of its value; and the other way round for a bound
+from below. So a held row can still satisfy a relation if it does with the greatest code of all that can come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, raw_values
+from juncture.columnar.order_encoding import TooWideError
+from juncture.errors import DataError
+from juncture.local.inequality.conditions import CodedValue, equal_columns, equal_types
+from juncture.local.inequality.limits import both
+from juncture.local.inequality.own_interval import check_interval, points_of
+from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
+from juncture.predicate.decompose.shape import Shape, shape
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.intervals.graph import possible
+from juncture.predicate.intervals.interval import interval
+from juncture.predicate.language.nodes import Column, Node, columns
+from juncture.predicate.language.sql import to_sql
+from juncture.predicate.language.types import from_arrow
+from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+from juncture.spec.where import ResolvedWhere
+
+__all__ = ["Condition", "Relation", "Rows", "bare_text", "column_of", "condition_of"]
+
+Table = npt.NDArray[np.int64]
+OneValue = Callable[[pa.Array], int]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a join sees in rows of one side.
+
+    Attributes
+    ----------
+    keys
+        The columns that have to be equal to those of the other side.
+    codes
+        A line for each relation.
+    valid
+        Which rows can match at all; None for all.
+    """
+
+    keys: list[pa.Array]
+    codes: Table
+    valid: Mask | None
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A bound of a right value by a left one.
+
+    Attributes
+    ----------
+    left, right
+        The expressions; None where they are no single one of their table.
+    upper
+        Whether the right value is bounded from above.
+    strict, offset
+        Whether the bound itself is left out, and what is added to the left value, in numbers or seconds: to be shown.
+    left_code, right_code
+        Return the code of a left and of a right value.
+    left_text, right_text
+        The expressions as they are shown.
+    """
+
+    left: Node | None
+    right: Node | None
+    left_text: str
+    right_text: str
+    upper: bool
+    strict: bool
+    offset: Fraction
+    left_code: OneValue
+    right_code: OneValue
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When rows of two streams match.
+
+    Attributes
+    ----------
+    join
+        The join.
+    key_types
+        The types of the key columns of the left and of the right side.
+    nulls_equal
+        Whether null is a key like others.
+    relations
+        What all matches satisfy, in the order of the codes.
+    left, right
+        Return what the join sees in rows of a side.
+    check
+        What has to be true of pairs besides; None for nothing.
+    predicate
+        What has to be true of pairs, as far as it is a predicate: all that can be told of what can still match.
+    matching
+        How many of the relations are of use to find matches. What follows only tells what can still match.
+    filters
+        What the rows of the left and of the right side have to satisfy on their own; None for nothing.
+    """
+
+    join: Resolved
+    key_types: tuple[list[pa.DataType], list[pa.DataType]]
+    nulls_equal: bool
+    relations: tuple[Relation, ...]
+    left: Callable[[pa.RecordBatch], Rows]
+    right: Callable[[pa.RecordBatch], Rows]
+    check: Node | None
+    predicate: Node | None
+    matching: int
+    filters: tuple[Node | None, Node | None] = (None, None)
+
+    def rows(self, batch: pa.RecordBatch, side: Side) -> Rows:
+        """Return what the join sees in rows of a side.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit 64 bits.
+        """
+        try:
+            return self.left(batch) if side == "left" else self.right(batch)
+        except TooWideError:
+            raise DataError(
+                f"A {side} value does not fit the 64 bits by which streams are compared. Cast the column to a type of "
+                "fewer digits, or of a coarser unit."
+            ) from None
+
+
+def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
+    """Return when rows of a join match.
+
+    Parameters
+    ----------
+    join
+        The join.
+    ordered
+        The columns that orders read: what equal keys say of others is of no use.
+    """
+    if isinstance(join, ResolvedEqui):
+        parts = Shape() if join.predicate is None else shape(join.predicate)
+        return _of_predicate(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
+    if isinstance(join, ResolvedWhere):
+        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=False)
+    assert isinstance(join, ResolvedInequality)
+    found = join.condition
+    values = [value for value in (found.first, found.second) if value is not None and value.limits]
+    return _condition(_Parts(join, found, _coded(values)), matching=sum(len(value.limits) for value in values))
+
+
+def _of_predicate(
+    join: Resolved, predicate: Node | None, parts: Shape, ordered: Collection[Column], *, nulls_equal: bool
+) -> Condition:
+    """Return the condition of a predicate, whose ``by`` columns aside."""
+    equalities, exact = ([], not parts.keys) if nulls_equal else equalities_of(parts)
+    values, are_all = bounded_values(parts)
+    exact = exact and are_all and parts.residual is None and all(value.exact for value in values)
+    # What is equal besides tells of what can still match, and is looked up by its key.
+    told = [] if nulls_equal else _equal_bounds(join, parts, ordered)
+    condition = JoinCondition(
+        equalities=tuple(equalities),
+        left_filter=parts.left_filter,
+        right_filter=parts.right_filter,
+        predicate=predicate,
+        exact=exact or predicate is None,
+    )
+    matching = sum(len(value.limits) for value in values)
+    found = _Parts(join, condition, _coded([*values, *told]), _guards(join, parts))
+    return _condition(found, matching=matching, nulls_equal=nulls_equal)
+
+
+def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Condition:
+    condition = parts.condition
+    return Condition(
+        join=parts.join,
+        key_types=(parts.key_types("left"), parts.key_types("right")),
+        nulls_equal=nulls_equal,
+        relations=tuple(_relation(parts.join, value, limit) for value in parts.values for limit in value.value.limits),
+        left=parts.left,
+        right=parts.right,
+        check=None if condition.exact else condition.predicate,
+        predicate=condition.predicate,
+        matching=matching,
+        filters=(condition.left_filter, condition.right_filter),
+    )
+
+
+def _coded(values: Iterable[BoundedValue]) -> tuple[CodedValue, ...]:
+    """Return values in codes, the limits of each with lower ones first."""
+    ordered = (replace(value, limits=tuple(sorted(value.limits, key=lambda each: each.upper))) for value in values)
+    return tuple(coded for value in ordered if (coded := CodedValue.of(value)) is not None)
+
+
+def _equal_bounds(join: Resolved, parts: Shape, ordered: Collection[Column]) -> list[BoundedValue]:
+    """Return what equal keys say of one another's values, where orders tell something of these."""
+    pairs: list[tuple[Node, Node]] = [(key.left, key.right) for key in parts.keys if not key.null_safe]
+    for ours, theirs in zip(join.left_by, join.right_by, strict=True):
+        one, other = column_of(join, "left", ours), column_of(join, "right", theirs)
+        if one is not None and other is not None:
+            pairs.append((one, other))
+    told = [pair for pair in pairs if any(column in ordered for node in pair for column in columns(node))]
+    return [value for pair in told if (value := equal_bounds(*pair)) is not None]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What brings rows together.
+
+    Attributes
+    ----------
+    join
+        The join.
+    condition
+        What it asks of two rows.
+    values
+        Right values and their limits, in codes.
+    guards
+        Filters that hold where columns are less than so much.
+    """
+
+    join: Resolved
+    condition: JoinCondition
+    values: tuple[CodedValue, ...]
+    guards: Mapping[Node, tuple[tuple[str, int], ...]] | None = None
+
+    def key_types(self, side: Side) -> list[pa.DataType]:
+        """Return the types of the key columns of a side."""
+        schema, by = self._of(side)
+        equal = [each for equality in self.condition.equalities for each in equal_types(equality, side)]
+        return [schema.field(name).type for name in by] + equal
+
+    def _of(self, side: Side) -> tuple[pa.Schema, tuple[str, ...]]:
+        if side == "left":
+            return self.join.left_schema, self.join.left_by
+        return self.join.right_schema, self.join.right_by
+
+    def _keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
+        found = [batch.column(name) for name in self._of(side)[1]]
+        for equality in self.condition.equalities:
+            found += equal_columns(equality, evaluate(_value(equality, side), **{side: batch}))
+        return found
+
+    def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
+        """Return which rows of a side can match by what they are themselves; None for all."""
+        is_left = side == "left"
+        node = self.condition.left_filter if is_left else self.condition.right_filter
+        passed: Mask | None = None
+        if node is not None and not self._is_harmless(node, batch):
+            passed = matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
+        own = self.condition.left_interval if is_left else self.condition.right_interval
+        if own is None:
+            return passed
+        check_interval(own, batch, side, 0)
+        return both(passed, points_of(own, batch))
+
+    def _is_harmless(self, node: Node, batch: pa.RecordBatch) -> bool:
+        """Tell whether a condition holds for all rows since their values are small: it guards against overflow."""
+        if self.guards is None or node not in self.guards:
+            return False
+        for name, most in self.guards[node]:
+            column = batch.column(name)
+            values = raw_values(column, f"i{column.type.bit_width // 8}")
+            if column.null_count or (len(values) and not -most < values.min() <= values.max() < most):
+                return False
+        return True
+
+    @cached_property
+    def _single(self) -> list[CodedValue]:
+        """The values, each with one limit."""
+        return [
+            replace(coded, value=replace(coded.value, limits=(limit,)))
+            for coded in self.values
+            for limit in coded.value.limits
+        ]
+
+    def left(self, batch: pa.RecordBatch) -> Rows:
+        """Return what the join sees in left rows."""
+        valid = self._passed(batch, "left")
+        codes = np.empty((len(self._single), batch.num_rows), np.int64)
+        for place, coded in enumerate(self._single):
+            least, most, here = coded.ends(batch)
+            valid = both(valid, here)
+            if most is not None:
+                codes[place] = most
+            elif least is not None:
+                np.invert(least, out=codes[place])
+        for coded in self.values:
+            valid = both(valid, coded.right_way_round(batch))
+        return Rows(self._keys(batch, "left"), codes, valid)
+
+    def right(self, batch: pa.RecordBatch) -> Rows:
+        """Return what the join sees in right rows."""
+        valid = self._passed(batch, "right")
+        codes = np.empty((len(self._single), batch.num_rows), np.int64)
+        place = 0
+        for coded in self.values:
+            values, here = coded.encode(batch)
+            valid = both(valid, here)
+            for limit in coded.value.limits:
+                codes[place] = ~values if limit.upper else values
+                place += 1
+        return Rows(self._keys(batch, "right"), codes, valid)
+
+
+def _value(equality: EqualValues, side: Side) -> Node:
+    return equality.left if side == "left" else equality.right
+
+
+def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], ...]]:
+    """Return the filters that hold wherever the columns that they read are far from the limits of their types."""
+    found = {}
+    for node, schema in ((parts.left_filter, join.left_schema), (parts.right_filter, join.right_schema)):
+        read = () if node is None else columns(node)
+        types = [schema.field(column.name).type for column in read]
+        if node is None or not all(pat.is_signed_integer(each) for each in types):
+            continue
+        most = [1 << (each.bit_width - 4) for each in types]
+        small = {column: interval(column.type, -limit, limit) for column, limit in zip(read, most, strict=True)}
+        value = possible(node, small)
+        if value.is_point and value.may_be_true:
+            found[node] = tuple((column.name, limit) for column, limit in zip(read, most, strict=True))
+    return found
+
+
+def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
+    """Return a limit as a relation of its two values."""
+    own = replace(coded, value=replace(coded.value, limits=(limit,)))
+    left_text, left = _told(join, "left", limit.left)
+    right_text, right = _told(join, "right", coded.value.right)
+    if limit.column is not None:
+        left_text, left = f"{left_text} + {limit.column}", None
+
+    def left_code(values: pa.Array) -> int:
+        batch = pa.record_batch([_compared(join, "left", limit.left, coded.value, values)], names=[_ONE])
+        least, most, _ = _of_one(own, limit).ends(batch)
+        if most is not None:
+            return int(most[0])
+        assert least is not None
+        return ~int(least[0])
+
+    def right_code(values: pa.Array) -> int:
+        batch = pa.record_batch([_compared(join, "right", coded.value.right, coded.value, values)], names=[_ONE])
+        codes, _ = _of_one(own, limit).encode(batch)
+        return ~int(codes[0]) if limit.upper else int(codes[0])
+
+    domain = coded.value.domain
+    step = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
+    return Relation(
+        left=left,
+        right=right,
+        left_text=left_text,
+        right_text=right_text,
+        upper=limit.upper,
+        strict=limit.strict,
+        offset=Fraction(limit.offset) * (1 if domain.kind == "float" else step),
+        left_code=left_code,
+        right_code=right_code,
+    )
+
+
+_ONE = "value"
+
+
+def _of_one(coded: CodedValue, limit: Limit) -> CodedValue:
+    """Return a value that is limited by a column of single values in place of what its sides have."""
+    limit = replace(limit, left=_ONE, column=None)
+    value = replace(coded.value, right=_ONE, limits=(limit,))
+    return replace(coded, value=value)
+
+
+def _told(join: Resolved, side: Side, value: Value) -> tuple[str, Node | None]:
+    """Return a value as it is shown, and as an expression, if it is one of a predicate."""
+    if isinstance(value, str):
+        return value, column_of(join, side, value)
+    return bare_text(value), value
+
+
+def _compared(join: Resolved, side: Side, own: Value, bounded: BoundedValue, values: pa.Array) -> pa.Array:
+    """Return values of a side in the type in which they are compared.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If they are none of the column's.
+    """
+    if isinstance(own, str):
+        return values.cast((join.left_schema if side == "left" else join.right_schema).field(own).type)
+    return values if bounded.type is None else values.cast(bounded.type, safe=False)
+
+
+def bare_text(node: Node) -> str:
+    """Return an expression of one side as SQL, without the side's name."""
+    return to_sql(node, names=("", ""))
+
+
+def column_of(join: Resolved, side: Side, name: str) -> Column | None:
+    """Return a column as a predicate names it; None where its type is none of a predicate's."""
+    field = (join.left_schema if side == "left" else join.right_schema).field(name)
+    data_type = from_arrow(field.type)
+    return None if data_type is None else Column(data_type, side, name, field.nullable)

@@ -1,0 +1,209 @@
+"""What a join of streams holds and for how long, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from juncture.predicate.language.nodes import Node
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.duration import format_duration
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+from juncture.streams.asof import AsofSide
+from juncture.streams.bounds import Bounds, Filter
+from juncture.streams.condition import Relation, bare_text
+from juncture.streams.order import SideOrder
+
+__all__ = ["explained", "kept_while", "unbounded"]
+
+_TIMES = ("date", "timestamp", "duration")
+
+_GIVEN = {
+    "inner": "matches at once",
+    "left": "matches at once, left rows without one when they expire",
+    "right": "matches at once, right rows without one when they expire",
+    "full": "matches at once, rows without one when they expire",
+    "semi": "left rows at their first match",
+    "anti": "left rows when they expire without a match",
+}
+
+
+def explained(
+    join: Resolved,
+    bounds: Mapping[Side, Bounds] | Mapping[Side, AsofSide],
+    orders: Mapping[Side, Sequence[SideOrder]],
+    rates: Mapping[Side, float | None],
+) -> str:
+    """Return what a join holds and for how long, and when it gives what."""
+    sides: tuple[Side, Side] = ("left", "right")
+    lines = [f"{join.spec.title.removeprefix('a ').removeprefix('an ')} of streams, how={join.how!r}"]
+    for side in sides:
+        lines += [f"{side} order: {_order_text(order)}" for order in orders[side]] or [f"{side} order: none"]
+    for side in sides:
+        lines.append(f"{side} rows are kept {kept_while(bounds[side])}")
+        held = bounds[side]
+        rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None
+        if rows is not None:
+            lines.append(f"  about {rows:,} rows at {rates[side]:,} a step, while both sides are as far")
+    given = _GIVEN[join.how]
+    if isinstance(join, ResolvedAsof):
+        given = "left rows once nothing that can still come would change their match"
+    elif join.aggregates:
+        given = "left rows once no row of their window can still come"
+    lines.append(f"given: {given}")
+    return "\n".join(lines)
+
+
+def _order_text(order: SideOrder) -> str:
+    way = "falling" if order.order.descending else "growing"
+    behind = f", at most {order.order.delay} behind" if order.order.delay else ""
+    return f"{order.text}, {way}{behind}"
+
+
+def kept_while(bounds: Bounds | AsofSide) -> str:
+    """Return the condition on which rows of a side are held."""
+    if isinstance(bounds, AsofSide):
+        return _kept_by_asof(bounds)
+    base, _ = bounds.moving
+    if not bounds.is_bounded:
+        return "for ever: nothing bounds them"
+    parts = [_relation_text(bounds, line) for line in base if line < len(bounds.condition.relations)]
+    options = list(
+        dict.fromkeys(
+            " and ".join(dict.fromkeys(_watch_text(bounds, line) for line in lines)) for lines in bounds.alternatives
+        )
+    )
+    known = list(dict.fromkeys(parts))
+    if not known and options:
+        known = [options[0] if len(options) == 1 else " or ".join(f"({option})" for option in options)]
+    return f"while {' and '.join(known)}"
+
+
+def _kept_by_asof(held: AsofSide) -> str:
+    """Return how long rows of an as-of join are held."""
+    join, orders = held.bounds.join, held.bounds.orders
+    if not held.is_bounded:
+        return "for ever: nothing bounds them"
+    spec = join.spec
+    if held.side == "left":
+        marks = ", ".join(order.text for order in orders["right"])
+        if spec.direction == "backward" and held.bounds.coming["right"].rises:
+            return f"while {join.left_on} {'>=' if spec.allow_exact_matches else '>'} {marks}"
+        return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
+    marks = ", ".join(order.text for order in orders["left"])
+    several = f"{spec.matches} last" if spec.matches > 1 else "last"
+    by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
+    is_ahead = f"while {join.right_on} {'>=' if held.bounds.coming['left'].rises else '<='} {marks}"
+    return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
+
+
+def _relation_text(bounds: Bounds, line: int) -> str:
+    """Return a limit of held rows, by the order of the other side that it follows."""
+    relation = bounds.condition.relations[line]
+    is_left = bounds.side == "left"
+    own, other = relation.left_text, relation.right_text
+    if not is_left:
+        own, other = other, own
+    order = bounds.follows(line)
+    mark = other if order is None else order.text
+    above = relation.upper == is_left
+    sign = (">" if above else "<") + ("" if relation.strict else "=")
+    return f"{own} {sign} {mark}{_offset_text(relation, -1 if is_left else 1)}"
+
+
+def _offset_text(relation: Relation, times: int) -> str:
+    offset = relation.offset * times
+    if not offset:
+        return ""
+    kinds = {node.type.kind for node in (relation.left, relation.right) if node is not None}
+    size = abs(offset)
+    text = format_duration(int(size * 10**9)) if kinds & set(_TIMES) else _number(size)
+    return f" {'-' if offset < 0 else '+'} {text}"
+
+
+def _number(number: Fraction) -> str:
+    return str(number.numerator) if number.denominator == 1 else str(float(number))
+
+
+def _watch_text(bounds: Bounds, line: int) -> str:
+    relations = len(bounds.condition.relations)
+    if line < relations:
+        return _relation_text(bounds, line)
+    watch = bounds.watches[line - relations]
+    if isinstance(watch, Filter):
+        return bare_text(watch.node)
+    marks = ", ".join(order.text for order in bounds.orders)
+    return f"{bare_text(watch.node)} is {'below' if watch.upper else 'above'} what the condition derives from {marks}"
+
+
+def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> int | None:
+    """Return how many rows are held at a rate, where a limit by the other side's order is one by the own order too."""
+    if rate is None:
+        return None
+    counts = []
+    for line in bounds.moving[0]:
+        relation = bounds.condition.relations[line]
+        node: Node | None = relation.left if bounds.side == "left" else relation.right
+        order = bounds.follows(line)
+        if order is None or all(each.node != node for each in own):
+            continue
+        above = relation.upper == (bounds.side == "left")
+        distance = relation.offset * (1 if bounds.side == "left" else -1) * (1 if above else -1)
+        domain = order.coder.domain
+        step = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
+        delay = Fraction(order.delay) * (1 if domain.kind == "float" else step)
+        counts.append(max(0, int((distance + delay) * Fraction(rate))))
+    return min(counts, default=None)
+
+
+def unbounded(bounds: Bounds | AsofSide) -> str:
+    """Return why a side cannot be held, and what would bound it."""
+    if isinstance(bounds, AsofSide):
+        return _unbounded_asof(bounds)
+    side = bounds.side
+    other = "right" if side == "left" else "left"
+    wanted = []
+    for relation in bounds.condition.relations[: bounds.condition.matching]:
+        node, text = (relation.right, relation.right_text) if side == "left" else (relation.left, relation.left_text)
+        if node is not None and node.type.kind in ("integer", "float", "decimal", "date", "timestamp"):
+            falls = relation.upper != (side == "left")
+            wanted.append(f"jn.Order({text!r}{', descending=True' if falls else ''})")
+    if not bounds.orders:
+        why = f"the {other} side has no order, so that nothing tells which {other} rows can still come"
+    else:
+        named = ", ".join(repr(order.text) for order in bounds.orders)
+        why = f"the condition does not limit {side} rows by what the {other} order ({named}) tells of rows to come"
+    if wanted:
+        growing_first = sorted(dict.fromkeys(wanted), key=lambda text: "descending" in text)
+        remedy = f"Pass {other}={' or '.join(growing_first)}, if the {other} rows come in that order"
+    else:
+        remedy = (
+            f"Add a condition that ties {side} rows to an expression by which the {other} rows are ordered, such as "
+            '"l.ts > r.ts - INTERVAL 1 HOUR", and pass that order'
+        )
+    return (
+        f"The {side} rows would be held for ever, and the state would grow without end: {why}. {remedy}; or pass "
+        "allow_unbounded=True if there is room for all of them."
+    )
+
+
+def _unbounded_asof(held: AsofSide) -> str:
+    """Return why a side of an as-of join cannot be held, and what would bound it."""
+    join, side = held.bounds.join, held.side
+    other: Side = "right" if side == "left" else "left"
+    on = join.right_on if other == "right" else join.left_on
+    coming = held.bounds.coming[other]
+    if not (coming.rises or coming.falls):
+        why = f"no order of the {other} side tells which {on!r} can still come"
+        remedy = f"Pass {other}=jn.Order({on!r})"
+    else:
+        why = (
+            f"a left row without a match waits for a right row of its key however long none comes, since "
+            f"direction={join.spec.direction!r} looks ahead without a tolerance"
+        )
+        remedy = "Pass tolerance= to the join"
+    return (
+        f"The {side} rows would be held for ever, and the state would grow without end: {why}. {remedy}; or pass "
+        "allow_unbounded=True if there is room for all of them."
+    )

@@ -1,0 +1,116 @@
+"""How far a stream has come in its orders, and which of its rows come too late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Ints
+from juncture.streams.order import SideOrder
+
+__all__ = ["END", "Frontier"]
+
+_LEAST = -(2**63)
+
+END = 2**63 - 1
+"""The code from which on nothing comes, once a stream has ended."""
+
+
+class Frontier:
+    """What can still come of one side.
+
+    Parameters
+    ----------
+    orders
+        Of the side.
+
+    Attributes
+    ----------
+    least
+        For each order, the least code that can still come; None as long as nothing is known.
+    ended
+        Whether nothing comes any more.
+    """
+
+    def __init__(self, orders: Sequence[SideOrder]) -> None:
+        self.orders = tuple(orders)
+        self.least: list[int | None] = [None] * len(self.orders)
+        self.ended = False
+        self._greatest = [_LEAST] * len(self.orders)
+
+    def take(self, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
+        """Move on by some rows.
+
+        Returns
+        -------
+        late
+            Which of them are late: farther behind the rows before them than an order allows. None if none is. A row is
+            judged by those before it, in this batch and all others, so that it does not matter how they are cut.
+        placed
+            For each order, which rows have a place in it; None if all do.
+        """
+        late: Mask | None = None
+        placed: list[Mask | None] = []
+        for place, order in enumerate(self.orders):
+            codes, valid = order.codes(batch)
+            placed.append(valid)
+            behind = self._behind(place, codes if valid is None else np.where(valid, codes, _LEAST))
+            if behind is not None:
+                behind = behind if valid is None else behind & valid
+                late = behind if late is None else late | behind
+        return (late if late is not None and late.any() else None), placed
+
+    def _behind(self, place: int, codes: Ints) -> Mask | None:
+        """Move on in one order, and return which codes are too far behind; None if none is."""
+        if len(codes) == 0:
+            return None
+        order, known = self.orders[place], self.least[place]
+        greatest = max(int(codes.max()), self._greatest[place])
+        least_now = order.behind_one(greatest) if greatest > _LEAST else _LEAST
+        if int(codes.min()) >= max(least_now, least_now if known is None else known):
+            # Not even the greatest of them makes another one late.
+            self._move(place, greatest, least_now)
+            return None
+        before = np.empty(len(codes), np.int64)
+        before[0] = self._greatest[place]
+        np.maximum.accumulate(codes[:-1], out=before[1:])
+        np.maximum(before, before[0], out=before)
+        least = order.behind(before)
+        if self._greatest[place] == _LEAST:
+            least = np.where(before == _LEAST, np.int64(_LEAST), least)
+        if known is not None:
+            least = np.maximum(least, np.int64(known))
+        self._move(place, greatest, least_now)
+        behind: Mask = codes < least
+        return behind if behind.any() else None
+
+    def _move(self, place: int, greatest: int, least: int) -> None:
+        if greatest > self._greatest[place]:
+            self._greatest[place] = greatest
+            self._raise(place, least)
+
+    def advance(self, codes: Sequence[int | None]) -> None:
+        """Let nothing below some codes come any more."""
+        for place, code in enumerate(codes):
+            if code is not None:
+                self._raise(place, code)
+
+    def end(self) -> None:
+        """Let nothing come any more."""
+        self.ended = True
+
+    def _raise(self, place: int, code: int) -> None:
+        known = self.least[place]
+        self.least[place] = code if known is None else max(known, code)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"least": list(self.least), "greatest": list(self._greatest), "ended": self.ended}
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Become what `to_dict` described."""
+        self.least, self._greatest, self.ended = list(values["least"]), list(values["greatest"]), values["ended"]

@@ -1,0 +1,333 @@
+"""The orders of streams: expressions that grow or fall from row to row, but for so much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
+from juncture.errors import DataError, SchemaError, SpecError
+from juncture.kernels.array_types import Ints
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.intervals.interval import Interval, interval
+from juncture.predicate.language.nodes import Node, columns
+from juncture.predicate.language.parse import parse_expression
+from juncture.predicate.language.python_values import literal_of, python_value
+from juncture.predicate.language.types import TIME_STEPS, Type, Value
+from juncture.spec.distance import Distance, freeze_distance, in_steps
+from juncture.spec.duration import duration_ns, format_duration
+from juncture.spec.schema import Domain, Side
+from juncture.spec.values import TimeLength
+
+__all__ = ["Order", "SideOrder", "domain_of", "orders_of"]
+
+_GREATEST = 2**63 - 1
+_KINDS = ("integer", "float", "decimal", "date", "timestamp")
+
+
+@dataclass(frozen=True)
+class Order:
+    """An expression of a stream that grows from row to row, or falls, but for a greatest disorder.
+
+    Parameters
+    ----------
+    expression
+        Over the columns of one side, in Spark's SQL: numbers, decimals, dates or timestamps.
+    delay
+        How far a value may be behind the greatest one before it (of a descending order, ahead of the least): a number
+        for numbers; a ``timedelta`` or a duration such as ``"5s"`` for dates and timestamps. None for none. A row that
+        is farther behind is late.
+    descending
+        Whether the values fall.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense for any stream.
+
+    Examples
+    --------
+    >>> Order("ts", delay="5s")
+    Order(expression='ts', delay='5s', descending=False)
+    >>> Order("a + b", delay=-1)
+    Traceback (most recent call last):
+    juncture.errors.SpecError: delay=-1 is negative. A delay is how far a value may be behind, so zero or more.
+    """
+
+    expression: str
+    delay: Distance | None = field(default=None, kw_only=True)
+    descending: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, str):
+            raise SpecError(
+                f"expression={self.expression!r} ({type(self.expression).__name__}) is not SQL. Expected a string such "
+                'as "ts" or "a + b".'
+            )
+        if not isinstance(self.descending, bool | np.bool_):
+            raise SpecError(f"descending={self.descending!r} is not a flag. Expected True or False.")
+        object.__setattr__(self, "descending", bool(self.descending))
+        delay = freeze_distance("delay", self.delay)
+        object.__setattr__(self, "delay", delay)
+        if isinstance(delay, str | TimeLength):
+            is_negative = duration_ns(delay, argument="delay") < 0
+        else:
+            is_negative = delay is not None and delay < 0
+        if is_negative:
+            raise SpecError(f"delay={delay!r} is negative. A delay is how far a value may be behind, so zero or more.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as plain data: the arguments that differ from their defaults."""
+        delay: Any = self.delay
+        if isinstance(delay, TimeLength):
+            delay = format_duration(duration_ns(delay, argument="delay"))
+        elif isinstance(delay, Decimal):
+            delay = {"decimal": str(delay)}
+        values = {"expression": self.expression, "delay": delay, "descending": self.descending}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the order that `to_dict` described."""
+        arguments = dict(values)
+        if isinstance(arguments.get("delay"), Mapping):
+            arguments["delay"] = Decimal(arguments["delay"]["decimal"])
+        return cls(**arguments)
+
+
+@dataclass(frozen=True)
+class SideOrder:
+    """An order that has been checked against the schema of its side.
+
+    Values are coded: whole numbers that grow from row to row, of descending orders too.
+
+    Attributes
+    ----------
+    order
+        The order.
+    side
+        Its side.
+    node
+        The expression.
+    coder
+        Makes codes of values.
+    delay
+        How far codes may be behind, in steps; of floats a float.
+    """
+
+    order: Order
+    side: Side
+    node: Node
+    coder: StepCoder
+    delay: int | float
+
+    @classmethod
+    def of(cls, order: Order, side: Side, schema: pa.Schema, names: tuple[str, str] = ("l", "r")) -> SideOrder:
+        """Check an order against the schema of its side.
+
+        Raises
+        ------
+        SpecError
+            If the expression cannot be read, or the delay is of another kind than its values.
+        SchemaError
+            If a column is missing, or the values have no order.
+        """
+        empty = pa.schema([])
+        sides = (schema, empty) if side == "left" else (empty, schema)
+        node = parse_expression(order.expression, *sides, names=names)
+        if not columns(node):
+            raise SpecError(
+                f"The {side} order {order.expression!r} is the same for all rows. Name a column, such as 'ts'."
+            )
+        if node.type.kind not in _KINDS:
+            raise SchemaError(
+                f"The {side} order {order.expression!r} is of type {node.type}, which is no order of a stream. "
+                "Expected numbers, decimals, dates or timestamps."
+            )
+        domain = domain_of(node.type)
+        steps = in_steps("delay", order.delay or 0, domain, empty)
+        if steps.is_infinite():
+            raise SpecError(f"delay={order.delay!r} is beyond all values: nothing would ever be late, or expire.")
+        delay = float(steps) if domain.kind == "float" else math.floor(steps)
+        return cls(order, side, node, StepCoder(domain), delay)
+
+    @property
+    def text(self) -> str:
+        """The expression as it was written."""
+        return self.order.expression
+
+    def codes(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
+        """Return the codes of rows, and which rows have one: all that are neither null nor NaN.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit 64 bits.
+        """
+        values = evaluate(self.node, **{self.side: batch})
+        try:
+            codes, valid = self.coder.encode(plain(values))
+        except TooWideError:
+            raise DataError(
+                f"A value of the {self.side} order {self.text!r} does not fit 64 bits, and streams are ordered by no "
+                "wider ones. Cast it to a type of fewer digits."
+            ) from None
+        return (~codes if self.order.descending else codes), valid
+
+    def is_null(self, batch: pa.RecordBatch) -> Mask:
+        """Tell in which rows it is null."""
+        mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
+        return mask
+
+    def behind(self, codes: Ints) -> Ints:
+        """Return the least codes that are not late after some greatest ones."""
+        if self.delay == 0:
+            return codes
+        if self.coder.domain.kind == "float":
+            sign = -1.0 if self.order.descending else 1.0
+            values = _floats_of(~codes if self.order.descending else codes)
+            with np.errstate(over="ignore"):
+                moved = float_codes(values - sign * self.delay)
+            return ~moved if self.order.descending else moved
+        step = np.int64(min(int(self.delay), _GREATEST))
+        floor = np.int64(-(2**63)) + step
+        return np.where(codes < floor, np.int64(-(2**63)), codes - step)
+
+    def behind_one(self, code: int) -> int:
+        """Return the least code that is not late after a greatest one."""
+        if self.coder.domain.kind == "float":
+            return int(self.behind(np.array([code], np.int64))[0])
+        return max(code - int(self.delay), -(2**63))
+
+    def code_of(self, value: object) -> int:
+        """Return the code of a value that a user gives.
+
+        Raises
+        ------
+        SpecError
+            If it is of another kind than the order.
+        """
+        literal = literal_of(value, argument=f"advance({self.side}=…)")
+        if literal is None or literal.value is None or not self._takes(literal.type):
+            raise SpecError(
+                f"advance({self.side}={value!r}) ({type(value).__name__}) is no value of the order {self.text!r}, "
+                f"which is of type {self.node.type}."
+            )
+        steps = self._steps(literal.value, literal.type)
+        if self.coder.domain.kind == "float":
+            if math.isnan(steps):
+                raise SpecError(f"advance({self.side}=nan) is no place in the order {self.text!r}.")
+            code = _code_of(steps)
+            return ~code if self.order.descending else code
+        # Of a value between two steps, the one that is still to come: the next one in the direction of the order.
+        whole = math.floor(steps) if self.order.descending else math.ceil(steps)
+        code = int(min(max(whole, -(2**63)), _GREATEST))
+        return ~code if self.order.descending else code
+
+    def code_of_steps(self, steps: int) -> int:
+        """Return the code of a value in whole steps of the expression's type; of a float, of the number itself."""
+        if self.coder.domain.kind == "float":
+            steps = _code_of(steps)
+        return ~steps if self.order.descending else steps
+
+    def _takes(self, data_type: Type) -> bool:
+        own = self.node.type
+        if own.is_number:
+            return data_type.is_number
+        return data_type.kind == own.kind and data_type.zoned == own.zoned
+
+    def _steps(self, value: Value, data_type: Type) -> Any:
+        own = self.node.type
+        assert isinstance(value, int | float | Fraction)
+        if own.kind == "float":
+            return float(value)
+        if isinstance(value, float) and math.isinf(value):
+            return math.copysign(2**64, value)
+        exact = Fraction(value)
+        if own.kind == "timestamp":
+            return exact * TIME_STEPS[own.unit] / TIME_STEPS[data_type.unit]
+        return exact * 10**own.scale if own.kind == "decimal" else exact
+
+    def value_of(self, code: int) -> Value:
+        """Return the value of a code, in steps of the expression's type (decimals as fractions)."""
+        code = ~code if self.order.descending else code
+        if self.coder.domain.kind == "float":
+            return float(_floats_of(np.array([code], np.int64))[0])
+        return Fraction(code, 10**self.node.type.scale) if self.node.type.kind == "decimal" else code
+
+    @property
+    def measure(self) -> tuple[str, bool]:
+        """What the order is measured in: orders of one measure tell which of their sides is behind."""
+        kind = self.node.type.kind
+        return "time" if kind in ("date", "timestamp") else "number", self.order.descending
+
+    def measured(self, code: int) -> float:
+        """Return how far a code is, in seconds or as a number."""
+        value = self.value_of(code)
+        assert isinstance(value, int | float | Fraction)
+        unit = self.node.type.unit
+        size = Fraction(1, TIME_STEPS[unit]) if unit else 86_400 if self.node.type.kind == "date" else 1
+        far = float(value * size) if not isinstance(value, float) else value
+        return -far if self.order.descending else far
+
+    def interval_from(self, code: int) -> Interval:
+        """Return the values that come where no code below one does."""
+        value = self.value_of(code)
+        assert not isinstance(value, bool | None)
+        if self.order.descending:
+            return interval(self.node.type, None, value)
+        return interval(self.node.type, value)
+
+    def shown(self, code: int) -> str:
+        """Return a value as text."""
+        value = self.value_of(code)
+        assert not isinstance(value, bool | None)
+        return str(python_value(value, self.node.type, up=False))
+
+
+def orders_of(value: object, argument: str) -> tuple[Order, ...]:
+    """Return the orders that an argument stands for.
+
+    Raises
+    ------
+    SpecError
+        If it is neither an order nor several.
+    """
+    if value is None:
+        return ()
+    several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    for each in several:
+        if not isinstance(each, Order):
+            raise SpecError(
+                f"{argument}={value!r} is no order of a stream. Expected one such as jn.Order('ts', delay='5s'), "
+                "or a list of them."
+            )
+    return tuple(several)
+
+
+def domain_of(data_type: Type) -> Domain:
+    """Return the values of an ordered type, by the steps that they are coded by."""
+    if data_type.kind == "decimal":
+        return Domain("decimal", scale=data_type.scale)
+    if data_type.kind == "timestamp":
+        return Domain("timestamp", unit=data_type.unit)
+    if data_type.kind == "date":
+        return Domain("date", unit="d")
+    return Domain("float") if data_type.kind == "float" else Domain("integer")
+
+
+def _code_of(value: float) -> int:
+    return int(float_codes(np.array([value], np.float64))[0])
+
+
+def _floats_of(codes: Ints) -> Any:
+    """Return the floats of codes: undo `float_codes`."""
+    return (codes ^ ((codes >> 63) & _GREATEST)).view(np.float64)

@@ -1,0 +1,116 @@
+"""The rows that a join of streams gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from juncture.columnar.arrays import joined_batches
+from juncture.columnar.conversion import converted, with_types
+from juncture.runtime.take import nulls
+from juncture.runtime.working_types import given_back, working_join, working_type
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side, plain_type
+
+__all__ = ["Output", "held_schema", "streaming_join", "to_streaming"]
+
+
+def streaming_join(join: Resolved) -> Resolved:
+    """Return a join of the types that rows are held in: an engine's, and nothing encoded."""
+    join = working_join(join)
+    schemas = [
+        with_types(schema, {field.name: working_type(plain_type(field.type)) for field in schema})
+        for schema in (join.left_schema, join.right_schema)
+    ]
+    return replace(join, left_schema=schemas[0], right_schema=schemas[1])
+
+
+def held_schema(join: Resolved, side: Side) -> pa.Schema:
+    """Return the columns of a side that a join holds: one at least, or there would be no rows."""
+    schema = join.left_schema if side == "left" else join.right_schema
+    needed = {*join.needed(side), *(join.tie_columns if isinstance(join, ResolvedAsof) and side == "right" else ())}
+    return pa.schema([field for field in schema if field.name in needed] or list(schema)[:1])
+
+
+def to_streaming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of a batch that a schema names, in its types."""
+    columns = [
+        array if array.type == field.type else converted(array, field.type)
+        for field, array in ((field, batch.column(field.name)) for field in schema)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class Output:
+    """Makes rows of the output of rows that match, or do not.
+
+    Parameters
+    ----------
+    join
+        The join in the types that rows are held in.
+    given
+        The schema of the output as users get it.
+    """
+
+    def __init__(self, join: Resolved, given: pa.Schema) -> None:
+        self._join = join
+        self._given = given
+        shown = zip(join.output, join.output_schema, strict=False)
+        self._columns = [(column, field.type) for column, field in shown]
+        self._schema = pa.schema([(column.name, data_type) for column, data_type in self._columns])
+        self._is_given = not join.aggregates and self._schema.types == given.types
+        if self._is_given:
+            self._schema = given
+
+    def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+        """Return left rows beside right rows."""
+        sides = {"left": left, "right": right}
+        columns = [sides[column.side].column(column.source) for column, _ in self._columns]
+        return self._batch(columns, left.num_rows)
+
+    def alone(self, batch: pa.RecordBatch, side: Side) -> pa.RecordBatch:
+        """Return rows of one side without a match."""
+        columns = []
+        for column, data_type in self._columns:
+            name = column.source if column.side == side else column.filled_from if side == "right" else None
+            if name is None:
+                columns.append(nulls(batch.num_rows, data_type))
+            else:
+                values = batch.column(name)
+                columns.append(values if values.type == data_type else converted(values, data_type))
+        return self._batch(columns, batch.num_rows)
+
+    def _batch(self, columns: list[pa.Array], rows: int) -> pa.RecordBatch:
+        assert columns or not rows
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def finished(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Return rows as users get them, in few batches."""
+        joined = _joined(batch for batch in batches if batch.num_rows)
+        return list(joined if self._is_given else given_back(joined, self._given))
+
+
+_JOINED_ROWS = 1 << 16
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, small ones joined."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if held and rows + batch.num_rows > _JOINED_ROWS:
+            yield from _one(held)
+            held, rows = [], 0
+        held.append(batch)
+        rows += batch.num_rows
+    yield from _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    try:
+        return [joined_batches(batches)] if batches else []
+    except pa.ArrowException:
+        return batches

@@ -1,0 +1,159 @@
+"""Joins of streams that give pairs of rows: each row meets the held rows of the other side when it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.kernels.array_types import Codes
+from juncture.predicate.evaluate.evaluate import matches
+from juncture.predicate.language.nodes import columns
+from juncture.spec.schema import Side
+from juncture.streams.bounds import Bounds
+from juncture.streams.condition import Condition
+from juncture.streams.frontier import Frontier
+from juncture.streams.output import Output
+from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.segment import Segment
+from juncture.streams.state.store import Store
+
+__all__ = ["PairJoin"]
+
+Positions = npt.NDArray[np.signedinteger]
+
+
+class PairJoin:
+    """A join of which each match is given at once, and each unmatched row as soon as it expires.
+
+    Parameters
+    ----------
+    condition
+        When rows match.
+    bounds, frontiers
+        Of each side: what is held of it and for how long, and how far it has come.
+    output
+        Makes rows of the output.
+    """
+
+    def __init__(
+        self, condition: Condition, bounds: Mapping[Side, Bounds], frontiers: Mapping[Side, Frontier], output: Output
+    ) -> None:
+        self._condition = condition
+        self._bounds = bounds
+        self._frontiers = frontiers
+        self._output = output
+        self._how = condition.join.how
+        self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
+        self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
+        keeps = {"left": ("left", "full", "anti"), "right": ("right", "full")}
+        self._keeps: dict[Side, bool] = {"left": self._how in keeps["left"], "right": self._how in keeps["right"]}
+
+    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        other: Side = "right" if side == "left" else "left"
+        seen = self._condition.rows(batch, side)
+        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        rows = in_order(keys, seen.codes)
+        keys, codes = keys[rows], np.take(seen.codes, rows, axis=1)
+        matched = np.zeros(len(rows), np.bool_)
+        for segment in self.stores[other].segments:
+            for found, positions in segment.find(keys, codes):
+                yield from self._matches(side, batch, rows, segment, found, positions, matched)
+        yield from self._hold(side, batch, rows, keys, codes, matched)
+        if self._how == "semi" and side == "right":
+            self.stores["left"].sweep()
+        yield from self.expire(other)
+
+    def _matches(
+        self,
+        side: Side,
+        batch: pa.RecordBatch,
+        rows: Codes,
+        segment: Segment,
+        found: Codes,
+        positions: Codes,
+        matched: Mask,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield candidates that do match, and mark them."""
+        own: pa.RecordBatch | None = None
+        if self._condition.check is not None or self._how not in ("semi", "anti"):
+            own, others = rows_of(batch, array_of(rows[found], pa.int32())), segment.taken(positions)
+            left, right = (own, others) if side == "left" else (others, own)
+            good = self._good(left, right)
+            if good is not None:
+                found, positions = found[good], positions[good]
+                index = array_of(np.flatnonzero(good), pa.int64())
+                left, right = rows_of(left, index), rows_of(right, index)
+            if self._how not in ("semi", "anti"):
+                yield self._output.pairs(left, right)
+        matched[found] = True
+        if self._how == "semi" and side == "right":
+            # A left row is given at its first match, and asked for nothing after that.
+            fresh = np.unique(positions[segment.alive[positions]])
+            if len(fresh):
+                yield self._output.alone(segment.taken(fresh), "left")
+                self.stores["left"].remove(segment, fresh)
+        segment.matched[positions] = True
+
+    def _good(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
+        """Return which pairs pass what is left of the predicate; None if all do."""
+        check = self._condition.check
+        if check is None or not left.num_rows:
+            return None
+        if not columns(check):
+            # A constant has no rows of its own.
+            left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
+        mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
+        return None if mask.all() else mask
+
+    def _hold(
+        self, side: Side, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: npt.NDArray[np.int64], matched: Mask
+    ) -> Iterator[pa.RecordBatch]:
+        """Hold rows that can still match, and yield those that will not and have to be given."""
+        other: Side = "right" if side == "left" else "left"
+        bounds, store = self._bounds[side], self.stores[side]
+        codes = bounds.codes(rows_of(batch, array_of(rows, pa.int32())), codes) if bounds.watches else codes
+        dead = bounds.limits(self._frontiers[other]).dead(codes)
+        if side == "left" and self._how in ("semi", "anti"):
+            if self._how == "semi" and matched.any():
+                yield self._output.alone(_taken(batch, rows[matched]), "left")
+            dead = dead | matched
+        kept = np.flatnonzero(~dead)
+        if self._keeps[side]:
+            done = np.ones(batch.num_rows, np.bool_)
+            done[rows[matched]] = False
+            done[rows[kept]] = False
+            if done.any():
+                yield self._output.alone(_taken(batch, np.flatnonzero(done)), side)
+        if len(kept) == len(rows):
+            store.add(batch, rows, keys, codes, matched)
+        elif len(kept):
+            store.add(batch, rows[kept], keys[kept], np.take(codes, kept, axis=1), matched[kept])
+
+    def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
+        """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""
+        other: Side = "right" if side == "left" else "left"
+        for segment, gone in self.stores[side].expire(self._bounds[side].limits(self._frontiers[other])):
+            if self._keeps[side]:
+                alone = gone[~segment.matched[gone]]
+                if len(alone):
+                    yield self._output.alone(segment.taken(alone), side)
+        self._keys.forget()
+
+    def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
+        """Hold rows that were held before."""
+        seen = self._condition.rows(batch, side)
+        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        rows = in_order(keys, seen.codes)
+        codes = np.take(seen.codes, rows, axis=1)
+        bounds = self._bounds[side]
+        codes = bounds.codes(_taken(batch, rows), codes) if bounds.watches else codes
+        self.stores[side].add(batch, rows, keys[rows], codes, matched[rows])
+
+
+def _taken(batch: pa.RecordBatch, rows: Positions) -> pa.RecordBatch:
+    return rows_of(batch, array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64()))

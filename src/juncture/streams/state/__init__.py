@@ -1,0 +1,1 @@
+"""The rows that a join of streams holds."""

@@ -1,0 +1,79 @@
+"""The keys of the rows that are held on both sides, and the order in which rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.kernels import symmetric as kernels
+from juncture.kernels.array_types import Codes
+from juncture.spec.schema import Side
+from juncture.streams.state.segment import first_codes
+from juncture.streams.state.store import Store
+
+__all__ = ["HeldKeys", "in_order"]
+
+_KEYS_LEAST = 1 << 12
+"""Keys up to which those that nobody has any more are not looked for."""
+
+
+class HeldKeys:
+    """Codes for the keys of both sides, of which those are forgotten in time that no held row has.
+
+    Parameters
+    ----------
+    types
+        The types of the key columns of the left and of the right side.
+    stores
+        The rows that are held.
+    nulls_equal
+        Whether null is a key like others.
+    """
+
+    def __init__(
+        self,
+        types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]],
+        stores: Mapping[Side, Store],
+        *,
+        nulls_equal: bool = False,
+    ) -> None:
+        self._codes = KeyCodes(*types, nulls_equal=nulls_equal)
+        self._stores = stores
+
+    def of(self, columns: list[pa.Array], valid: Mask | None, rows: int) -> Codes:
+        """Return the codes of rows; `EMPTY` where a row can match nothing."""
+        keys = np.empty(rows, np.int32)
+        self._codes.add(columns, keys)
+        if valid is not None:
+            keys[~valid] = EMPTY
+        return keys
+
+    def forget(self) -> None:
+        """Forget keys that no held row has, once they may be the most."""
+        held = sum(store.rows for store in self._stores.values())
+        if self._codes.count < _KEYS_LEAST + 4 * held:
+            return
+        used = np.zeros(self._codes.count, np.bool_)
+        for store in self._stores.values():
+            used |= store.keys(len(used))
+        mapping = self._codes.compact(used)
+        for store in self._stores.values():
+            store.rekey(mapping)
+
+
+def in_order(keys: Codes, codes: npt.NDArray[np.int64]) -> Codes:
+    """Return the rows that have a key, in the order of keys and first codes."""
+    first = first_codes(codes)
+    if (keys == EMPTY).any():
+        rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
+        order = np.empty(len(rows), np.int32)
+        kernels.sort_rows(keys[rows], first[rows], order)
+        return rows[order]
+    order = np.empty(len(keys), np.int32)
+    kernels.sort_rows(keys, first, order)
+    return order

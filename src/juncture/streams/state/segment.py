@@ -1,0 +1,138 @@
+"""Some held rows of a stream, sorted so that matches are found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.kernels import symmetric as kernels
+from juncture.kernels.array_types import Codes, Ints
+
+__all__ = ["Segment", "merged"]
+
+Table = npt.NDArray[np.int64]
+
+_GREATEST = 2**63 - 1
+_ROOM_LEAST = 1 << 10
+
+
+class Segment:
+    """Rows in the order of key and first code.
+
+    Parameters
+    ----------
+    batch
+        The rows, in any order.
+    rows
+        Which of them are held, in the order of keys and codes.
+    keys, codes
+        Of these: key codes, and a line of codes for each relation.
+    matched
+        Which of these have had a match.
+    matching
+        How many lines of codes are of use to find matches.
+
+    Attributes
+    ----------
+    alive
+        Which rows can still match.
+    least
+        The least code of rows that are alive, for each line.
+    """
+
+    def __init__(
+        self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Table, matched: Mask, matching: int
+    ) -> None:
+        self.batch = batch
+        self.rows = rows
+        self.keys = keys
+        self.codes = codes
+        self.matched = matched
+        self.alive = np.ones(len(rows), np.bool_)
+        self.alive_rows = len(rows)
+        self.least = codes.min(axis=1, initial=_GREATEST)
+        self._matching = matching
+        self._greatest = codes[0].max(initial=-_GREATEST - 1) if len(codes) else _GREATEST
+        edges = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+        self.starts = np.concatenate([[0], edges, [len(keys)]]).astype(np.int64)
+        self.groups = keys[self.starts[:-1]]
+        self._reach = kernels.reach_of(codes) if matching > 1 else kernels.UNLIMITED
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        arrays = (self.rows, self.keys, self.codes, self.matched, self.alive, self.starts, self.groups)
+        return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
+
+    def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
+        """Yield the pairs of rows and positions that match, some at a time.
+
+        Parameters
+        ----------
+        keys, codes
+            Rows of the other side, by key and first code.
+        """
+        if self._matching and len(keys) and self._greatest < ~codes[0].max():
+            return
+        resume = np.array([0, -1], np.int64)
+        room = max(_ROOM_LEAST, 2 * len(keys))
+        while resume[0] < len(keys):
+            rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+            count = kernels.find_matches(
+                keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach, resume, rows, positions
+            )
+            if count:
+                yield rows[:count], positions[:count]
+            room = min(2 * room, 1 << 20)
+
+    def kill(self, dead: Mask) -> Ints:
+        """Let go of rows, and return the positions of those that were alive."""
+        gone = np.flatnonzero(dead & self.alive)
+        if len(gone):
+            self.alive[gone] = False
+            self.alive_rows -= len(gone)
+            if self.alive_rows:
+                self.least = self.codes.min(axis=1, initial=_GREATEST, where=self.alive)
+        return gone
+
+    def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
+        """Return the rows at some positions."""
+        return rows_of(self.batch, array_of(self.rows[positions], pa.int32()))
+
+    def rekeyed(self, mapping: Codes) -> None:
+        """Take other codes for keys, in the same order; those of keys that only dead rows have are gone."""
+        kept = mapping[self.groups] >= 0
+        if not kept.all():
+            raise AssertionError("a segment is compacted before its keys are forgotten")
+        self.keys, self.groups = mapping[self.keys], mapping[self.groups]
+
+
+def merged(segments: Sequence[Segment], matching: int) -> Segment:
+    """Return the living rows of some segments, of which there is at least one, as one."""
+    batches, keys, codes, matched = [], [], [], []
+    for segment in segments:
+        alive = np.flatnonzero(segment.alive)
+        batches.append(segment.taken(alive))
+        keys.append(segment.keys[alive])
+        codes.append(np.take(segment.codes, alive, axis=1))
+        matched.append(segment.matched[alive])
+    all_keys, all_codes = np.concatenate(keys), np.concatenate(codes, axis=1)
+    order = np.empty(len(all_keys), np.int32)
+    kernels.sort_rows(all_keys, first_codes(all_codes), order)
+    return Segment(
+        joined_batches(batches),
+        order,
+        all_keys[order],
+        np.take(all_codes, order, axis=1),
+        np.concatenate(matched)[order],
+        matching,
+    )
+
+
+def first_codes(codes: Table) -> Ints:
+    """Return the codes to sort by."""
+    return np.ascontiguousarray(codes[0]) if len(codes) else np.zeros(codes.shape[1], np.int64)

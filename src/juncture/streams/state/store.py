@@ -1,0 +1,116 @@
+"""All held rows of one side of a stream, in segments that are merged as they grow and dropped when they are dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Codes
+from juncture.streams.bounds import Limits
+from juncture.streams.state.segment import Segment, merged
+
+__all__ = ["Store"]
+
+Table = npt.NDArray[np.int64]
+
+_MERGED_MOST = 1 << 17
+"""Rows of a segment beyond which it is not merged with others: what expires then frees memory soon."""
+_OF_ONE_SIZE = 4
+
+
+class Store:
+    """The held rows of a side.
+
+    Parameters
+    ----------
+    matching
+        How many lines of codes are of use to find matches.
+
+    Notes
+    -----
+    Segments of about one size are merged when there are four, so that there are few and each row is copied a number of
+    times that grows with the logarithm of their size.
+    """
+
+    def __init__(self, matching: int) -> None:
+        self.segments: list[Segment] = []
+        self.evicted = 0
+        self._matching = matching
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return sum(segment.alive_rows for segment in self.segments)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return sum(segment.nbytes for segment in self.segments)
+
+    def add(self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Table, matched: Mask) -> None:
+        """Hold rows of a batch, which are sorted by key and first code."""
+        if not len(rows):
+            return
+        self.segments.append(Segment(batch, rows, keys, codes, matched, self._matching))
+        while True:
+            last = self.segments[-_OF_ONE_SIZE:]
+            total = sum(segment.alive_rows for segment in last)
+            most = _OF_ONE_SIZE * last[-1].alive_rows
+            if len(last) < _OF_ONE_SIZE or total > _MERGED_MOST or any(each.alive_rows > most for each in last):
+                return
+            self.segments[-_OF_ONE_SIZE:] = [merged(last, self._matching)]
+
+    def expire(self, limits: Limits) -> Iterator[tuple[Segment, npt.NDArray[np.int64]]]:
+        """Let go of rows that match nothing any more, and yield their positions."""
+        if limits.is_open:
+            return
+        kept = []
+        for segment in self.segments:
+            if limits.ended or limits.may_kill(segment.least):
+                gone = segment.kill(limits.dead(segment.codes))
+                if len(gone):
+                    self.evicted += len(gone)
+                    yield segment, gone
+            if segment.alive_rows:
+                kept.append(self._compact(segment))
+        self.segments = kept
+
+    def remove(self, segment: Segment, positions: npt.NDArray[np.signedinteger]) -> None:
+        """Let go of rows of which nothing more is asked."""
+        dead = np.zeros(len(segment.rows), np.bool_)
+        dead[positions] = True
+        self.evicted += len(segment.kill(dead))
+
+    def sweep(self) -> None:
+        """Drop and shrink segments after rows have been removed."""
+        self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
+
+    def _compact(self, segment: Segment) -> Segment:
+        half_dead = 2 * segment.alive_rows < len(segment.rows)
+        return merged([segment], self._matching) if half_dead else segment
+
+    def keys(self, count: int) -> Mask:
+        """Return which of so many keys any row has, once dead rows are gone."""
+        used = np.zeros(count, np.bool_)
+        self.segments = [
+            segment if segment.alive_rows == len(segment.rows) else merged([segment], self._matching)
+            for segment in self.segments
+        ]
+        for segment in self.segments:
+            used[segment.groups] = True
+        return used
+
+    def rekey(self, mapping: Codes) -> None:
+        """Take other codes for keys."""
+        for segment in self.segments:
+            segment.rekeyed(mapping)
+
+    def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+        """Yield the held rows, and which of them have had a match."""
+        for segment in self.segments:
+            alive = np.flatnonzero(segment.alive)
+            yield segment.taken(alive), segment.matched[alive]

@@ -1,0 +1,94 @@
+"""Rows against held rows, sorted rows and rows that are wanted: held to loops over all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from juncture.kernels import symmetric as kernels
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+EXTREMES = [LEAST, LEAST + 1, GREATEST - 1, GREATEST]
+
+
+@st.composite
+def sides(draw, relations: int):
+    """Return keys and codes of some rows, sorted by key and first code."""
+    count = draw(st.integers(0, 12))
+    small = st.integers(-4, 4) | st.sampled_from(EXTREMES) if draw(st.booleans()) else st.integers(-4, 4)
+    keys = np.array(sorted(draw(st.integers(0, 3)) for _ in range(count)), np.int32)
+    codes = np.array([[draw(small) for _ in range(count)] for _ in range(relations)], np.int64).reshape(
+        relations, count
+    )
+    order = np.empty(count, np.int32)
+    first = np.ascontiguousarray(codes[0]) if relations else np.zeros(count, np.int64)
+    kernels.sort_rows(keys, first, order)
+    return keys[order], np.take(codes, order, axis=1)
+
+
+@pytest.mark.parametrize("relations", [0, 1, 2, 3])
+@given(data=st.data(), room=st.integers(1, 40))
+def test_matches_are_those_of_all_pairs(relations, data, room):
+    keys, codes = data.draw(sides(relations))
+    held_keys, held = data.draw(sides(relations))
+    edges = np.flatnonzero(np.diff(held_keys)) + 1
+    starts = np.concatenate([[0], edges, [len(held_keys)]]).astype(np.int64)
+    groups = held_keys[starts[:-1]] if len(held_keys) else np.zeros(0, np.int32)
+    starts = starts if len(held_keys) else np.zeros(1, np.int64)
+    reach = kernels.reach_of(held) if relations > 1 else kernels.UNLIMITED
+    resume, found = np.array([0, -1], np.int64), []
+    while resume[0] < len(keys):
+        rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+        count = kernels.find_matches(keys, codes, relations, groups, starts, held, reach, resume, rows, positions)
+        found += zip(rows[:count].tolist(), positions[:count].tolist(), strict=True)
+    wanted = [
+        (row, place)
+        for row in range(len(keys))
+        for place in range(len(held_keys))
+        if keys[row] == held_keys[place]
+        and all(int(held[line, place]) >= ~int(codes[line, row]) for line in range(relations))
+    ]
+    assert sorted(found) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(LEAST, GREATEST) | st.sampled_from(EXTREMES)), max_size=40))
+def test_rows_are_sorted_stably(rows):
+    keys, codes = np.array([row[0] for row in rows], np.int32), np.array([row[1] for row in rows], np.int64)
+    order = np.empty(len(rows), np.int32)
+    kernels.sort_rows(keys, codes, order)
+    assert order.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
+
+
+def test_a_reach_beyond_62_bits_is_none():
+    assert kernels.reach_of(np.array([[GREATEST], [GREATEST]], np.int64)) == kernels.UNLIMITED
+    assert kernels.reach_of(np.array([[5, 3], [~2, ~9]], np.int64)) == 3
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.integers(-6, 6)), max_size=12),
+    queries=st.lists(st.tuples(st.integers(0, 2), st.integers(-7, 7)), max_size=6),
+    ends=st.tuples(st.integers(-8, 8), st.integers(-8, 8)),
+    matches=st.integers(1, 3),
+    strict=st.booleans(),
+    far=st.sampled_from([0, 2, 100]),
+)
+def test_wanted_rows_are_the_last_before_a_query(rows, queries, ends, matches, strict, far):
+    rows, queries = sorted(rows), sorted(queries)
+    wanted = np.zeros(len(rows), np.uint8)
+    kernels.mark_wanted(
+        np.array([row[0] for row in rows], np.int32), np.array([row[1] for row in rows], np.int64),
+        np.array([row[1] + far for row in rows], np.int64),
+        np.array([each[0] for each in queries], np.int32), np.array([each[1] for each in queries], np.int64),
+        *ends, matches, strict, wanted,
+    )  # fmt: skip
+    asked = [*queries, *((key, code) for key in range(3) for code in range(ends[0], ends[1] + 1))]
+    for place, (key, code) in enumerate(rows):
+        serves = False
+        for other, query in asked:
+            if other != key or query < code + strict or query > code + far:
+                continue
+            nearer = sum(row[0] == key and code < row[1] <= query - strict for row in rows)
+            serves = serves or nearer < matches
+        assert bool(wanted[place]) == serves

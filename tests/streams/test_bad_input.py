@@ -1,0 +1,257 @@
+"""What a join of streams refuses, and how it says so."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
+
+LEFT = pa.schema({"k": pa.int64(), "a": pa.int64(), "ts": pa.timestamp("us"), "x": pa.float64(), "name": pa.string()})
+RIGHT = pa.schema({"k": pa.int64(), "b": pa.int64(), "at": pa.timestamp("us"), "y": pa.float64()})
+BAND = jn.Where("l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10")
+
+
+def band(**arguments) -> jn.StreamJoin:
+    return jn.stream(LEFT, RIGHT, BAND, **({"left": jn.Order("a"), "right": jn.Order("b")} | arguments))
+
+
+def refused(error: type[JunctureError], *parts: str):
+    """Expect an error that says several things."""
+    return pytest.raises(error, match="(?s)" + ".*".join(parts))
+
+
+def left_rows(**columns) -> pa.RecordBatch:
+    count = max(len(cells) for cells in columns.values())
+    cells = {field.name: columns.get(field.name, [None] * count) for field in LEFT}
+    return pa.record_batch(cells, schema=LEFT)
+
+
+ORDERS = [
+    ({"expression": 5}, SpecError, ("expression=5", "not SQL")),
+    ({"expression": "a", "delay": -1}, SpecError, ("delay=-1", "negative")),
+    ({"expression": "a", "delay": [1]}, SpecError, (r"delay=\[1\]", "not a distance")),
+    ({"expression": "a", "delay": float("nan")}, SpecError, ("delay=nan",)),
+    ({"expression": "a", "delay": "soon"}, SpecError, ("delay='soon'", "not a duration")),
+    ({"expression": "a", "descending": "yes"}, SpecError, ("descending='yes'",)),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "parts"), ORDERS)
+def test_orders_that_make_no_sense(arguments, error, parts):
+    with refused(error, *parts):
+        jn.Order(**arguments)
+
+
+SIDES = [
+    (jn.Order("aa"), SchemaError, ("aa", "Did you mean 'a'")),
+    (jn.Order("name"), SchemaError, ("'name'", "STRING", "no order of a stream")),
+    (jn.Order("1 + 2"), SpecError, ("'1 \\+ 2'", "same for all rows")),
+    (jn.Order("a +"), SpecError, ("a \\+",)),
+    (jn.Order("r.b"), SchemaError, ("b",)),
+    (jn.Order("ts", delay=5), SpecError, ("delay=5", "no unit")),
+    (jn.Order("a", delay="5s"), SpecError, ("delay='5s'", "duration", "number")),
+    (jn.Order("a", delay=float("inf")), SpecError, ("delay=inf", "nothing would ever be late")),
+    ("a", SpecError, ("left='a'", "jn.Order")),
+    ([jn.Order("a"), 3], SpecError, ("jn.Order",)),
+]
+
+
+@pytest.mark.parametrize(("order", "error", "parts"), SIDES)
+def test_orders_that_do_not_fit_their_side(order, error, parts):
+    with refused(error, *parts):
+        band(left=order)
+
+
+def test_other_arguments():
+    with refused(SpecError, "spec='l.a = r.b'", r"jn\.Where"):
+        jn.stream(LEFT, RIGHT, "l.a = r.b")
+    with refused(SpecError, "left_schema=.*", "pyarrow.Schema"):
+        jn.stream(LEFT.empty_table(), RIGHT, BAND)
+    with refused(SpecError, "late='drop'"):
+        band(late="drop")
+
+
+GROWING = [
+    (
+        BAND,
+        {"left": None, "right": None},
+        ("left rows would be held for ever", "right side has no order", r"right=jn\.Order\('b'\)"),
+    ),
+    (BAND, {"right": jn.Order("y")}, ("left rows would be held for ever", "'y'", r"jn\.Order\('b'\)")),
+    (BAND, {"left": jn.Order("a", descending=True)}, ()),
+    (jn.Where("l.k = r.k"), {}, ("left rows would be held for ever", "INTERVAL 1 HOUR", "allow_unbounded")),
+    (jn.Where("l.a > r.b"), {}, ("right rows would be held for ever", r"jn\.Order\('a', descending=True\)")),
+    (jn.Where("l.a < r.b"), {}, ("left rows would be held for ever", r"jn\.Order\('b', descending=True\)")),
+    (jn.Where("l.a > r.b - 3 OR l.x > 0"), {}, ("left rows would be held for ever",)),
+    (jn.Equi(on="k"), {}, ("left rows would be held for ever",)),
+    (jn.Range(left_on="a", right_on="b", lower=-5), {}, ("left rows would be held for ever",)),
+    (
+        jn.Asof(left_on="a", right_on="b", by="k"),
+        {"right": None},
+        ("left rows would be held for ever", r"right=jn\.Order\('b'\)"),
+    ),
+    (jn.Asof(left_on="a", right_on="b", by="k"), {"left": None}, ("right rows would be held for ever",)),
+    (
+        jn.Asof(left_on="a", right_on="b", by="k", direction="forward"),
+        {},
+        ("left rows would be held for ever", "looks ahead", "tolerance="),
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "arguments", "parts"), GROWING)
+def test_a_state_that_would_grow_for_ever(spec, arguments, parts):
+    orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
+    if not parts:
+        return
+    with refused(PlanError, *parts):
+        jn.stream(LEFT, RIGHT, spec, **orders)
+    assert "for ever" in jn.stream(LEFT, RIGHT, spec, **orders, allow_unbounded=True).explain()
+
+
+def test_a_schema_that_changes_between_batches():
+    join = band()
+    with refused(SchemaError, "left batch lacks", "'ts'"):
+        join.push(left=left_rows(k=[1], a=[1]).drop_columns(["ts"]))
+    wider = left_rows(k=[1], a=[1]).to_pylist()
+    with refused(SchemaError, "'a'", "int32", "int64", "keeps its schema"):
+        join.push(left=pa.RecordBatch.from_pylist(wider, LEFT.set(1, pa.field("a", pa.int32()))))
+    with refused(SchemaError, "does not have", "'more'"):
+        join.push(left=pa.RecordBatch.from_pylist(wider, LEFT.append(pa.field("more", pa.int32()))))
+    with refused(SpecError, "dict"):
+        join.push(left={"a": [1]})
+    assert join.state.left.rows == 0
+
+
+def test_columns_may_come_in_another_order():
+    join = band()
+    join.push(left=left_rows(k=[1], a=[1]).select(["name", "x", "ts", "a", "k"]))
+    assert join.state.left.rows == 1
+
+
+def test_null_and_nan_in_an_order_that_might_match():
+    loose = jn.Where("l.x > r.y - 1 AND l.x < r.y + 1 OR l.k = r.k AND l.x < r.y + 1 AND l.x > r.y - 9")
+    join = jn.stream(LEFT, RIGHT, loose, left=jn.Order("x"), right=jn.Order("y"))
+    with refused(DataError, "left row 1", "null or NaN", "'x'", "Drop such rows"):
+        join.push(left=left_rows(k=[1, 1], x=[1.0, float("nan")]))
+    assert join.state.left.rows == 0
+    # A row that is null there matches nothing: the answer has it, where it keeps rows without a match.
+    kept = jn.stream(LEFT, RIGHT, jn.Where(loose.predicate, how="left"), left=jn.Order("x"), right=jn.Order("y"))
+    assert [batch.num_rows for batch in kept.push(left=left_rows(k=[1], x=[None]))] == [1]
+    other = jn.Where("l.k = r.k AND (l.a = r.b OR l.a IS NULL)")
+    join = jn.stream(LEFT, RIGHT, other, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)
+    with refused(DataError, "left row 0", "'a'"):
+        join.push(left=left_rows(k=[1], a=[None]))
+
+
+def test_nan_matches_nothing_in_a_range():
+    spec = jn.Range(left_on="x", right_on="y", lower=-1.0, upper=1.0, how="left")
+    join = jn.stream(LEFT, RIGHT, spec, left=jn.Order("x"), right=jn.Order("y"))
+    assert [batch.num_rows for batch in join.push(left=left_rows(x=[float("nan"), None, 1.0]))] == [2]
+
+
+def test_late_rows_that_are_errors_leave_the_join_as_it_was():
+    join = band(late="error")
+    join.push(left=left_rows(k=[1], a=[10]))
+    with refused(DataError, "left row 1", "too late", "late='collect'", "'a': 3"):
+        join.push(left=left_rows(k=[1, 1], a=[11, 3]))
+    assert (join.state.left.rows, join.state.left.late_rows) == (1, 0)
+    join.push(left=left_rows(k=[1], a=[10]))
+    assert join.state.left.rows == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ("noon", ("left='noon'", "'a'", "BIGINT")),
+        (datetime(2024, 1, 1), ("'a'", "BIGINT")),
+        (timedelta(1), ("'a'",)),
+        ([1, 2], ("2 values", "1 orders")),
+        (float("nan"), ("nan|NaN",)),
+        (True, ("left=True",)),
+    ],
+)
+def test_advances_of_the_wrong_kind(value, parts):
+    with refused(SpecError, *parts):
+        band().advance(left=value)
+
+
+def test_advances_of_a_side_without_order():
+    join = jn.stream(LEFT, RIGHT, BAND, left=jn.Order("a"), allow_unbounded=True)
+    with refused(SpecError, "right=5", "none"):
+        join.advance(right=5)
+    dated = jn.stream(
+        LEFT,
+        RIGHT,
+        jn.Range(left_on="ts", right_on="at", lower="-1h", upper=0),
+        left=jn.Order("ts"),
+        right=jn.Order("at"),
+    )
+    with refused(SpecError, "TIMESTAMP_NTZ"):
+        dated.advance(left=date(2024, 1, 1))
+
+
+def test_a_closed_join():
+    join = band()
+    join.close()
+    for call in (lambda: join.push(left=left_rows(a=[1])), join.close, lambda: join.advance(left=1)):
+        with refused(PlanError, "closed"):
+            call()
+
+
+def test_intervals_that_start_after_their_end():
+    schema = pa.schema({"s": pa.int64(), "e": pa.int64()})
+    spec = jn.Overlap(left_interval=("s", "e"), right_interval=("s", "e"))
+    join = jn.stream(schema, schema, spec, left=jn.Order("s"), right=jn.Order("s"))
+    with refused(DataError, "left interval", "starts after its end"):
+        join.push(left=pa.record_batch({"s": [5], "e": [3]}))
+
+
+def test_values_beyond_64_bits():
+    schema = pa.schema({"t": pa.decimal128(38, 0)})
+    spec = jn.Range(on="t", lower=-1, upper=1)
+    join = jn.stream(schema, schema, spec, left=jn.Order("t"), right=jn.Order("t"))
+    wide = pa.record_batch({"t": pa.array([10**30], pa.decimal128(38, 0))})
+    with refused(DataError, "64 bits"):
+        join.push(right=wide)
+
+
+def test_states_that_are_not_there_damaged_or_of_another_join(tmp_path):
+    with refused(StateError, "no state"):
+        jn.StreamJoin.restore(tmp_path / "nothing")
+    join = band()
+    join.push(left=left_rows(k=[1], a=[10]))
+    join.save(tmp_path / "state")
+    assert jn.StreamJoin.restore(tmp_path / "state", expected=band()).state.left.rows == 1
+    with refused(StateError, "another join", "left", "delay"):
+        jn.StreamJoin.restore(tmp_path / "state", expected=band(left=jn.Order("a", delay=5)))
+    other = jn.stream(LEFT, RIGHT, jn.Where("l.a = r.b"), left=jn.Order("a"), right=jn.Order("b"))
+    with refused(StateError, "another join", "spec", "l.a = r.b"):
+        jn.StreamJoin.restore(tmp_path / "state", expected=other)
+    narrow = jn.stream(LEFT.remove(4), RIGHT, BAND, left=jn.Order("a"), right=jn.Order("b"))
+    with refused(StateError, "another join", "left_schema", "name: string"):
+        jn.StreamJoin.restore(tmp_path / "state", expected=narrow)
+    (tmp_path / "state" / "left_state.arrow").write_bytes(b"ARROW1")
+    with refused(StateError, "damaged"):
+        jn.StreamJoin.restore(tmp_path / "state")
+    (tmp_path / "state" / "left_state.arrow").unlink()
+    with refused(StateError, "missing|damaged"):
+        jn.StreamJoin.restore(tmp_path / "state")
+    manifest = json.loads((tmp_path / "state" / "join.json").read_text())
+    (tmp_path / "state" / "join.json").write_text(json.dumps(manifest | {"version": 99}))
+    with refused(StateError, "version 99"):
+        jn.StreamJoin.restore(tmp_path / "state")
+    (tmp_path / "state" / "join.json").write_text("{")
+    with refused(StateError, "damaged"):
+        jn.StreamJoin.restore(tmp_path / "state")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with refused(StateError, "cannot be written"):
+        band().save(tmp_path / "file" / "state")

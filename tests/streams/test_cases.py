@@ -1,0 +1,297 @@
+"""When rows of joins of streams come, what is held meanwhile, and what is said of it."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import DataError
+from support.kinds import defined_rows
+from support.tables import difference, read_table
+
+SCHEMA = pa.schema({"k": pa.int64(), "a": pa.int64()})
+RIGHT = pa.schema({"k": pa.int64(), "b": pa.int64()})
+BAND = "l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10"
+
+
+def band(how="inner", predicate=BAND, **arguments) -> jn.StreamJoin:
+    orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
+    return jn.stream(SCHEMA, RIGHT, jn.Where(predicate, how=how), **orders)
+
+
+def left(*rows) -> pa.RecordBatch:
+    return pa.record_batch({"k": [row[0] for row in rows], "a": [row[1] for row in rows]}, schema=SCHEMA)
+
+
+def right(*rows) -> pa.RecordBatch:
+    return pa.record_batch({"k": [row[0] for row in rows], "b": [row[1] for row in rows]}, schema=RIGHT)
+
+
+def rows(batches: list[pa.RecordBatch]) -> list[tuple]:
+    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=str)
+
+
+def test_matches_come_at_once():
+    join = band()
+    assert rows(join.push(left=left((1, 5)))) == []
+    assert rows(join.push(right=right((1, 5), (2, 5)))) == [(1, 5, 1, 5)]
+    assert rows(join.push(left=left((2, 6)))) == [(2, 6, 2, 5)]
+
+
+def test_both_sides_may_be_pushed_in_one_call():
+    assert rows(band().push(left=left((1, 5)), right=right((1, 5)))) == [(1, 5, 1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("how", "wanted"),
+    [
+        ("left", [(1, 5, None, None)]),
+        ("full", [(1, 5, None, None)]),
+        ("anti", [(1, 5)]),
+        ("inner", []),
+        ("right", []),
+        ("semi", []),
+    ],
+)
+def test_unmatched_rows_come_as_soon_as_they_expire(how, wanted):
+    join = band(how)
+    assert rows(join.push(left=left((1, 5)))) == []
+    assert rows(join.push(right=right((2, 7)))) == []
+    assert rows(join.push(right=right((2, 8)))) == wanted
+    assert join.state.left == type(join.state.left)(rows=0, bytes=0, evicted_rows=1, late_rows=0)
+
+
+def test_rows_that_match_nothing_at_all_come_at_once():
+    join = band("full")
+    assert rows(join.push(left=left((None, 5)))) == [(None, 5, None, None)]
+    assert rows(join.push(right=right((1, None)))) == [(None, None, 1, None)]
+    assert (join.state.left.rows, join.state.right.rows) == (0, 0)
+
+
+def test_rows_behind_the_other_side_are_not_held():
+    join = band("left")
+    join.push(right=right((1, 100)))
+    assert rows(join.push(left=left((1, 3), (1, 50), (1, 99)))) == [
+        (1, 3, None, None),
+        (1, 50, None, None),
+        (1, 99, 1, 100),
+    ]
+    assert join.state.left.rows == 1
+
+
+def test_a_semi_join_gives_a_row_at_its_first_match_and_forgets_it():
+    join = band("semi")
+    join.push(left=left((1, 5), (1, 6)))
+    assert rows(join.push(right=right((1, 6)))) == [(1, 5), (1, 6)]
+    assert rows(join.push(right=right((1, 6)))) == []
+    assert join.state.left.rows == 0
+
+
+def test_an_advance_stands_for_rows_that_do_not_come():
+    join = band("left")
+    join.push(left=left((1, 5), (1, 9)))
+    assert rows(join.advance(right=8)) == [(1, 5, None, None)]
+    assert rows(join.advance(right=7)) == []
+    assert rows(join.push(right=right((1, 7)))) == []
+    assert join.state.right.late_rows == 1
+    assert rows(join.close()) == [(1, 9, None, None)]
+
+
+def test_an_order_that_falls():
+    falling = {side: jn.Order(name, delay=1, descending=True) for side, name in (("left", "a"), ("right", "b"))}
+    join = band("left", **falling)
+    join.push(left=left((1, 50), (1, 49)))
+    assert rows(join.push(right=right((1, 41)))) == [(1, 49, 1, 41), (1, 50, 1, 41)]
+    assert join.state.left.rows == 2
+    assert rows(join.push(right=right((1, 39)))) == []
+    # A right row of 40 may still come.
+    assert join.state.left.rows == 1
+    assert "left rows are kept while a < b + 10" in join.explain()
+
+
+def test_several_orders_of_one_side():
+    schema = pa.schema({"k": pa.int64(), "a": pa.int64(), "ts": pa.timestamp("s")})
+    predicate = "l.a > r.b - 3 AND l.a < r.b + 10"
+    join = jn.stream(
+        schema,
+        RIGHT,
+        jn.Where(predicate),
+        left=[jn.Order("ts", delay="1s"), jn.Order("a")],
+        right=jn.Order("b"),
+        late="collect",
+    )
+    rows_in = [(1, 5, 10), (1, 6, 9), (1, 7, 8), (1, 6, 10)]
+    table = pa.table(
+        {
+            "k": [row[0] for row in rows_in],
+            "a": [row[1] for row in rows_in],
+            "ts": pa.array([row[2] for row in rows_in], pa.timestamp("s")),
+        }
+    )
+    join.push(left=table)
+    # One is two seconds behind, the other behind in the second order.
+    assert join.late.left["a"].to_pylist() == [7, 6]
+    assert (join.state.left.rows, join.state.left.late_rows) == (2, 2)
+    join.advance(left=[None, 20])
+    assert rows(join.push(left=table.slice(0, 1))) == []
+    assert join.state.left.late_rows == 3
+
+
+def test_late_rows_are_judged_one_by_one():
+    for cuts in ([5], [1, 1, 1, 1, 1], [2, 3]):
+        join = band(left=jn.Order("a", delay=2), late="collect")
+        values, first = [5, 9, 6, 7, 8], 0
+        for count in cuts:
+            join.push(left=left(*((1, value) for value in values[first : first + count])))
+            first += count
+        assert join.late.left["a"].to_pylist() == [6]
+
+
+def test_the_answer_does_not_get_lost_in_an_error(tmp_path):
+    join = band("left", late="error")
+    join.push(right=right((1, 100)))
+    with pytest.raises(DataError):
+        join.push(left=pa.Table.from_batches([left((1, 3)), left((1, 1))]))
+    join.save(tmp_path / "state")
+    for each in (join, jn.StreamJoin.restore(tmp_path / "state")):
+        assert rows(each.push(left=left((1, 99)))) == [(1, 3, None, None), (1, 99, 1, 100)]
+
+
+def test_two_readers():
+    chance = random.Random(1)
+    tables = []
+    for name in ("a", "b"):
+        places = sorted(chance.randrange(3_000) for _ in range(2_000))
+        keys = [chance.randrange(5) for _ in places]
+        tables.append(pa.table({"k": keys, name: places}))
+    spec = jn.Where(BAND, how="full")
+    join = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    most, found = 0, []
+    for batch in join.run(tables[0].to_batches(50), tables[1].to_reader(70), rows_at_once=1):
+        found.append(batch)
+        most = max(most, join.state.left.rows + join.state.right.rows)
+    assert difference(pa.Table.from_batches(found, join.schema), defined_rows(spec, *tables), ordered=False) is None
+    assert most < 300
+    again = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    gathered = list(again.run(tables[0].to_batches(50), tables[1].to_reader(70)))
+    assert len(gathered) < len(found)
+    assert difference(pa.Table.from_batches(gathered), defined_rows(spec, *tables), ordered=False) is None
+
+
+def test_the_state_stays_flat_and_keys_are_forgotten():
+    join = jn.stream(
+        SCHEMA, RIGHT, jn.Where(BAND, how="left"), left=jn.Order("a", delay=3), right=jn.Order("b", delay=3)
+    )
+    sizes, given = [], 0
+    for step in range(60):
+        places = np.arange(step * 1_000, (step + 1) * 1_000)
+        # Each key comes but for a while.
+        given += sum(batch.num_rows for batch in join.push(left=pa.record_batch({"k": places // 7, "a": places})))
+        given += sum(batch.num_rows for batch in join.push(right=pa.record_batch({"k": places // 7, "b": places})))
+        sizes.append((join.state.left.rows, join.state.right.rows, join.state.left.bytes + join.state.right.bytes))
+    assert len(set(sizes[10:])) <= 4
+    assert max(size[0] + size[1] for size in sizes) < 1_100
+    assert max(size[2] for size in sizes[30:]) <= max(size[2] for size in sizes[:30]) * 1.1
+    assert given > 60_000
+
+
+def test_asof_matches_are_final():
+    schema = pa.schema({"id": pa.string(), "ts": pa.timestamp("ms")})
+    other = pa.schema({"id": pa.string(), "ts": pa.timestamp("us"), "v": pa.float64()})
+    join = jn.stream(
+        schema, other, jn.Asof(on="ts", by="id"), left=jn.Order("ts"), right=jn.Order("ts", delay=timedelta(seconds=2))
+    )
+    frames = read_table("id: string | ts: timestamp[ms]\nx | 2024-01-01 00:00:05\ny | 2024-01-01 00:00:05")
+    assert join.push(left=frames) == []
+    readings = "id: string | ts: timestamp[us] | v: float64\n"
+    assert join.push(right=read_table(readings + "x | 2024-01-01 00:00:01 | 1.0\nx | 2024-01-01 00:00:06 | 9.0")) == []
+    # A better match may come, as long as it is not later than the delay.
+    assert join.push(right=read_table(readings + "x | 2024-01-01 00:00:05 | 2.0")) == []
+    assert join.push(right=read_table(readings + "z | 2024-01-01 00:00:07 | 3.0")) == []
+    [batch] = join.push(right=read_table(readings + "z | 2024-01-01 00:00:08 | 3.0"))
+    assert batch.schema.names == ["id", "ts", "v"]
+    assert sorted(row["v"] or 0 for row in batch.to_pylist()) == [0, 2.0]
+    assert join.state.left.rows == 0
+    # The last reading of each, and what is ahead of the frames.
+    assert join.state.right.rows == 4
+    assert "left rows are kept while ts >= ts" in join.explain()
+    assert "and the last before of each id" in join.explain()
+
+
+def test_aggregates_are_given_once_their_window_is_complete():
+    spec = jn.Range(left_on="a", right_on="b", by="k", lower=-2, upper=2, agg={"b": "max", "*": "count"})
+    join = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    join.push(right=right((1, 1), (1, 4), (1, 5)))
+    assert rows(join.push(left=left((1, 3), (1, 4)))) == []
+    assert rows(join.push(right=right((1, 6)))) == [(1, 3, 5, 3)]
+    assert rows(join.push(right=right((1, 7)))) == [(1, 4, 6, 3)]
+    assert "given: left rows once no row of their window can still come" in join.explain()
+
+
+EXPLAINED = [
+    (jn.Where("l.a > r.b - 3"), ["left rows are kept while a > b - 3"]),
+    (jn.Where(BAND), ["left rows are kept while a > b - 3", "right rows are kept while b > a - 10"]),
+    (
+        jn.Where("l.k = r.k AND abs(l.a - r.b) <= 2"),
+        ["left rows are kept while a >= b - 2", "right rows are kept while b >= a - 2"],
+    ),
+    (
+        jn.Equi(left_on=("k", "a"), right_on=("k", "b")),
+        ["left rows are kept while a >= b", "right rows are kept while b >= a"],
+    ),
+    (
+        jn.Range(left_on="a", right_on="b", lower=-5, upper=2),
+        ["left rows are kept while a >= b - 2", "right rows are kept while b >= a - 5"],
+    ),
+    (jn.Overlap(left_interval=("k", "a"), right_interval=("b", "k")), ["left rows are kept while a > b"]),
+    (
+        jn.Where("(l.a > r.b - 3 AND l.k = 1) OR l.a > r.b - 6"),
+        [
+            "left rows are kept while (a is above what the condition derives from b and k = 1)",
+            " or (a is above what the condition derives from b)",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "lines"), EXPLAINED)
+def test_what_bounds_the_state_is_said(spec, lines):
+    text = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True).explain()
+    for line in lines:
+        assert line in text
+
+
+def test_how_many_rows_are_held_at_a_rate():
+    join = band(left=jn.Order("a", delay=5), right=jn.Order("b", delay=2))
+    text = join.explain(left_rate=100, right_rate=10)
+    # Left rows from three behind the right order on, and two more of its delay.
+    assert "about 500 rows at 100 a step" in text
+    assert "about 150 rows at 10 a step" in text
+
+
+def test_a_state_is_replaced_as_a_whole(tmp_path):
+    join = band("left")
+    join.push(left=left((1, 5)))
+    join.save(tmp_path / "state")
+    join.push(left=left((1, 6)))
+    join.save(tmp_path / "state")
+    assert [each.name for each in tmp_path.iterdir()] == ["state"]
+    again = jn.StreamJoin.restore(tmp_path / "state", expected=join)
+    assert again.state == join.state
+    assert rows(again.close()) == rows(join.close()) == [(1, 5, None, None), (1, 6, None, None)]
+    # The process ended while the old one was being replaced.
+    (tmp_path / "state").rename(tmp_path / ".state.old")
+    assert jn.StreamJoin.restore(tmp_path / "state").state.left.rows == 2
+
+
+def test_a_saved_join_keeps_what_has_matched(tmp_path):
+    join = band("left")
+    join.push(left=left((1, 5), (1, 6)), right=right((1, 3)))
+    join.push(right=right((2, 6)))
+    join.save(tmp_path / "state")
+    assert rows(jn.StreamJoin.restore(tmp_path / "state").close()) == []
