@@ -118,6 +118,11 @@ class AsofJoin:
         What is held, and how far each side has come.
     output
         Makes rows of the output.
+
+    Attributes
+    ----------
+    failed
+        Whether there was a tie that is an error, so that there is no answer.
     """
 
     def __init__(self, bounds: AsofBounds, frontiers: Mapping[Side, Frontier], output: Output) -> None:
@@ -126,6 +131,7 @@ class AsofJoin:
         self._frontiers = frontiers
         self._output = output
         self._how = self._join.how
+        self.failed = False
         self._search = replace(self._join, how="left", spec=replace(self._join.spec, how="left"))
         if self._any_does:
             self._search = replace(self._search, spec=replace(self._search.spec, matches=1))
@@ -241,8 +247,12 @@ class AsofJoin:
         if search.spec.ties == "error" and not settled:
             search = replace(search, spec=replace(search.spec, ties="greatest"))
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
-        with join_context(threads=1) as context:
-            return find(search, *sources, "merge", context).pointers
+        try:
+            with join_context(threads=1) as context:
+                return find(search, *sources, "merge", context).pointers
+        except DataError:
+            self.failed = True
+            raise
 
     def _final(
         self, left: pa.RecordBatch, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int]
