@@ -92,3 +92,26 @@ def test_wanted_rows_are_the_last_before_a_query(rows, queries, ends, matches, s
             nearer = sum(row[0] == key and code < row[1] <= query - strict for row in rows)
             serves = serves or nearer < matches
         assert bool(wanted[place]) == serves
+
+
+@given(data=st.data(), forward=st.booleans())
+def test_the_next_row_is_the_nearest_on_its_side(data, forward):
+    keys, codes = data.draw(sides(1))
+    held_keys, held = data.draw(sides(1))
+    edges = np.flatnonzero(np.diff(held_keys)) + 1
+    starts = np.concatenate([[0], edges, [len(held_keys)]]).astype(np.int64)
+    groups = held_keys[starts[:-1]] if len(held_keys) else np.zeros(0, np.int32)
+    positions, tied = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint8)
+    kernels.find_next(keys, codes[0], groups, starts, held[0], forward, positions, tied)
+    for row in range(len(keys)):
+        near = [
+            int(code)
+            for key, code in zip(held_keys, held[0], strict=True)
+            if key == keys[row] and (code >= codes[0, row] if forward else code <= codes[0, row])
+        ]
+        if not near:
+            assert positions[row] == -1
+            continue
+        best = min(near) if forward else max(near)
+        assert (held_keys[positions[row]], held[0, positions[row]]) == (keys[row], best)
+        assert bool(tied[row]) == (near.count(best) > 1)

@@ -255,3 +255,14 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with refused(StateError, "cannot be written"):
         band().save(tmp_path / "file" / "state")
+
+
+def test_a_tie_that_is_an_error_ends_the_join():
+    schema = pa.schema({"t": pa.int64(), "v": pa.int64()})
+    join = jn.stream(schema, schema, jn.Asof(on="t", ties="error"), left=jn.Order("t"), right=jn.Order("t"))
+    join.push(left=pa.record_batch({"t": [5], "v": [0]}))
+    assert join.push(right=pa.record_batch({"t": [4, 4], "v": [1, 2]})) == []
+    with refused(DataError, "tie"):
+        join.push(right=pa.record_batch({"t": [6], "v": [1]}))
+    with refused(PlanError, "no answer", "ties='error'"):
+        join.close()

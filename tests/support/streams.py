@@ -140,6 +140,9 @@ def order_values(table: pa.Table, side: str, expression: str) -> list[Any]:
         return []
     array = evaluate(node, **{side: table})
     found = values(pa.chunked_array([array]))
+    if pa.types.is_date(array.type):
+        # A delay may be shorter than a day.
+        found = [None if value is None else value * 86_400 * 10**9 for value in found]
     return [None if value is None or value != value else value for value in found]
 
 

@@ -30,7 +30,7 @@ from juncture.kernels.compiled import (
     void,
 )
 
-__all__ = ["UNLIMITED", "find_matches", "mark_wanted", "reach_of", "sort_rows"]
+__all__ = ["UNLIMITED", "find_matches", "find_next", "mark_wanted", "reach_of", "sort_rows"]
 
 UNLIMITED = -1
 """The reach of rows whose second codes tell nothing of the first."""
@@ -307,3 +307,54 @@ def mark_wanted(
                 wanted[row] = 1
         query = after
         start = end
+
+
+@compiled(void(int32s_in, int64s_in, int32s_in, int64s_in, int64s_in, boolean, int64s, uint8s))
+def find_next(
+    keys: Codes,
+    codes: Ints,
+    groups: Codes,
+    starts: Ints,
+    held: Ints,
+    forward: bool,
+    positions: Ints,
+    tied: npt.NDArray[np.uint8],
+) -> None:
+    """Find the held row of each row's key whose code is next to its own, or equal.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows: keys, ascending, and the codes from which on to look.
+    groups, starts, held
+        The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes, sorted
+        within each group.
+    forward
+        Whether to take the least code that is not less, rather than the greatest that is not greater.
+    positions
+        Out: the position of the held row, the first or the last of its code; -1 if there is none.
+    tied
+        Out: whether another one has its code.
+
+    Notes
+    -----
+    A binary search for each row.
+    """
+    group = 0
+    for row in range(len(keys)):
+        positions[row] = -1
+        tied[row] = 0
+        group = _group_of(groups, group, keys[row])
+        if group == len(groups) or groups[group] != keys[row]:
+            continue
+        first, end = starts[group], starts[group + 1]
+        if forward:
+            place = _first_at_least(held, first, end, codes[row])
+            if place < end:
+                positions[row] = place
+                tied[row] = place + 1 < end and held[place + 1] == held[place]
+            continue
+        place = end if codes[row] == _GREATEST else _first_at_least(held, first, end, codes[row] + 1)
+        if place > first:
+            positions[row] = place - 1
+            tied[row] = place - 1 > first and held[place - 2] == held[place - 1]

@@ -118,6 +118,11 @@ class AsofJoin:
         What is held, and how far each side has come.
     output
         Makes rows of the output.
+
+    Attributes
+    ----------
+    failed
+        Whether there was a tie that is an error, so that there is no answer.
     """
 
     def __init__(self, bounds: AsofBounds, frontiers: Mapping[Side, Frontier], output: Output) -> None:
@@ -126,6 +131,7 @@ class AsofJoin:
         self._frontiers = frontiers
         self._output = output
         self._how = self._join.how
+        self.failed = False
         self._search = replace(self._join, how="left", spec=replace(self._join.spec, how="left"))
         if self._any_does:
             self._search = replace(self._search, spec=replace(self._search.spec, matches=1))
@@ -204,10 +210,11 @@ class AsofJoin:
         """Find the matches of left rows, and yield those that are final."""
         left = joined_batches([segment.taken(positions) for segment, positions in waiting])
         codes = np.concatenate([segment.codes[0][positions] for segment, positions in waiting])
-        held = [(segment, np.flatnonzero(segment.alive)) for segment in self.stores["right"].segments]
-        right_codes = np.concatenate([np.zeros(0, np.int64), *(each.codes[0][places] for each, places in held)])
-        pointers = self._pointers(left, held, settled=self._are_final)
-        final = self._final(left, codes, pointers, right_codes, coming)
+        reach = self._reach(left, codes)
+        right = self.stores["right"].segments
+        right_codes = np.concatenate([np.zeros(0, np.int64), *(segment.codes[0] for segment in right)])
+        pointers = self._pointers(left, waiting, codes, right_codes, reach)
+        final = self._final(codes, pointers, right_codes, coming, reach)
         first = 0
         for segment, positions in waiting:
             done = final[first : first + len(positions)]
@@ -218,8 +225,71 @@ class AsofJoin:
             index = np.flatnonzero(final)
             given, pointers = rows_of(left, array_of(index, pa.int64())), pointers[index]
             if self._join.spec.ties == "error" and not self._are_final:
-                pointers = self._pointers(given, held, settled=True)
-            yield from self._given(given, pointers, held)
+                pointers = self._decided(given, settled=True)
+            yield from self._given(given, pointers, right)
+
+    def _pointers(
+        self, left: pa.RecordBatch, waiting: list[Place], codes: Ints, right_codes: Ints, reach: _Reach
+    ) -> Ints:
+        """Return the slots of the right rows that each left row matches; those that are tied are decided apart."""
+        is_rounded = self._bounds.coder.domain.kind == "float" and (
+            self._join.tolerance is not None or self._join.spec.direction == "nearest"
+        )
+        if self._search.spec.matches > 1 or is_rounded:
+            return self._decided(left, settled=self._are_final)
+        slots, tied = np.full(len(codes), -1), np.zeros(len(codes), np.bool_)
+        first = 0
+        for segment, positions in waiting:
+            here = slice(first, first + len(positions))
+            first = here.stop
+            slots[here], tied[here] = self._nearest(segment.keys[positions], codes[here], right_codes)
+        if self._join.tolerance is not None and len(right_codes):
+            found = right_codes[slots]
+            slots[(found < reach.low) | (found > reach.high)] = -1
+        if reach.possible is not None:
+            slots[~reach.possible] = -1
+        open_ties = np.flatnonzero(tied & (slots >= 0))
+        if len(open_ties) and not self._any_does:
+            rows = rows_of(left, array_of(open_ties, pa.int64()))
+            slots[open_ties] = self._decided(rows, settled=self._are_final)[:, 0]
+        return slots.reshape(-1, 1)
+
+    def _nearest(self, keys: Codes, codes: Ints, right_codes: Ints) -> tuple[Ints, Mask]:
+        """Return the slot of the right row that is next to each code, and whether others have its code."""
+        spec = self._join.spec
+        strict = not spec.allow_exact_matches
+        if spec.direction != "nearest":
+            forward = spec.direction == "forward"
+            return self._next(keys, (_after if forward else _before)(codes, strict), forward=forward)
+        behind, behind_tied = self._next(keys, _before(codes, strict), forward=False)
+        ahead, ahead_tied = self._next(keys, _sum(codes, 1), forward=True)
+        if not len(right_codes):
+            return behind, behind_tied
+        # Differences of codes are exact as unsigned ones.
+        back = codes.view(np.uint64) - right_codes[behind].view(np.uint64)
+        on = right_codes[ahead].view(np.uint64) - codes.view(np.uint64)
+        is_ahead = (ahead >= 0) & ((behind < 0) | (on < back))
+        return np.where(is_ahead, ahead, behind), np.where(is_ahead, ahead_tied, behind_tied)
+
+    def _next(self, keys: Codes, codes: Ints, *, forward: bool) -> tuple[Ints, Mask]:
+        """Return the slot of the next right row in one direction, and whether others have its code."""
+        best = np.full(len(keys), -1)
+        best_codes = np.full(len(keys), GREATEST if forward else NO_LIMIT)
+        tied = np.zeros(len(keys), np.bool_)
+        positions, same = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint8)
+        first = 0
+        for segment in self.stores["right"].segments:
+            held = segment.codes[0]
+            kernels.find_next(keys, codes, segment.groups, segment.starts, held, forward, positions, same)
+            there = positions >= 0
+            found = held[positions]
+            equal = there & (best >= 0) & (found == best_codes)
+            better = there & ((best < 0) | ((found < best_codes) if forward else (found > best_codes)))
+            tied = np.where(better, same > 0, tied | equal)
+            best = np.where(better, positions + first, best)
+            best_codes = np.where(better, found, best_codes)
+            first += len(held)
+        return best, tied
 
     @property
     def _are_final(self) -> bool:
@@ -227,31 +297,39 @@ class AsofJoin:
         plain = self._join.spec.direction == "backward" and not self._bounds.coming["right"].falls
         return self._frontiers["right"].ended or (plain and not self._any_does)
 
-    def _pointers(self, left: pa.RecordBatch, held: list[Place], *, settled: bool) -> Ints:
-        """Return the right rows that each left row matches, by their place among those that are held.
+    def _decided(self, left: pa.RecordBatch, *, settled: bool) -> Ints:
+        """Return the slots of the right rows that each left row matches, best first, however ties are decided.
 
         Raises
         ------
         DataError
             If the rows are settled, ties are errors, and there is one.
         """
-        batches = [segment.taken(positions) for segment, positions in held]
+        segments = self.stores["right"].segments
+        alive = [np.flatnonzero(segment.alive) for segment in segments]
+        batches = [segment.taken(positions) for segment, positions in zip(segments, alive, strict=True)]
         right = pa.Table.from_batches(batches) if batches else held_schema(self._join, "right").empty_table()
         search = self._search
         if search.spec.ties == "error" and not settled:
             search = replace(search, spec=replace(search.spec, ties="greatest"))
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
-        with join_context(threads=1) as context:
-            return find(search, *sources, "merge", context).pointers
+        try:
+            with join_context(threads=1) as context:
+                pointers = find(search, *sources, "merge", context).pointers
+        except DataError:
+            self.failed = True
+            raise
+        starts = np.cumsum([0, *(len(segment.rows) for segment in segments)])
+        slots = np.concatenate(
+            [np.zeros(0, np.int64), *(each + first for each, first in zip(alive, starts, strict=False))]
+        )
+        return np.where(pointers >= 0, slots[pointers], -1) if len(slots) else pointers
 
-    def _final(
-        self, left: pa.RecordBatch, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int]
-    ) -> Mask:
+    def _final(self, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int], reach: _Reach) -> Mask:
         """Tell which left rows nothing that can still come would match better."""
         spec = self._join.spec
         if coming[0] > coming[1]:
             return np.ones(len(codes), np.bool_)
-        reach = self._reach(left, codes)
         strict = not spec.allow_exact_matches
         full = pointers.shape[1] >= spec.matches
         last = pointers[:, spec.matches - 1] if full else np.full(len(codes), -1)
@@ -313,7 +391,7 @@ class AsofJoin:
 
     # What is given
 
-    def _given(self, left: pa.RecordBatch, pointers: Ints, held: list[Place]) -> Iterator[pa.RecordBatch]:
+    def _given(self, left: pa.RecordBatch, pointers: Ints, right: list[Segment]) -> Iterator[pa.RecordBatch]:
         """Yield left rows that are final, with their matches."""
         here = pointers >= 0
         matched = here.any(axis=1)
@@ -325,12 +403,11 @@ class AsofJoin:
         rows = np.repeat(np.arange(len(pointers)), here.sum(axis=1))
         taken = pointers[here]
         if len(taken):
-            edges = np.cumsum([0, *(len(positions) for _, positions in held)])
+            edges = np.cumsum([0, *(len(segment.rows) for segment in right)])
             part = np.searchsorted(edges, taken, "right") - 1
             for number in np.unique(part).tolist():
-                segment, positions = held[number]
-                mask = part == number
-                places = positions[taken[mask] - edges[number]]
+                segment, mask = right[number], part == number
+                places = taken[mask] - edges[number]
                 segment.matched[places] = True
                 ours = rows_of(left, array_of(rows[mask], pa.int64()))
                 yield self._output.pairs(ours, segment.taken(places))

@@ -208,7 +208,7 @@ class StreamJoin:
         DataError
             If a value has no place in an order and might match, an interval starts after its end, or a row comes too
             late where that is an error. Nothing of its batch has been taken then; what followed from those before it
-            is returned by the next call.
+            is returned by the next call. Or if right rows tie where ties are errors: then there is no answer.
         """
         self._check_open()
         given: list[tuple[Side, Any]] = [("left", left), ("right", right)]
@@ -326,6 +326,10 @@ class StreamJoin:
     def _check_open(self) -> None:
         if self._closed:
             raise PlanError("The join is closed: nothing can be pushed any more. Make a new one with jn.stream(…).")
+        if isinstance(self._operator, AsofJoin) and self._operator.failed:
+            raise PlanError(
+                "The join has no answer, since right rows tied and ties='error'. Make a new one without it."
+            )
 
     def run(
         self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int = 1 << 14
