@@ -10,7 +10,17 @@ from typing import Literal
 from juncture.errors import PlanError, SpecError
 from juncture.planner.decision import Engine
 
-__all__ = ["ACCEPTED", "Kind", "choose_engine", "is_from", "is_spark_frame", "kind_of", "paths_of", "type_name"]
+__all__ = [
+    "ACCEPTED",
+    "Kind",
+    "choose_engine",
+    "is_from",
+    "is_spark_frame",
+    "is_stream",
+    "kind_of",
+    "paths_of",
+    "type_name",
+]
 
 Kind = Literal["arrow", "path", "spark"]
 
@@ -84,6 +94,11 @@ def is_spark_frame(table: object) -> bool:
     return module is not None and isinstance(table, module.DataFrame)
 
 
+def is_stream(table: object) -> bool:
+    """Tell a streaming DataFrame, classic or Connect, whose rows have no end."""
+    return is_spark_frame(table) and bool(getattr(table, "isStreaming", False))
+
+
 def choose_engine(left: object, right: object, spark: object | None) -> Engine:
     """Return the engine that the inputs ask for.
 
@@ -97,7 +112,7 @@ def choose_engine(left: object, right: object, spark: object | None) -> Engine:
     Raises
     ------
     PlanError
-        If one input lives in Spark and the other in this process, or a Spark DataFrame is a stream.
+        If one input lives in Spark and the other in this process.
     """
     kinds = {"left": kind_of(left, "left"), "right": kind_of(right, "right")}
     in_spark = [side for side, kind in kinds.items() if kind == "spark"]
@@ -110,12 +125,6 @@ def choose_engine(left: object, right: object, spark: object | None) -> Engine:
             "place: turn it into a Spark DataFrame with spark.createDataFrame(…), or bring the other here with "
             ".toArrow()."
         )
-    for side, table in (("left", left), ("right", right)):
-        if kinds[side] == "spark" and getattr(table, "isStreaming", False):
-            raise PlanError(
-                f"The {side} table is a streaming DataFrame, and this is a batch join. Join inside foreachBatch, or "
-                "read the same source as a batch."
-            )
     return "spark" if in_spark or spark is not None else "local"
 
 

@@ -7,7 +7,7 @@ from inspect import signature
 from typing import Any
 
 from juncture.errors import PlanError, SpecError, did_you_mean
-from juncture.inputs import choose_engine
+from juncture.inputs import choose_engine, is_stream
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
@@ -77,6 +77,10 @@ def plan(
     engine = choose_engine(left, right, spark)
     _check_limits(engine, memory)
     check_algorithm(spec, algorithm, engine)
+    if is_stream(left) or is_stream(right):
+        from juncture.streams.spark import plan as on_streams
+
+        return on_streams.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
     if engine == "spark":
         from juncture.spark import plan as on_spark
 

@@ -13,6 +13,7 @@ from juncture.planner.expected_bytes import expected_shuffle, expected_task
 from juncture.planner.expected_rows import expected_rows
 from juncture.planner.inequality import OVERLAP, RANGE, WHERE
 from juncture.planner.planning_input import PlanningInput
+from juncture.planner.rules import follows_stream
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
@@ -98,7 +99,7 @@ def serving(planning: PlanningInput, name: str) -> str:
 
 
 def _refusal(planning: PlanningInput, algorithm: Algorithm) -> str | None:
-    return next((why for rule in algorithm.rules if (why := rule(planning, algorithm))), None)
+    return next((why for rule in (follows_stream, *algorithm.rules) if (why := rule(planning, algorithm))), None)
 
 
 def _weighed(planning: PlanningInput, algorithm: Algorithm) -> Option:
@@ -114,7 +115,8 @@ def _named(options: tuple[Option, ...], name: str) -> tuple[str, str]:
     """Return the algorithm that was named, and that as the reason."""
     refusal = next(option.refusal for option in options if option.algorithm == name)
     if refusal:
-        raise PlanError(f"algorithm={name!r} cannot run this join: {refusal} Pass algorithm='auto'.")
+        mend = " Pass algorithm='auto'." if any(option.refusal is None for option in options) else ""
+        raise PlanError(f"algorithm={name!r} cannot run this join: {refusal}{mend}")
     return name, "it was named"
 
 

@@ -72,6 +72,8 @@ class PlanningInput:
         Whether both inputs are paths that Spark's tasks read themselves.
     lazy
         Whether jobs at build time are forbidden.
+    is_stream
+        Whether the left side is a stream.
     partitions
         On Spark, into how many partitions the session shuffles.
     native
@@ -86,6 +88,7 @@ class PlanningInput:
     resources: Resources
     direct: bool = False
     lazy: bool = False
+    is_stream: bool = False
     partitions: int = 1
     native: bool = False
     features: JoinFeatures = JoinFeatures()

@@ -13,6 +13,7 @@ __all__ = [
     "fits_as_table",
     "fits_in_memory",
     "fits_in_task",
+    "follows_stream",
     "is_checked",
     "keeps_right_rows",
     "knows_left_rows",
@@ -44,6 +45,13 @@ def collects(planning: PlanningInput, _: Algorithm) -> str | None:
 def samples(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to sample under ``lazy=True``."""
     return "it samples both sides when the join is built, which lazy=True forbids." if planning.lazy else None
+
+
+def follows_stream(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+    """Refuse to move or to hold the rows of a stream, which have no end: all but ``broadcast`` does."""
+    if planning.is_stream and not (algorithm.sends and algorithm.holds == "right"):
+        return "the left side is a stream, whose rows neither end nor are moved."
+    return None
 
 
 def fits_in_task(planning: PlanningInput, algorithm: Algorithm) -> str | None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from juncture.errors import PlanError
-from juncture.inputs import is_spark_frame, kind_of, paths_of
+from juncture.inputs import is_spark_frame, is_stream, kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
@@ -176,4 +176,5 @@ def _typed(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved,
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> SparkSide:
     if kind_of(table, name) == "path":
         return FileSide.of(session, paths_of(table), resources.cores)
-    return files_behind(table, resources.cores) or FrameSide.of(table, name)
+    files = None if is_stream(table) else files_behind(table, resources.cores)
+    return files or FrameSide.of(table, name)

@@ -13,7 +13,7 @@ from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import SparkSide
+from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
@@ -122,6 +122,7 @@ class Planning(ABC):
             resources=self._resources,
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,
+            is_stream=isinstance(self._left, FrameSide) and self._left.is_stream,
             partitions=self._partitions(),
             native=self._native,
             features=self._features,

@@ -82,6 +82,11 @@ class FrameSide:
         return FrameSide(self.frame.toDF(*names).select(*columns).toDF(*schema.names), schema)
 
     @property
+    def is_stream(self) -> bool:
+        """Whether its rows have no end, so that no job can look at them."""
+        return self.frame.isStreaming
+
+    @property
     def session(self) -> SparkSession:
         """The session that the DataFrame belongs to."""
         return self.frame.sparkSession

@@ -1,0 +1,54 @@
+"""Plans of joins of streaming DataFrames: which sides are streams says how they are joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from juncture.errors import PlanError
+from juncture.inputs import is_stream
+from juncture.planner.plan import Plan
+from juncture.planner.stats import Stats
+from juncture.streams.spark.table import plan_with_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["plan"]
+
+
+def plan(
+    spec: Any,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str = "auto",
+    session: SparkSession | None = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan a join of which at least one side is a streaming DataFrame.
+
+    Parameters
+    ----------
+    spec, left, right, algorithm, session, lazy, stats
+        As for `juncture.spark.plan.plan`.
+
+    Raises
+    ------
+    SchemaError, DataError
+        As `juncture.plan` does.
+    PlanError
+        If Spark cannot run it on these sides: with what can be done instead.
+    """
+    if is_stream(left) and is_stream(right):
+        raise PlanError(
+            f"Both tables are streaming DataFrames, and {spec.title} of two streams does not run on Spark. "
+            "juncture.stream(…) joins record batches of two streams in this process."
+        )
+    if is_stream(right):
+        raise PlanError(
+            "The right table is a streaming DataFrame, and the left one is not: with each right row that comes, what "
+            "the left rows match would change. Pass the stream as the left table; or join inside foreachBatch, where "
+            "each micro-batch is a table."
+        )
+    return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)

@@ -1,0 +1,117 @@
+"""Joins of a stream with a table: every task has the table whole, and joins the rows of each micro-batch with it.
+
+Nothing is kept from one micro-batch to the next, and no row moves. The table is the one that was there when the join
+was made: a DataFrame is collected then, and Parquet files that have changed since are an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from juncture.errors import PlanError
+from juncture.inputs import kind_of
+from juncture.planner.plan import Plan
+from juncture.planner.report import MatchReport
+from juncture.planner.run import Run
+from juncture.planner.stats import Stats
+from juncture.runtime.progress import Report
+from juncture.spark.plan import plan as plan_of_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["plan_with_table"]
+
+_ALGORITHM = "broadcast"
+
+
+def plan_with_table(
+    spec: Any,
+    left: Any,
+    right: Any,
+    *,
+    algorithm: str,
+    session: SparkSession | None,
+    lazy: bool,
+    stats: Stats | None,
+) -> Plan:
+    """Plan a join of a stream with a table.
+
+    Raises
+    ------
+    SchemaError, DataError
+        As `juncture.plan` does.
+    PlanError
+        If the join keeps right rows, the algorithm needs to see all left rows, or the table may not be read yet.
+    """
+    _check(spec, algorithm, lazy=lazy, is_read=kind_of(right, "right") == "spark")
+    planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, session=session, stats=stats)
+    return replace(
+        planned,
+        choice=replace(planned.choice, reason="the left side is a stream, whose rows neither end nor are moved"),
+        details=(*planned.details, *_words(right)),
+        measure=_refuse_to_measure,
+        count_matches=_refuse_to_count,
+    )
+
+
+def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
+    """Refuse what a join of a stream with a table cannot do.
+
+    Raises
+    ------
+    PlanError
+        With what can be done instead.
+    """
+    if spec.how in ("right", "full"):
+        kept = "inner" if spec.how == "right" else "left"
+        raise PlanError(
+            f"how={spec.how!r} keeps right rows that no left row matches, and a stream has no end at which that is "
+            f"known. Pass how={kept!r}, and find such right rows by a join of tables."
+        )
+    if algorithm not in ("auto", _ALGORITHM):
+        raise PlanError(
+            f"algorithm={algorithm!r} moves or counts all left rows, and those of a stream have no end. Pass "
+            f"algorithm='auto': the right table goes to every task."
+        )
+    if lazy and is_read:
+        raise PlanError(
+            "lazy=True forbids to collect the right table, which every task has to have before a stream is joined with "
+            "it. Leave lazy= out, or pass the table as a path to Parquet, which tasks read themselves."
+        )
+
+
+def _words(right: Any) -> tuple[tuple[str, str], ...]:
+    """Say what `explain` says of a join with a stream."""
+    if kind_of(right, "right") == "spark":
+        read = "as it was when this plan was made: make the join anew to see rows that have come since"
+    else:
+        read = "read by each task from the files that were there when this plan was made, which must not change"
+    return (
+        ("stream", "the left side; each micro-batch is joined on its own, and its rows are final"),
+        ("state", "none"),
+        ("table", read),
+    )
+
+
+def _refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Run, Any]:
+    _refuse("analyze() runs a join to its end")
+
+
+def _refuse_to_count(_report: Report | None) -> MatchReport:
+    _refuse("match_report() reads all left rows")
+
+
+def _refuse(asked: str) -> NoReturn:
+    """Refuse to run a stream to its end.
+
+    Raises
+    ------
+    PlanError
+        Always.
+    """
+    raise PlanError(
+        f"{asked}, and a stream has none. Start a query on what execute() returns; its lastProgress says how many rows "
+        "it reads and gives."
+    )

@@ -1,0 +1,48 @@
+"""Tables that come to Spark as streams: one file after the other, each a micro-batch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["cut", "read_stream", "run", "write_files"]
+
+
+def cut(table: pa.Table, chance: random.Random, batches: int) -> list[pa.Table]:
+    """Return a table in so many pieces of random length."""
+    ends = sorted(chance.randint(0, table.num_rows) for _ in range(batches - 1))
+    return [table.slice(a, b - a) for a, b in zip([0, *ends], [*ends, table.num_rows], strict=True)]
+
+
+def write_files(pieces: Sequence[pa.Table], folder: Path) -> None:
+    """Write pieces as files, which a stream reads in turn, after those that are there."""
+    folder.mkdir(exist_ok=True)
+    there = len(list(folder.glob("*.parquet")))
+    for number, piece in enumerate(pieces, there):
+        pq.write_table(piece, folder / f"{number:03}.parquet")
+
+
+def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the stream of a folder's files, one in each micro-batch."""
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def run(frame: DataFrame, folder: Path) -> pa.Table:
+    """Run a stream over all that is there, going on where it was left, and return all it has ever given."""
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "answer"))
+    )
+    query.awaitTermination()
+    return frame.sparkSession.read.schema(frame.schema).parquet(str(folder / "answer")).toArrow()
