@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["cut", "read_stream", "run", "write_files"]
 
+_FIRST = 1_700_000_000
+
 
 def cut(table: pa.Table, chance: random.Random, batches: int) -> list[pa.Table]:
     """Return a table in so many pieces of random length."""
@@ -27,7 +30,10 @@ def write_files(pieces: Sequence[pa.Table], folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     there = len(list(folder.glob("*.parquet")))
     for number, piece in enumerate(pieces, there):
-        pq.write_table(piece, folder / f"{number:03}.parquet")
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(piece, path)
+        # Files are read in the order of their times, which may be the same.
+        os.utime(path, (_FIRST + number, _FIRST + number))
 
 
 def read_stream(spark: SparkSession, folder: Path) -> DataFrame:

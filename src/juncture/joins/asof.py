@@ -48,9 +48,9 @@ def join_asof(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
-        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
-        them).
+        Two Spark DataFrames (classic or Connect), of which the left one may be a stream; or any
+        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
+        batches) and paths to Parquet (a file, folder, glob or list of them).
     on
         The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.

@@ -37,9 +37,9 @@ def join(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames; or any mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas,
-        DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of them), joined in
-        this process. Paths, with ``spark=`` or beside a DataFrame, are read by Spark.
+        Two Spark DataFrames, of which the left one may be a stream; or any mixture of tables that speak Arrow (pyarrow
+        and its datasets, Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder,
+        glob or list of them), joined in this process. Paths, with ``spark=`` or beside a DataFrame, are read by Spark.
     on
         The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
         type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or

@@ -43,9 +43,9 @@ def join_overlap(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
-        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
-        them).
+        Two Spark DataFrames (classic or Connect), of which the left one may be a stream; or any
+        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
+        batches) and paths to Parquet (a file, folder, glob or list of them).
     left_interval, right_interval
         The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
         timestamps. None for one of the two where all intervals are unbounded on that side. Rows that have null or NaN

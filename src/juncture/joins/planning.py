@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.inputs import choose_engine, is_stream
@@ -21,6 +21,9 @@ from juncture.spec.size import size_bytes
 from juncture.spec.values import flag
 from juncture.spec.where import Where
 
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
+
 __all__ = ["Spec", "plan", "refuse_unknown"]
 
 Spec = Asof | Range | Overlap | Where | Equi
@@ -36,6 +39,8 @@ def plan(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
 ) -> Plan:
     """Plan a join without running it.
 
@@ -43,6 +48,8 @@ def plan(
     ----------
     left, right, algorithm, spark, lazy, memory, stats
         As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
+    left_order, right_order
+        As for `join_range` and `join_where`.
     spec
         What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
 
@@ -76,11 +83,23 @@ def plan(
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
     _check_limits(engine, memory)
+    if not (is_stream(left) and is_stream(right)):
+        _refuse_orders(left_order=left_order, right_order=right_order)
     check_algorithm(spec, algorithm, engine)
     if is_stream(left) or is_stream(right):
         from juncture.streams.spark import plan as on_streams
 
-        return on_streams.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
+        return on_streams.plan(
+            spec,
+            left,
+            right,
+            algorithm=algorithm,
+            session=spark,
+            lazy=lazy,
+            stats=stats,
+            left_order=left_order,
+            right_order=right_order,
+        )
     if engine == "spark":
         from juncture.spark import plan as on_spark
 
@@ -101,6 +120,22 @@ def _check_limits(engine: Engine, memory: str | int | None) -> None:
     """
     if memory is not None and engine == "spark":
         raise PlanError(f"memory={memory!r} limits joins in this process, and this one runs on Spark. Leave it out.")
+
+
+def _refuse_orders(**orders: Any) -> None:
+    """Refuse orders of tables, which are read to their ends.
+
+    Raises
+    ------
+    PlanError
+        If there is one.
+    """
+    for name, value in orders.items():
+        if value is not None:
+            raise PlanError(
+                f"{name}={value!r} says what can still come of a stream, which bounds what a join of two streaming "
+                "DataFrames holds, and not both sides of this one are such. Leave it out."
+            )
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: dict[str, Any]) -> None:

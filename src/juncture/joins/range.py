@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
 from juncture.planner.stats import Stats
@@ -11,6 +11,9 @@ from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
 from juncture.spec.range import Closed, Range
 from juncture.spec.schema import How
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 __all__ = ["join_range"]
 
@@ -36,6 +39,8 @@ def join_range(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
     **unknown: Any,
 ) -> Any:
     """Match each left row with all right rows in a window around its place in time, or on any other line.
@@ -46,9 +51,9 @@ def join_range(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
-        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
-        them).
+        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
+        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
+        batches) and paths to Parquet (a file, folder, glob or list of them).
     on
         The column of both that is compared: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
@@ -85,6 +90,10 @@ def join_range(
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. The condition then says how long a row is held,
+        and has to limit how far apart they are.
 
     Returns
     -------
@@ -139,4 +148,15 @@ def join_range(
         agg=agg,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()
+    return plan(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+    ).execute()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
 from juncture.planner.stats import Stats
 from juncture.spec.schema import How
 from juncture.spec.where import Where
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 __all__ = ["join_where"]
 
@@ -30,6 +33,8 @@ def join_where(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
     **unknown: Any,
 ) -> Any:
     """Match rows for which a condition holds.
@@ -40,9 +45,9 @@ def join_where(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect); or any mixture of tables that speak Arrow (pyarrow and its datasets,
-        Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder, glob or list of
-        them).
+        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
+        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
+        batches) and paths to Parquet (a file, folder, glob or list of them).
     predicate
         The condition, in Spark's dialect, over columns of the left table ``l.…`` and of the right ``r.…``; a column
         that only one of them has needs no name in front. Rows match where it is true, neither false nor null.
@@ -70,6 +75,10 @@ def join_where(
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. The condition then says how long a row is held,
+        and has to limit how far apart they are.
 
     Returns
     -------
@@ -119,4 +128,15 @@ def join_where(
         names=names,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()
+    return plan(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+    ).execute()

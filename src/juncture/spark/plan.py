@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["plan"]
+__all__ = ["Query", "plan", "typed_sides"]
 
 _log = logging.getLogger(__name__)
 
@@ -85,12 +85,12 @@ def plan(
     join = _resolved(spec, (_schema_given(left, ours), _schema_given(right, theirs)), (ours.schema, theirs.schema))
     check_times(ours.spark_schema, theirs.spark_schema, session)
     check_types(join, ours.spark_schema, theirs.spark_schema)
-    join, *sides = _typed(join, ours, theirs)
+    join, *sides = typed_sides(join, ours, theirs)
     request = Request(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[type(spec)](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
-    query = _Query(given_back(built.frame, join, ours, theirs))
+    query = Query(given_back(built.frame, join, ours, theirs))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))
@@ -119,7 +119,7 @@ def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class _Query:
+class Query:
     """A result that Spark computes when an action asks for it. It lives where its session does.
 
     Attributes
@@ -164,7 +164,7 @@ def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.S
     return join if given == schemas else spec.resolve(*schemas)
 
 
-def _typed(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:
+def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:
     """Return a join and its inputs, in which columns of the null type have the type that the join takes them for."""
     if (join.left_schema, join.right_schema) == (left.schema, right.schema):
         return join, left, right

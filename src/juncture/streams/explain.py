@@ -15,11 +15,11 @@ from juncture.streams.bounds import Bounds, Filter
 from juncture.streams.condition import Relation, bare_text
 from juncture.streams.order import SideOrder
 
-__all__ = ["explained", "kept_while", "unbounded"]
+__all__ = ["GIVEN", "explained", "kept_while", "order_text", "unbounded"]
 
 _TIMES = ("date", "timestamp", "duration")
 
-_GIVEN = {
+GIVEN = {
     "inner": "matches at once",
     "left": "matches at once, left rows without one when they expire",
     "right": "matches at once, right rows without one when they expire",
@@ -27,6 +27,7 @@ _GIVEN = {
     "semi": "left rows at their first match",
     "anti": "left rows when they expire without a match",
 }
+"""When a join of streams gives what."""
 
 
 def explained(
@@ -39,14 +40,14 @@ def explained(
     sides: tuple[Side, Side] = ("left", "right")
     lines = [f"{join.spec.title.removeprefix('a ').removeprefix('an ')} of streams, how={join.how!r}"]
     for side in sides:
-        lines += [f"{side} order: {_order_text(order)}" for order in orders[side]] or [f"{side} order: none"]
+        lines += [f"{side} order: {order_text(order)}" for order in orders[side]] or [f"{side} order: none"]
     for side in sides:
         lines.append(f"{side} rows are kept {kept_while(bounds[side])}")
         held = bounds[side]
         rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None
         if rows is not None:
             lines.append(f"  about {rows:,} rows at {rates[side]:,} a step, while both sides are as far")
-    given = _GIVEN[join.how]
+    given = GIVEN[join.how]
     if isinstance(join, ResolvedAsof):
         given = "left rows once nothing that can still come would change their match"
     elif join.aggregates:
@@ -55,7 +56,8 @@ def explained(
     return "\n".join(lines)
 
 
-def _order_text(order: SideOrder) -> str:
+def order_text(order: SideOrder) -> str:
+    """Return an order as it is shown."""
     way = "falling" if order.order.descending else "growing"
     behind = f", at most {order.order.delay} behind" if order.order.delay else ""
     return f"{order.text}, {way}{behind}"

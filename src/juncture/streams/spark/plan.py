@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
 from juncture.planner.stats import Stats
+from juncture.streams.order import Order
+from juncture.streams.spark.native import plan_of_streams
 from juncture.streams.spark.table import plan_with_table
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ def plan(
     session: SparkSession | None = None,
     lazy: bool = False,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
 ) -> Plan:
     """Plan a join of which at least one side is a streaming DataFrame.
 
@@ -32,6 +37,8 @@ def plan(
     ----------
     spec, left, right, algorithm, session, lazy, stats
         As for `juncture.spark.plan.plan`.
+    left_order, right_order
+        The orders of two streams.
 
     Raises
     ------
@@ -41,10 +48,7 @@ def plan(
         If Spark cannot run it on these sides: with what can be done instead.
     """
     if is_stream(left) and is_stream(right):
-        raise PlanError(
-            f"Both tables are streaming DataFrames, and {spec.title} of two streams does not run on Spark. "
-            "juncture.stream(…) joins record batches of two streams in this process."
-        )
+        return plan_of_streams(spec, left, right, left_order=left_order, right_order=right_order, algorithm=algorithm)
     if is_stream(right):
         raise PlanError(
             "The right table is a streaming DataFrame, and the left one is not: with each right row that comes, what "

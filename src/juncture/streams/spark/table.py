@@ -7,16 +7,14 @@ was made: a DataFrame is collected then, and Parquet files that have changed sin
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError
 from juncture.inputs import kind_of
 from juncture.planner.plan import Plan
-from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
 from juncture.planner.stats import Stats
-from juncture.runtime.progress import Report
 from juncture.spark.plan import plan as plan_of_tables
+from juncture.streams.spark.refusals import refuse_to_count, refuse_to_measure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +49,8 @@ def plan_with_table(
         planned,
         choice=replace(planned.choice, reason="the left side is a stream, whose rows neither end nor are moved"),
         details=(*planned.details, *_words(right)),
-        measure=_refuse_to_measure,
-        count_matches=_refuse_to_count,
+        measure=refuse_to_measure,
+        count_matches=refuse_to_count,
     )
 
 
@@ -92,26 +90,4 @@ def _words(right: Any) -> tuple[tuple[str, str], ...]:
         ("stream", "the left side; each micro-batch is joined on its own, and its rows are final"),
         ("state", "none"),
         ("table", read),
-    )
-
-
-def _refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Run, Any]:
-    _refuse("analyze() runs a join to its end")
-
-
-def _refuse_to_count(_report: Report | None) -> MatchReport:
-    _refuse("match_report() reads all left rows")
-
-
-def _refuse(asked: str) -> NoReturn:
-    """Refuse to run a stream to its end.
-
-    Raises
-    ------
-    PlanError
-        Always.
-    """
-    raise PlanError(
-        f"{asked}, and a stream has none. Start a query on what execute() returns; its lastProgress says how many rows "
-        "it reads and gives."
     )

@@ -1,0 +1,280 @@
+"""Joins of two streams by Spark's own operator, whose state is bounded by virtual times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import PlanError
+from juncture.planner.decision import Choice, Estimate, Option
+from juncture.planner.plan import Plan
+from juncture.planner.stats import SideStats, Stats
+from juncture.predicate.language.nodes import columns
+from juncture.spark.inequality.range import range_pairs
+from juncture.spark.inequality.where import where_pairs
+from juncture.spark.input.files import in_sql
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.plan import Query, typed_sides
+from juncture.spark.result import given_back
+from juncture.spark.session.session import resources, setting
+from juncture.spark.sql.expressions import Names, expression
+from juncture.spark.sql.join import SPARK_HOW, Pairs
+from juncture.spark.type_rules import check_times, check_types
+from juncture.spec.range import Range, ResolvedRange
+from juncture.spec.schema import Side
+from juncture.spec.where import ResolvedWhere, Where
+from juncture.streams.bounds import Bounds
+from juncture.streams.condition import Condition, condition_of
+from juncture.streams.explain import GIVEN, kept_while, order_text
+from juncture.streams.order import Order, SideOrder, orders_of
+from juncture.streams.output import streaming_join
+from juncture.streams.spark.refusals import IN_PROCESS, refuse_to_count, refuse_to_measure
+from juncture.streams.spark.virtual_time import NAMES, VirtualTime, window_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["plan_of_streams"]
+
+_SIDES: tuple[Side, Side] = ("left", "right")
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+_WATERMARK = "spark.watermarkDelayMs"
+"""The name by which the metadata of a column tells of a watermark."""
+
+
+def plan_of_streams(
+    spec: Any,
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    left_order: Order | Sequence[Order] | None,
+    right_order: Order | Sequence[Order] | None,
+    algorithm: str,
+) -> Plan:
+    """Plan a join of two streams.
+
+    Parameters
+    ----------
+    spec, left, right, algorithm
+        As for `juncture.plan`.
+    left_order, right_order
+        The orders of both sides.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        As `juncture.plan` does.
+    PlanError
+        If Spark's own operator has no equivalent, or its state would not be bounded.
+    """
+    given = {"left": orders_of(left_order, "left_order"), "right": orders_of(right_order, "right_order")}
+    sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
+    join = spec.resolve(sides[0].schema, sides[1].schema)
+    _check(spec, algorithm)
+    _check_watermarks(sides, given)
+    check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
+    check_types(join, sides[0].spark_schema, sides[1].spark_schema)
+    join, ours, theirs = in_sql(*typed_sides(join, *sides))
+    bounded = _Bounded(join, given)
+    frame = given_back(_joined(join, ours, theirs, bounded), join, *sides)
+    query = Query(frame)
+    return Plan(
+        join=join,
+        engine="spark",
+        choice=_CHOICE,
+        stats=Stats(left=SideStats(), right=SideStats()),
+        resources=resources(sides[0].session),
+        details=tuple(bounded.words()),
+        run=query.execute,
+        measure=refuse_to_measure,
+        count_matches=refuse_to_count,
+    )
+
+
+_CHOICE = Choice(
+    algorithm="native",
+    reason="the condition limits how far apart the orders of rows that match are, which Spark can prune by",
+    options=(Option(algorithm="native", does="Spark's own join of two streams, by virtual times of both"),),
+    rows=Estimate(value=None, how="streams have no end"),
+    shuffle_bytes=None,
+    task_bytes=None,
+)
+
+
+def _check(spec: Any, algorithm: str) -> None:
+    """Refuse what Spark has no operator for.
+
+    Raises
+    ------
+    PlanError
+        With what can be done instead.
+    """
+    if not isinstance(spec, Where | Range):
+        raise PlanError(
+            f"Both tables are streaming DataFrames, and Spark has no equivalent of {spec.title} of two streams: it has "
+            f"one of range and predicate joins. {IN_PROCESS}"
+        )
+    if isinstance(spec, Range) and spec.agg is not None:
+        raise PlanError(f"agg= folds the matches of a left row, and Spark's join of streams gives each. {IN_PROCESS}")
+    if spec.how == "anti":
+        raise PlanError(
+            f"how='anti' is not among the joins of streams that Spark has. Pass how='left', and keep the rows whose "
+            f"right columns are null. {IN_PROCESS}"
+        )
+    if algorithm not in ("auto", "native"):
+        raise PlanError(
+            f"algorithm={algorithm!r} joins tables, and both sides are streams. Pass algorithm='auto': Spark's own "
+            "join of streams."
+        )
+
+
+def _check_watermarks(sides: Sequence[FrameSide], orders: Mapping[str, Sequence[Order]]) -> None:
+    """Refuse watermarks by which rows would be let go that can still match.
+
+    Raises
+    ------
+    PlanError
+        If there is one.
+    """
+    policy = setting(sides[0].session, _POLICY) or "min"
+    if policy.lower() != "min":
+        raise PlanError(
+            f"{_POLICY} is {policy!r}, by which rows of the side that is behind are late. Set it to 'min' for "
+            "this join."
+        )
+    for side, name in zip(sides, _SIDES, strict=True):
+        for field in side.spark_schema.fields:
+            if _WATERMARK in (field.metadata or {}):
+                delay = field.metadata[_WATERMARK]
+                raise PlanError(
+                    f"The {name} stream has a watermark on {field.name!r} already, and the join needs one that both "
+                    f"sides share. Leave withWatermark out, and pass {name}_order=jn.Order({field.name!r}, "
+                    f"delay='{delay}ms')."
+                )
+        if not orders[name]:
+            raise PlanError(
+                f"Nothing tells which rows of the {name} stream can still come, so that rows would be held for ever. "
+                f"Pass {name}_order=, such as {name}_order=jn.Order('ts', delay='5s'): the expression by which its "
+                "rows come, and how far one may be behind."
+            )
+
+
+class _Bounded:
+    """A join of two streams whose state is bounded.
+
+    Parameters
+    ----------
+    join, given
+        The join and the orders of both sides.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        If an order does not fit its side.
+    PlanError
+        If the condition does not bound the state.
+    """
+
+    def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[str, Sequence[Order]]) -> None:
+        self.join = join
+        self.is_keyed = bool(self.join.left_by) or (isinstance(join, ResolvedWhere) and bool(join.shape.keys))
+        names = join.spec.names if isinstance(join.spec, Where) else ("l", "r")
+        schemas = {"left": join.left_schema, "right": join.right_schema}
+        orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in _SIDES}
+        read = {column for several in orders.values() for order in several for column in columns(order.node)}
+        self.condition: Condition = condition_of(streaming_join(join), read)
+        self.time = self._time(orders)
+        self.bounds: dict[Side, Bounds] = {
+            "left": Bounds(self.condition, "left", [self.time.right]),
+            "right": Bounds(self.condition, "right", [self.time.left]),
+        }
+
+    def _time(self, orders: Mapping[Side, Sequence[SideOrder]]) -> VirtualTime:
+        relations = self.condition.relations[: self.condition.matching]
+        missing = ""
+        for left in orders["left"]:
+            for right in orders["right"]:
+                window = window_of(relations, left, right)
+                if window is None:
+                    missing = missing or f"{left.text!r} and {right.text!r} are not in one order that can be compared"
+                elif window.lower is None or window.upper is None:
+                    end = "how far" if window.lower is window.upper else "on both sides how far"
+                    missing = f"the condition does not limit {end} {right.text!r} may be from {left.text!r}"
+                else:
+                    return VirtualTime.of(left, right, window)
+        raise PlanError(
+            f"Spark would hold rows for ever, and the state would grow without end: {missing}, which is what it can "
+            f'prune by. Add conditions such as "l.ts >= r.ts - INTERVAL 1 HOUR AND l.ts <= r.ts" on the orders. '
+            f"{IN_PROCESS}"
+        )
+
+    def words(self) -> list[tuple[str, str]]:
+        """Say what `explain` says of the join."""
+        found = [("streams", "native: Spark's own operator; pairs are checked by the exact condition")]
+        found += [(f"{side} order", order_text(self.time.order(side))) for side in _SIDES]
+        found += [(f"{side} state", f"rows are kept {kept_while(self.bounds[side])}") for side in _SIDES]
+        units = f"a millisecond of virtual time for {float(self.time.unit):g}"
+        units += " s" if self.time.left.coder.domain.is_time else ""
+        delays = ", ".join(f"{side} rows may be {self.time.delay(side)} behind" for side in _SIDES)
+        found.append(("watermarks", f"{units}; {delays}; the lesser one counts for both"))
+        if not self.is_keyed:
+            found.append(("partitions", "one task joins all rows, since nothing has to be equal"))
+        found.append(("given", GIVEN[self.join.how]))
+        return found
+
+    def virtual(self, side: Side, names: Names) -> Column:
+        """Return the time of a side's rows. What has no place in the order and might match is an error."""
+        order, bounds = self.time.order(side), self.bounds[side]
+        value = expression(order.node, names)
+        time = self.time.time(side, value)
+        wrong = [
+            *([value.isNull()] if bounds.matches_null(order) else []),
+            *([F.isnan(value)] if order.node.type.kind == "float" and bounds.matches_nan(order) else []),
+        ]
+        if not wrong:
+            return time
+        said = (
+            f"juncture.errors.DataError: A {side} row is null or NaN in the order {order.text!r}, so that it has no "
+            "place in it, and it might match other rows all the same. Drop such rows first, or join them apart."
+        )
+        is_wrong = reduce(lambda one, other: one | other, wrong)
+        return F.when(is_wrong, F.raise_error(F.lit(said)).cast("timestamp")).otherwise(time)
+
+
+def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
+    """Return the join of two streams as Spark runs it."""
+    pairs = where_pairs(join, left, right) if isinstance(join, ResolvedWhere) else range_pairs(join, left, right)
+    names: dict[Side, dict[str, str]] = {
+        "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
+        "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
+    }
+    ours, theirs = (_watermarked(side, pairs, names, bounded) for side in _SIDES)
+    # Rows without a key or a time match nothing, and a full join of streams would match null keys with one another.
+    guards = [F.col(name).isNotNull() for pair in pairs.keys for name in pair]
+    guards += [F.col(name).isNotNull() for name in NAMES.values()]
+    if isinstance(join, ResolvedWhere):
+        for key in join.shape.keys:
+            if not key.null_safe:
+                guards += [expression(each, names).isNotNull() for each in (key.left, key.right)]
+    if not pairs.keys:
+        # Spark wants an equality, and one of constants would be none to it.
+        guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
+    condition = pairs.condition(*guards, bounded.time.condition())
+    return pairs.result(ours.join(theirs, condition, SPARK_HOW[join.how]))
+
+
+def _nothing(time: str) -> Column:
+    """Return the same value for all times, which the optimizer does not see through."""
+    return F.unix_millis(F.col(time)) % F.lit(1)
+
+
+def _watermarked(side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded) -> DataFrame:
+    """Return the columns of a side that the state has to hold, with a virtual time and its watermark."""
+    is_left = side == "left"
+    rows, decisive = (pairs.left, pairs.decisive[0]) if is_left else (pairs.right, pairs.decisive[1])
+    held = dict.fromkeys([*(names[side][name] for name in bounded.join.needed(side)), *decisive])
+    rows = rows.withColumn(NAMES[side], bounded.virtual(side, names)).select(*held, NAMES[side])
+    return rows.withWatermark(NAMES[side], f"{bounded.time.delay(side)} milliseconds")

@@ -1,0 +1,43 @@
+"""What plans of streams on Spark cannot be asked, and what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from juncture.errors import PlanError
+from juncture.planner.report import MatchReport
+from juncture.planner.run import Run
+from juncture.runtime.progress import Report
+
+__all__ = ["IN_PROCESS", "refuse_to_count", "refuse_to_measure"]
+
+IN_PROCESS = "juncture.stream(…) joins record batches of two streams in this process, by any of its joins."
+
+
+def refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Run, Any]:
+    """Refuse to run a stream to its end.
+
+    Raises
+    ------
+    PlanError
+        Always.
+    """
+    _refuse("analyze() runs a join to its end")
+
+
+def refuse_to_count(_report: Report | None) -> MatchReport:
+    """Refuse to count the rows of a stream.
+
+    Raises
+    ------
+    PlanError
+        Always.
+    """
+    _refuse("match_report() reads all left rows")
+
+
+def _refuse(asked: str) -> NoReturn:
+    raise PlanError(
+        f"{asked}, and a stream has none. Start a query on what execute() returns; its lastProgress says how many rows "
+        "it reads and gives."
+    )

@@ -1,0 +1,139 @@
+"""Joins of two streaming DataFrames by Spark's own operator: to the row, the join of two tables."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from itertools import accumulate
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from support.streaming import cut, read_stream, run, write_files
+from support.tables import difference
+
+KEYS = [None, "a", "b"]
+ROWS = 120
+START = datetime(2024, 2, 28)
+
+MAKERS = {
+    "int": (pa.int64(), lambda value: value),
+    "float": (pa.float64(), lambda value: value / 7),
+    "decimal": (pa.decimal128(12, 2), lambda value: Decimal(value) / 4),
+    "date": (pa.date32(), lambda value: date(1969, 11, 1) + timedelta(days=value)),
+    "timestamp": (pa.timestamp("us", "UTC"), lambda value: START + timedelta(milliseconds=250 * value)),
+}
+
+CASES = {
+    "int-inner": ("int", jn.Where("l.k = r.k AND l.a > r.a - 3 AND l.a < r.a + 10"), {}),
+    "sum-left": ("int", jn.Where("l.k = r.k AND l.a + l.s BETWEEN r.a - 2 AND r.a + 4", how="left"), {"left": "a + s"}),
+    "float-right": ("float", jn.Range(on="a", by="k", lower=-0.5, upper=0.4, closed="left", how="right"), {}),
+    "float-full": ("float", jn.Where("l.k = r.k AND l.a >= r.a - 0.5 AND l.a - 0.1 < r.a", how="full"), {}),
+    "date-full": ("date", jn.Where("l.k = r.k AND l.a >= r.a - INTERVAL 3 DAYS AND l.a <= r.a", how="full"), {}),
+    "timestamp-semi": ("timestamp", jn.Range(on="a", by="k", lower="2s", upper="3s", how="semi"), {}),
+    "decimal-falling": ("decimal", jn.Range(on="a", lower=-1, upper=Decimal("0.5"), how="full"), {"falls": True}),
+}
+DELAYS = {"int": 7, "float": 1, "decimal": 2, "date": "7d", "timestamp": "2s"}
+
+
+def a_stream(chance: random.Random, kind: str, *, falls: bool) -> pa.Table:
+    """Return rows whose values grow but for a disorder of at most 7, with ties, gaps and nulls, and one far beyond."""
+    data_type, made = MAKERS[kind]
+    grown = accumulate(chance.choice([0, 0, 1, 1, 2, 40 if chance.random() < 0.1 else 1]) for _ in range(ROWS))
+    values = [value - chance.randint(0, 7) for value in grown]
+    end = max(values) + 10_000
+    values = [-value if falls else value for value in [*values, end]]
+    places = [None if chance.random() < 0.05 and value != values[-1] else made(value) for value in values]
+    keys = [*(chance.choice(KEYS) for _ in range(ROWS)), f"end {chance.random()}"]
+    return pa.table(
+        {
+            "k": pa.array(keys, pa.string()),
+            "a": pa.array(places, data_type),
+            "s": pa.array([0] * (ROWS + 1), pa.int32()),
+            "n": pa.array([*range(ROWS), -1], pa.int64()),
+        }
+    )
+
+
+def without_end(answer: pa.Table) -> pa.Table:
+    """Return an answer without the rows that came last, which nothing comes after that would let them go."""
+    numbers = [answer.column(name).to_pylist() for name in ("n", "n_right") if name in answer.column_names]
+    return answer.filter(pa.array([-1 not in row for row in zip(*numbers, strict=True)], pa.bool_()))
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("case", CASES)
+def test_two_streams(spark, tmp_path, case):
+    kind, spec, asked = CASES[case]
+    chance, falls = random.Random(case), asked.get("falls", False)
+    left, right = (a_stream(chance, kind, falls=falls) for _ in range(2))
+    orders = {
+        "left_order": jn.Order(asked.get("left", "a"), delay=DELAYS[kind], descending=falls),
+        "right_order": jn.Order("a", delay=DELAYS[kind], descending=falls),
+    }
+    pieces = {"left": cut(left, chance, 5), "right": cut(right, chance, 5)}
+    # The second half comes to a query that is started again.
+    for some in (slice(0, 3), slice(3, 5)):
+        for side, parts in pieces.items():
+            write_files(parts[some], tmp_path / side)
+        streams = [read_stream(spark, tmp_path / side) for side in pieces]
+        answer = run(jn.plan(*streams, spec, **orders).execute(), tmp_path)
+    expected = without_end(jn.plan(left, right, spec).execute())
+    assert expected.num_rows > 0
+    problem = difference(without_end(answer), expected, ordered=False)
+    assert problem is None, problem
+
+
+def rate(spark):
+    return spark.readStream.format("rate").load().selectExpr("value AS a", "timestamp AS ts", "CAST(value AS STRING) k")
+
+
+BAND = "l.k = r.k AND l.a > r.a - 3 AND l.a < r.a + 10"
+ORDERS = {"left_order": jn.Order("a", delay=5), "right_order": jn.Order("a")}
+
+
+def test_what_is_told(spark):
+    plan = jn.plan(rate(spark), rate(spark), jn.Where(BAND, how="left"), **ORDERS)
+    said = plan.explain()
+    for line in (
+        "algorithm  native: Spark's own join of two streams, by virtual times of both",
+        "left order  a, growing, at most 5 behind",
+        "left state  rows are kept while a > a - 3",
+        "right state  rows are kept while a > a - 10",
+        "watermarks  a millisecond of virtual time for 1; left rows may be 6 behind, right rows may be 1 behind",
+        "given      matches at once, left rows without one when they expire",
+    ):
+        assert line in said, said
+    assert jn.join_range(rate(spark), rate(spark), on="a", lower=-1, upper=0, **ORDERS).isStreaming
+    assert jn.join_where(rate(spark), rate(spark), BAND, **ORDERS).isStreaming
+
+
+REFUSED = {
+    "anti": (jn.Where(BAND, how="anti"), ORDERS, r"how='anti'.*Pass how='left'.*juncture.stream\("),
+    "as-of": (jn.Asof(on="a"), ORDERS, r"no equivalent of an as-of join.*juncture.stream\("),
+    "agg": (jn.Range(on="a", lower=-1, upper=1, agg={"ts": "max"}), ORDERS, r"agg= folds.*juncture.stream\("),
+    "no order": (jn.Where(BAND), {"left_order": jn.Order("a")}, r"the right stream can still come.*Pass right_order="),
+    "one end": (jn.Where("l.a > r.a - 3"), ORDERS, r"does not limit on both sides how far 'a' may be from 'a'"),
+    "no end": (jn.Where("l.k = r.k"), ORDERS, r"does not limit how far 'a' may be from 'a'.*juncture.stream\("),
+    "unlike": (jn.Where(BAND), ORDERS | {"left_order": jn.Order("ts")}, r"'ts' and 'a' are not in one order"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_two_streams_cannot_do(spark, case):
+    spec, orders, said = REFUSED[case]
+    with pytest.raises(jn.PlanError, match=said):
+        jn.plan(rate(spark), rate(spark), spec, **orders)
+
+
+def test_other_refusals(spark):
+    stream, table = rate(spark), spark.createDataFrame([(1, "a")], "a LONG, k STRING")
+    with pytest.raises(jn.PlanError, match=r"a watermark on 'ts' already.*left_order=jn.Order\('ts', delay='5000ms'\)"):
+        jn.join_where(stream.withWatermark("ts", "5 seconds"), stream, BAND, **ORDERS)
+    for left, right in ((stream, table), (table, table)):
+        with pytest.raises(jn.PlanError, match=r"left_order=Order\(.*Leave it out"):
+            jn.join_where(left, right, BAND, **ORDERS)
+    with pytest.raises(jn.PlanError, match=r"algorithm='bucket' joins tables"):
+        jn.join_where(stream, stream, BAND, algorithm="bucket", **ORDERS)
