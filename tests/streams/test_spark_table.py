@@ -43,7 +43,7 @@ def test_a_stream_with_a_table(spark, tmp_path, number):
     left, right = a_table(chance, 40), a_table(chance, 30)
     write_files(cut(left, chance, 3), tmp_path / "left")
     plan = jn.plan(read_stream(spark, tmp_path / "left"), to_spark(spark, right), spec)
-    answer = run(plan.execute(), tmp_path)
+    answer = run(plan.execute(), tmp_path).answer
     problem = difference(answer, jn.plan(left, right, spec).execute(), ordered=False)
     assert problem is None, problem
 
@@ -56,7 +56,7 @@ def test_files_and_a_restart(spark, tmp_path):
     for some in (pieces[:2], pieces[2:]):
         write_files(some, tmp_path / "left")
         plan = jn.plan(read_stream(spark, tmp_path / "left"), tmp_path / "right.parquet", spec, lazy=True)
-        answer = run(plan.execute(), tmp_path)
+        answer = run(plan.execute(), tmp_path).answer
     assert plan.jobs == ()
     problem = difference(answer, jn.plan(left, right, spec).execute(), ordered=False)
     assert problem is None, problem

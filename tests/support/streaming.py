@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["cut", "read_stream", "run", "write_files"]
+__all__ = ["Ran", "cut", "read_stream", "run", "write_files"]
 
 _FIRST = 1_700_000_000
 
@@ -42,8 +43,16 @@ def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def run(frame: DataFrame, folder: Path) -> pa.Table:
-    """Run a stream over all that is there, going on where it was left, and return all it has ever given."""
+@dataclass(frozen=True)
+class Ran:
+    """What came of a stream: all that it has ever given, and how many rows its state still holds."""
+
+    answer: pa.Table
+    state_rows: int
+
+
+def run(frame: DataFrame, folder: Path) -> Ran:
+    """Run a stream over all that is there, going on where it was left."""
     query = (
         frame.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -51,4 +60,5 @@ def run(frame: DataFrame, folder: Path) -> pa.Table:
         .start(str(folder / "answer"))
     )
     query.awaitTermination()
-    return frame.sparkSession.read.schema(frame.schema).parquet(str(folder / "answer")).toArrow()
+    answer = frame.sparkSession.read.schema(frame.schema).parquet(str(folder / "answer")).toArrow()
+    return Ran(answer, sum(each["numRowsTotal"] for each in query.lastProgress["stateOperators"]))
