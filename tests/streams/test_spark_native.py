@@ -149,6 +149,7 @@ ENDS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("falls", [False, True])
 @pytest.mark.parametrize("kind", FAR)
 def test_virtual_times_lose_no_match(spark, kind, falls):
