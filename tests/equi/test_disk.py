@@ -86,8 +86,8 @@ def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
 @pytest.mark.parametrize("how", HOWS)
 def test_a_small_left_side_is_held_instead(how, monkeypatch):
     turned = []
-    stream_turned = grace.stream_turned
-    monkeypatch.setattr(grace, "stream_turned", lambda *rest: turned.append(how) or stream_turned(*rest))
+    stream_swapped = grace.stream_swapped
+    monkeypatch.setattr(grace, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
     left, right = tables()
     left = left.slice(0, 60)
     for coalesce in (True, False):
