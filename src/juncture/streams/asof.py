@@ -196,6 +196,12 @@ class AsofJoin:
                 # A right row of the same code may come as long as any may, unless only earlier ones match.
                 limit = coming[0] if spec.allow_exact_matches else min(coming[0], GREATEST - 1) + 1
                 alive = alive & (segment.codes[0] < limit)
+            elif not self._any_does and coming[0] <= coming[1]:
+                # What is beyond the rows that come is not final yet.
+                rises, falls = (getattr(self._bounds.coming["right"], way) for way in ("rises", "falls"))
+                if rises != falls:
+                    beyond = segment.codes[0] > coming[0] if rises else segment.codes[0] < coming[1]
+                    alive = alive & ~beyond
             positions = np.flatnonzero(alive)
             if len(positions):
                 found.append((segment, positions))
