@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import juncture as jn
+from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError, PlanError, SchemaError
-from near_strategies import near_examples
 from strategies import examples
 from support.frames import FRAMES, framed
 from support.kinds import SPECS, Spec, defined_rows

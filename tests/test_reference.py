@@ -31,3 +31,12 @@ def test_sums_of_as_many_digits_as_decimals_have():
     right = pa.table({"t": [1.0] * 7, "v": pa.array([Decimal(f"{'9' * 36}8E+1")] * 7, tens)})
     answer = defined_rows(jn.Range(on="t", lower=0, upper=0, agg={"v": "sum"}), pa.table({"t": [1.0]}), right)
     assert answer["v_sum"].to_pylist() == [Decimal(f"6{'9' * 35}86E+1")]
+
+
+def test_a_filled_key_of_structs_of_which_a_field_is_always_null():
+    own = pa.struct([("a", pa.null()), ("b", pa.int64())])
+    rows = [{"a": None, "b": 1}, {"a": None, "b": 2}]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1]), pa.array([{"a": None, "b": 7}], own))
+    right = pa.table({"k": pa.array(rows, own)})
+    answer = defined_rows(jn.Equi(on="k", how="right"), pa.table({"k": runs}), right)
+    assert answer["k"].to_pylist() == rows

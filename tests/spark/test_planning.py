@@ -31,7 +31,7 @@ class MadeUp(Planning):
         room = Resources(cores=64, memory_bytes=1 << 30)
         super().__init__(Request(join=join, left=side, right=side, given=None, resources=room, lazy=lazy))
         self.learnt: list[str] = []
-        self.survey: Any = SimpleNamespace(stats=GIVEN, count=self.count, check=self.check_side)
+        self.statistics: Any = SimpleNamespace(stats=GIVEN, count=self.count, check=self.check_side)
         self._learners |= {"text": lambda _: False, "sample": self.sample}
 
     def count(self, *_: str) -> None:
@@ -42,15 +42,17 @@ class MadeUp(Planning):
             return False
         self.learnt.append(name)
         rows = {"left": 1_000_000, "right": 200_000_000}[name]
-        self.survey.stats = replace(self.survey.stats, **{name: SideStats(rows=rows, row_bytes=16)})
+        self.statistics.stats = replace(self.statistics.stats, **{name: SideStats(rows=rows, row_bytes=16)})
         return True
 
     def sample(self, _: Algorithm) -> bool:
         if "sample" in self.learnt:
             return False
         self.learnt.append("sample")
-        left, right = (replace(side, hottest_share=1.0) for side in (self.survey.stats.left, self.survey.stats.right))
-        self.survey.stats = Stats(left=left, right=right)
+        left, right = (
+            replace(side, hottest_share=1.0) for side in (self.statistics.stats.left, self.statistics.stats.right)
+        )
+        self.statistics.stats = Stats(left=left, right=right)
         return True
 
     def _build(self, algorithm: str) -> Built:

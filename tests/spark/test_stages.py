@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from inequality.strategies import near_examples
 from juncture.errors import DataError, StateError
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.shuffled_join import needed_right
@@ -25,7 +26,6 @@ from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import PartitionRows
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.range import Range
-from near_strategies import near_examples
 from spark.stages import collect, output_of, scattered
 from support.tables import difference, read_table
 

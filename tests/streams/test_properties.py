@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import juncture as jn
+from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.spec.where import Where
 from juncture.streams.order import SideOrder
 from juncture.testing.where import passing
-from near_strategies import near_examples
 from strategies import examples
 from support.streams import SIDES, Streamed, arrange, check, order_values
 

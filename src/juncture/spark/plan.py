@@ -23,7 +23,7 @@ from juncture.spark.inequality.plan import InequalityPlanning
 from juncture.spark.inequality.range import range_pairs, range_placements
 from juncture.spark.inequality.where import where_pairs, where_placements
 from juncture.spark.input.files import FileSide, in_sql
-from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
 from juncture.spark.planning import Planning, Request
 from juncture.spark.result import given_back
@@ -91,14 +91,14 @@ def plan(
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
     query = _Query(given_back(built.frame, join, ours, theirs))
-    jobs = (*planning.survey.jobs, *built.jobs)
+    jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))
     return Plan(
         join=join,
         engine="spark",
         choice=choice,
-        stats=planning.survey.stats,
+        stats=planning.statistics.stats,
         resources=resources,
         jobs=jobs,
         details=built.details,
@@ -108,7 +108,7 @@ def plan(
     )
 
 
-def _match_report(join: ResolvedAsof, left: Side, right: Side, _report: Report | None) -> MatchReport:
+def _match_report(join: ResolvedAsof, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
     join, ours, theirs = in_sql(join, left, right)
     return match_report(join, ours.frame, theirs.frame, _joined)
 
@@ -153,7 +153,7 @@ class _Query:
         )
 
 
-def _schema_given(table: Any, side: Side) -> pa.Schema:
+def _schema_given(table: Any, side: SparkSide) -> pa.Schema:
     """Return the schema that a table was given in: of files that a path names, with encodings that Spark has not."""
     return side.footers.file_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
 
@@ -164,7 +164,7 @@ def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.S
     return join if given == schemas else spec.resolve(*schemas)
 
 
-def _typed(join: Resolved, left: Side, right: Side) -> tuple[Resolved, Side, Side]:
+def _typed(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:
     """Return a join and its inputs, in which columns of the null type have the type that the join takes them for."""
     if (join.left_schema, join.right_schema) == (left.schema, right.schema):
         return join, left, right
@@ -173,7 +173,7 @@ def _typed(join: Resolved, left: Side, right: Side) -> tuple[Resolved, Side, Sid
     return join, ours.typed(join.left_schema), theirs.typed(join.right_schema)
 
 
-def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> Side:
+def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> SparkSide:
     if kind_of(table, name) == "path":
         return FileSide.of(session, paths_of(table), resources.cores)
     return files_behind(table, resources.cores) or FrameSide.of(table, name)

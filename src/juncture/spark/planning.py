@@ -13,11 +13,11 @@ from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.stats import Resources, Stats
 from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
-from juncture.spark.statistics import Survey
+from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
 __all__ = ["Planning", "Request"]
 
@@ -39,8 +39,8 @@ class Request:
     """
 
     join: Any
-    left: Side
-    right: Side
+    left: SparkSide
+    right: SparkSide
     given: Stats | None
     resources: Resources
     lazy: bool
@@ -56,12 +56,12 @@ class Planning(ABC):
 
     Attributes
     ----------
-    survey
+    statistics
         What is known of the inputs.
     """
 
-    survey: Survey
-    _measured_sides: ClassVar[tuple[Name, ...]] = ("left", "right")
+    statistics: Statistics
+    _measured_sides: ClassVar[tuple[Side, ...]] = ("left", "right")
 
     def __init__(self, request: Request) -> None:
         self._join, self._left, self._right = request.join, request.left, request.right
@@ -107,18 +107,18 @@ class Planning(ABC):
     def _prepare(self) -> None:
         """Count the rows of both sides where they are not known, unless what was named can do without."""
         if not self._lazy and (self._named == "auto" or Need("counts") in self._algorithms[self._named].needs):
-            self.survey.count(*self._measured_sides)
+            self.statistics.count(*self._measured_sides)
 
     def _count_held(self, algorithm: Algorithm) -> bool:
         """Count the side that is held if its size is known by nothing but a word; tell whether that was done."""
-        return self.survey.check(held_side(self._input(), algorithm))
+        return self.statistics.check(held_side(self._input(), algorithm))
 
     def _input(self) -> PlanningInput:
         """Return what the choice depends on, as far as it is known."""
         return PlanningInput(
             join=self._join,
             engine="spark",
-            stats=self.survey.stats,
+            stats=self.statistics.stats,
             resources=self._resources,
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,

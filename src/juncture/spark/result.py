@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.schema import arrow_schema, nullable
 from juncture.spark.tasks.output import Output
 from juncture.spec.resolved import Resolved
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["given_back", "result_schema", "task_output"]
 
 
-def result_schema(join: Resolved, left: Side, right: Side) -> st.StructType:
+def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.StructType:
     """Return the schema of the result in Spark's types: those of the inputs."""
     types = {"left": left.spark_schema, "right": right.spark_schema}
     fields = []
@@ -37,7 +37,7 @@ def task_output(schema: st.StructType) -> Output:
     return Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
 
-def given_back(frame: DataFrame, join: Resolved, left: Side, right: Side) -> DataFrame:
+def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide) -> DataFrame:
     """Return a result as users get it: its columns have the metadata of the inputs, as in Spark's own joins.
 
     What was of the null type is so again.

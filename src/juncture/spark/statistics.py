@@ -24,13 +24,13 @@ from juncture.planner.stats import GIVEN, SideStats, Stats, against, combined
 from juncture.spark.exchange.exchange import packets
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.tasks.key_range import KeyRanges, Placement
 from juncture.spark.tasks.packets import read_packets
 from juncture.spark.tasks.sample import Pick
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
-__all__ = ["FOOTERS", "SAMPLE_ROWS", "SampledRanges", "Survey", "balanced_by"]
+__all__ = ["FOOTERS", "SAMPLE_ROWS", "SampledRanges", "Statistics", "balanced_by"]
 
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, unless many partitions ask for more."""
@@ -65,7 +65,7 @@ class SampledRanges:
     weight: float
 
 
-class Survey:
+class Statistics:
     """What is known of two inputs so far.
 
     Parameters
@@ -83,17 +83,17 @@ class Survey:
         The jobs that have run for it, in words.
     """
 
-    def __init__(self, left: Side, right: Side, given: Stats | None) -> None:
-        self.sides: dict[Name, Side] = {"left": left, "right": right}
+    def __init__(self, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
+        self.sides: dict[Side, SparkSide] = {"left": left, "right": right}
         given = given or Stats()
         self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
         self.jobs: list[str] = []
 
-    def of(self, name: Name) -> SideStats:
+    def of(self, name: Side) -> SideStats:
         """Return what is known of a side."""
         return self.stats.left if name == "left" else self.stats.right
 
-    def count(self, *closely: Name) -> None:
+    def count(self, *closely: Side) -> None:
         """Count the rows of both sides where they are not known, and look closer at some sides, in one job."""
         unknown = [name for name in self.sides if self.of(name).rows is None]
         if not unknown:
@@ -104,7 +104,7 @@ class Survey:
             self.learn_totals(name, totals)
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
-    def check(self, name: Name) -> bool:
+    def check(self, name: Side) -> bool:
         """Count a side whose size nobody knows, or on the caller's word only, in one job; tell whether that was done.
 
         To be called before the side is held somewhere: what a wrong word would cost there is the driver or a task. Rows
@@ -122,7 +122,7 @@ class Survey:
         self.jobs.append(f"counted the {name} side{', whose size was given' if is_given else ''}")
         return True
 
-    def totals(self, closely: Mapping[Name, bool]) -> DataFrame:
+    def totals(self, closely: Mapping[Side, bool]) -> DataFrame:
         """Return one row with the figures of some sides, which are gone through together: one stage, and one more."""
         parts: list[DataFrame] = []
         figures: list[Column] = []
@@ -137,7 +137,7 @@ class Survey:
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         return together.agg(*figures)
 
-    def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
+    def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
         """Return what a count asks of a side: rows, if closely bytes."""
         here = _here(name)
         if not closely:
@@ -147,11 +147,11 @@ class Survey:
         sums = (F.coalesce(F.sum(F.when(F.col(here) == 1, size)), F.lit(0)) for size in sizes)
         return {"rows": F.count(here), "bytes": reduce(Column.__add__, sums, F.lit(0))}
 
-    def column(self, name: Name, place: int) -> Column:
+    def column(self, name: Side, place: int) -> Column:
         """Return a column of a side, as `figures` may ask for it."""
         return F.col(_column(name, place))
 
-    def learn_totals(self, name: Name, totals: pa.Table) -> None:
+    def learn_totals(self, name: Side, totals: pa.Table) -> None:
         """Learn from figures of a side that were asked for."""
         is_sure = self.of(name).sources.get("row_bytes") not in ("assumed", GIVEN)
         if f"{name}_bytes" in totals.column_names and not is_sure:
@@ -160,14 +160,14 @@ class Survey:
             fixed = sum(_width(field.type) for field in schema if not _is_variable(field.type))
             self.learn(name, "measured", row_bytes=fixed + -(-size // max(rows, 1)))
 
-    def learn(self, name: Name, source: str, **figures: Any) -> None:
+    def learn(self, name: Side, source: str, **figures: Any) -> None:
         """Note figures of a side, and where they come from."""
         side = self.of(name)
         said = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
         sources = {**side.sources, **{figure: against(source, figures[figure], said[figure]) for figure in figures}}
         self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
 
-    def learn_keys(self, name: Name, hashes: npt.NDArray[Any], picked: int) -> None:
+    def learn_keys(self, name: Side, hashes: npt.NDArray[Any], picked: int) -> None:
         """Learn from the hashes of the keys of some rows, picked by chance, of which those with a null have none."""
         side = self.of(name)
         if side.rows is None:
@@ -179,7 +179,7 @@ class Survey:
             if getattr(side, figure) is None:
                 self.learn(name, sources[figure], **{figure: value})
 
-    def some(self, name: Name, frame: DataFrame, wanted: int) -> DataFrame:
+    def some(self, name: Side, frame: DataFrame, wanted: int) -> DataFrame:
         """Return about so many rows of a side by chance: never far more, even if a caller was wrong about its size."""
         fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
         picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
@@ -187,11 +187,11 @@ class Survey:
 
     def pick(
         self,
-        columns: Mapping[Name, Sequence[str]],
+        columns: Mapping[Side, Sequence[str]],
         partitions: int,
         *,
-        coded: Mapping[Name, Sequence[str]] | None = None,
-    ) -> dict[Name, list[pa.Table]]:
+        coded: Mapping[Side, Sequence[str]] | None = None,
+    ) -> dict[Side, list[pa.Table]]:
         """Return some rows of both sides, which have been counted, in one job.
 
         Parameters
@@ -210,7 +210,7 @@ class Survey:
         """
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
         left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
-        found: dict[Name | None, list[pa.Table]] = {"left": [], "right": []}
+        found: dict[Side | None, list[pa.Table]] = {"left": [], "right": []}
         for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
             found[packet.side].append(packet.rows)
         picked = sum(table.num_rows for tables in found.values() for table in tables)
@@ -243,14 +243,14 @@ class Survey:
         left, right = (self._sampled_ranges(name, by_side[name], tables) for name, tables in found.items())
         return left, right
 
-    def _sampled_ranges(self, name: Name, placement: Placement, tables: Sequence[pa.Table]) -> SampledRanges:
+    def _sampled_ranges(self, name: Side, placement: Placement, tables: Sequence[pa.Table]) -> SampledRanges:
         schema = pa.schema([self.sides[name].schema.field(column) for column in placement.decisive])
         parts = [table for table in tables if table.num_rows] or [schema.empty_table()]
         ranges = KeyRanges.concat([placement.place(part) for part in parts])
         picked = sum(table.num_rows for table in tables)
         return SampledRanges(ranges.take(ranges.valid), picked, (self.of(name).rows or 0) / max(picked, 1))
 
-    def _picked(self, name: Name, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
+    def _picked(self, name: Side, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
         side = self.sides[name]
         frame, feed = side.rows(columns, coded=coded)
         if isinstance(side, FrameSide):
@@ -276,17 +276,17 @@ def balanced_by(left: SampledRanges, right: SampledRanges, *, left_weight: float
     )
 
 
-def _column(name: Name, place: int) -> str:
+def _column(name: Side, place: int) -> str:
     """Return what a count calls a column of a side, whose own name may hold dots, or be the other side's too."""
     return f"{name}{place}"
 
 
-def _here(name: Name) -> str:
+def _here(name: Side) -> str:
     """Return what a count calls the column that is not null in the rows of a side."""
     return f"{name}_here"
 
 
-def _known(side: Side, given: SideStats) -> SideStats:
+def _known(side: SparkSide, given: SideStats) -> SideStats:
     """Return what is known of an input without a job."""
     variable = any(_is_variable(field.type) for field in side.schema)
     row_bytes = sum(_width(field.type) for field in side.schema)

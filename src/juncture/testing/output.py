@@ -76,4 +76,10 @@ def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
     if isinstance(data_type, pa.BaseExtensionType):
         return data_type.wrap_array(encoded(value, data_type.storage_type))
     # Arrow does not cast null where something within it is declared to be never null.
-    return pa.nulls(1, data_type) if value.null_count else value.cast(data_type)
+    if value.null_count:
+        return pa.nulls(1, data_type)
+    if pat.is_struct(data_type):
+        # Nor does it cast a part of an array of structs in which all of a field is null.
+        parts = zip(value.flatten(), data_type, strict=True)
+        return pa.StructArray.from_arrays([encoded(part, field.type) for part, field in parts], fields=list(data_type))
+    return value.cast(data_type)

@@ -15,7 +15,7 @@ from juncture.spark.asof.shuffle import task_spec
 from juncture.spark.exchange.exchange import finish, packets, placeholders, shuffled
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.broadcast import broadcast_side
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.result import task_output
 from juncture.spark.tasks.asof.broadcast import ChooseCandidates, ProbeLeft, candidates
 from juncture.spark.tasks.broadcast_table import BroadcastTable
@@ -31,7 +31,7 @@ __all__ = ["join_broadcast_left", "probe_stages"]
 
 
 def join_broadcast_left(
-    join: ResolvedAsof, left: Side, right: Side, schema: StructType, *, cores: int, memory_bytes: int
+    join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, *, cores: int, memory_bytes: int
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose left side goes to every task, and the jobs that this took.
 

@@ -6,7 +6,7 @@ from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.asof.broadcast import join_broadcast_left
 from juncture.spark.asof.native import has_native, join_native
 from juncture.spark.asof.shuffle import asof_stages, task_spec
-from juncture.spark.asof.statistics import AsofSurvey
+from juncture.spark.asof.statistics import AsofStatistics
 from juncture.spark.asof.window import join_window
 from juncture.spark.exchange.broadcast_join import join_broadcast_right
 from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
@@ -24,7 +24,7 @@ __all__ = ["AsofPlanning"]
 class AsofPlanning(Planning):
     """The making of one plan of an as-of join."""
 
-    survey: AsofSurvey
+    statistics: AsofStatistics
     # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
     _measured_sides = ("left",)
 
@@ -33,31 +33,31 @@ class AsofPlanning(Planning):
         self._native = has_native(request.left.session)
         self._sample: Sample | None = None
         self._learners |= {"text": self._measure_text, "sample": self._take_sample}
-        self.survey = AsofSurvey(request.join, request.left, request.right, request.given)
+        self.statistics = AsofStatistics(request.join, request.left, request.right, request.given)
 
     def _prepare(self) -> None:
         """Count, and leave out right rows that no left row can match."""
         super()._prepare()
-        left = self.survey.stats.left
+        left = self.statistics.stats.left
         # Rows are not left out on a caller's word: were it wrong, so would be the answer.
         if left.extent is None or left.is_given("extent") or self._join.how in ("right", "full"):
             return
         self._right, self._left_out = reachable(self._join, left.extent, self._right)
-        self.survey.narrow("right", self._right)
+        self.statistics.narrow("right", self._right)
 
     def _measure_text(self, algorithm: Algorithm) -> bool:
         """Measure the strings of the side that is to be sent; tell whether that was done."""
-        return self.survey.measure(held_side(self._input(), algorithm))
+        return self.statistics.measure(held_side(self._input(), algorithm))
 
     def _take_sample(self, _: Algorithm) -> bool:
         """Sample keys and order of both sides, to balance partitions; tell whether that was done."""
         if self._sample is not None:
             return False
-        self._sample = self.survey.sample(self._partitions())
+        self._sample = self.statistics.sample(self._partitions())
         return True
 
     def _partitions(self) -> int:
-        return partition_count(self.survey.stats, self._resources, self._shuffle_partitions)
+        return partition_count(self.statistics.stats, self._resources, self._shuffle_partitions)
 
     def _build(self, algorithm: str) -> Built:
         join, left, right, memory_bytes = self._join, self._left, self._right, self._resources.memory_bytes

@@ -11,19 +11,19 @@ from juncture.runtime.zone_maps import extent_of
 from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, Side
-from juncture.spark.statistics import FOOTERS, Survey, balanced_by
+from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.statistics import FOOTERS, Statistics, balanced_by
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
-__all__ = ["AsofSurvey"]
+__all__ = ["AsofStatistics"]
 
 _LEFT_WEIGHT = 2.0
 """What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
 
 
-class AsofSurvey(Survey):
+class AsofStatistics(Statistics):
     """What is known of two inputs so far.
 
     Parameters
@@ -34,7 +34,7 @@ class AsofSurvey(Survey):
         What the caller knows.
     """
 
-    def __init__(self, join: ResolvedAsof, left: Side, right: Side, given: Stats | None) -> None:
+    def __init__(self, join: ResolvedAsof, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
         super().__init__(left, right, given)
         self._join = join
         if isinstance(left, FileSide):
@@ -42,7 +42,7 @@ class AsofSurvey(Survey):
             if ends is not None:
                 self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
 
-    def measure(self, name: Name) -> bool:
+    def measure(self, name: Side) -> bool:
         """Measure strings and nested values of a side if their size is assumed, in one job; tell if that was done."""
         if not isinstance(self.sides[name], FrameSide) or self.of(name).sources.get("row_bytes") != "assumed":
             return False
@@ -50,13 +50,13 @@ class AsofSurvey(Survey):
         self.jobs.append(f"measured the {name} side")
         return True
 
-    def narrow(self, name: Name, side: Side) -> None:
+    def narrow(self, name: Side, side: SparkSide) -> None:
         """Take note that some rows of a side have been left out."""
         self.sides[name] = side
         if isinstance(side, FileSide):
             self.learn(name, FOOTERS, rows=side.footers.num_rows)
 
-    def figures(self, name: Name, *, closely: bool) -> dict[str, Column]:
+    def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
         """Return what a count asks of a side: if closely, the ends of ``on`` too."""
         figures = super().figures(name, closely=closely)
         if closely:
@@ -65,7 +65,7 @@ class AsofSurvey(Survey):
             figures |= {"least": F.min(usable), "greatest": F.max(usable)}
         return figures
 
-    def learn_totals(self, name: Name, totals: pa.Table) -> None:
+    def learn_totals(self, name: Side, totals: pa.Table) -> None:
         """Learn from figures of a side that were asked for."""
         super().learn_totals(name, totals)
         if f"{name}_least" in totals.column_names and self.of(name).extent is None:
@@ -92,6 +92,6 @@ class AsofSurvey(Survey):
                 self.learn_keys(name, sampled.ranges.hashes, sampled.picked)
         return balanced_by(left, right, left_weight=_LEFT_WEIGHT)
 
-    def _columns(self, name: Name) -> tuple[tuple[str, ...], str]:
+    def _columns(self, name: Side) -> tuple[tuple[str, ...], str]:
         join = self._join
         return (join.left_by, join.left_on) if name == "left" else (join.right_by, join.right_on)

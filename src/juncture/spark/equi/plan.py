@@ -5,11 +5,11 @@ from __future__ import annotations
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
-from juncture.spark.equi.statistics import EquiSurvey
+from juncture.spark.equi.statistics import EquiStatistics
 from juncture.spark.input.files import in_sql
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
 __all__ = ["EquiPlanning"]
 
@@ -25,15 +25,15 @@ _HINTS = {
 class EquiPlanning(Planning):
     """The making of one plan of an equality join."""
 
-    survey: EquiSurvey
+    statistics: EquiStatistics
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._learners["keys"] = self._sample_keys
         self._pairs = equi_pairs(*in_sql(request.join, request.left, request.right))
-        self._sampled: dict[Name, SampledKeys] = {}
+        self._sampled: dict[Side, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()
-        self.survey = EquiSurvey(request.left, request.right, request.given)
+        self.statistics = EquiStatistics(request.left, request.right, request.given)
 
     def _sample_keys(self, _: Algorithm) -> bool:
         """Sample the keys of both sides where one may keep a task busy alone; tell whether that was done."""
@@ -41,7 +41,7 @@ class EquiPlanning(Planning):
         is_uneven = may_be_uneven(planning.left_rows, planning.right_rows, self._resources.constants)
         if self._sampled or not is_uneven:
             return False
-        self._sampled = self.survey.keys(self._pairs, self._join.how, self._resources.cores)
+        self._sampled = self.statistics.keys(self._pairs, self._join.how, self._resources.cores)
         self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
         return True
 
@@ -63,6 +63,6 @@ class EquiPlanning(Planning):
         if not self._hot:
             return "none would keep one task busy when all others are done"
         parts = [f"{key.divided} rows of one in {key.parts} parts" for key in self._hot]
-        sides: tuple[Name, Name] = ("left", "right")
+        sides: tuple[Side, Side] = ("left", "right")
         copies = [f"{copied_rows(self._hot, side, self._sampled[side]):,.0f} copies of {side} rows" for side in sides]
         return f"{', '.join(parts)}; about {' and '.join(copies)}"

@@ -11,26 +11,25 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.equi.salt import SampledKeys, keeps_unmatched
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import Pairs
-from juncture.spark.statistics import SAMPLE_ROWS, Survey
-from juncture.spec.schema import How
-from juncture.spec.schema import Side as Name
+from juncture.spark.statistics import SAMPLE_ROWS, Statistics
+from juncture.spec.schema import How, Side
 
-__all__ = ["EquiSurvey"]
+__all__ = ["EquiStatistics"]
 
 _SAMPLE_ROWS_PER_CORE = 200
 
 
-class EquiSurvey(Survey):
+class EquiStatistics(Statistics):
     """What is known of two inputs so far, and of their keys."""
 
-    def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Name, SampledKeys]:
+    def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Side, SampledKeys]:
         """Sample the keys of both sides, in one job of Spark's SQL, and learn what share the hottest has.
 
         Rows that Spark leaves out before it shuffles, since a null in their key matches nothing, are left out here too.
         """
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_CORE * cores)
         table = reduce(DataFrame.unionAll, (self._hashed(name, pairs, how, wanted) for name in self.sides)).toArrow()
-        sampled: dict[Name, SampledKeys] = {}
+        sampled: dict[Side, SampledKeys] = {}
         for name in self.sides:
             mine = table.filter(pc.equal(table["side"], name))["key"]
             hashes = mine.drop_null().to_numpy()
@@ -39,7 +38,7 @@ class EquiSurvey(Survey):
         self.jobs.append(f"sampled {table.num_rows:,} keys of both sides")
         return sampled
 
-    def _hashed(self, name: Name, pairs: Pairs, how: How, wanted: int) -> DataFrame:
+    def _hashed(self, name: Side, pairs: Pairs, how: How, wanted: int) -> DataFrame:
         """Return the hashes of the keys of some rows, null where a row takes no part."""
         frame = pairs.left if name == "left" else pairs.right
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]

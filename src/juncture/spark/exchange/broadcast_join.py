@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from juncture.spark.exchange.exchange import finish
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.broadcast import broadcast_side
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.result import task_output
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spec.resolved import Resolved
@@ -24,7 +24,7 @@ __all__ = ["join_broadcast_left", "join_broadcast_right"]
 
 
 def join_broadcast_right(
-    join: Resolved, left: Side, right: Side, schema: StructType, *, memory_bytes: int
+    join: Resolved, left: SparkSide, right: SparkSide, schema: StructType, *, memory_bytes: int
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose right side goes to every task, and the jobs that this took.
 
@@ -51,7 +51,7 @@ def join_broadcast_right(
 
 
 def join_broadcast_left(
-    join: Resolved, left: Side, right: Side, schema: StructType, *, memory_bytes: int
+    join: Resolved, left: SparkSide, right: SparkSide, schema: StructType, *, memory_bytes: int
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose left side goes to every task, and the jobs that this took.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.exchange.partition import Cuts
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.key_range import Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
@@ -65,7 +65,7 @@ class ShuffledJoin:
         place, budget = self.placements[1], self.memory_bytes
         return self.scatter_right(feed, "right", self.join.right_by, place, self.cuts, keeps, memory_bytes=budget)
 
-    def frame(self, left: Side, right: Side, schema: StructType) -> DataFrame:
+    def frame(self, left: SparkSide, right: SparkSide, schema: StructType) -> DataFrame:
         """Return the result, given both inputs and its schema."""
         left_frame, left_feed = left.rows(left.schema.names, self.join.left_by)
         right_frame, right_feed = right.rows(needed_right(self.join).names, self.join.right_by)

@@ -18,7 +18,7 @@ from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.bucket import join_bucket
 from juncture.spark.inequality.shuffle import inequality_stages
-from juncture.spark.inequality.statistics import NearSurvey, copies
+from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable_files
@@ -51,18 +51,18 @@ class InequalityPlanning(Planning):
     ----------
     pairs
         Returns a join of its kind in terms of SQL.
-    places
+    placements
         Returns what tells tasks where rows lie, or None.
     request
         What the plan is made for.
     """
 
-    survey: NearSurvey
+    statistics: InequalityStatistics
 
     def __init__(
         self,
         pairs: Callable[[Any, FrameSide, FrameSide], Pairs],
-        places: Callable[[Any], tuple[Placement, Placement] | None],
+        placements: Callable[[Any], tuple[Placement, Placement] | None],
         request: Request,
     ) -> None:
         super().__init__(request)
@@ -74,14 +74,14 @@ class InequalityPlanning(Planning):
         }
         if isinstance(self._join, ResolvedRange):
             self._right, self._left_out = reachable_files(self._join, self._left, self._right)
-        self._places = places(self._join)
+        self._placements = placements(self._join)
         self._pairs, no_sql = self._in_sql(pairs)
         spans = None if self._pairs is None else self._pairs.spans
         is_keyed = isinstance(self._join, ResolvedWhere) and bool(self._join.shape.keys)
         self._features = JoinFeatures(
             has_keys=bool(self._join.left_by) or is_keyed,
             is_bounded=spans is not None,
-            is_partitionable=self._places is not None,
+            is_partitionable=self._placements is not None,
             no_sql=no_sql,
             needs_sample=spans is not None and (spans.width is None or not spans.are_points),
         )
@@ -90,7 +90,7 @@ class InequalityPlanning(Planning):
         self._bins: Bins | None = None
         self._cuts: Cuts | None = None
         self._cut_details: tuple[tuple[str, str], ...] = ()
-        self.survey = NearSurvey(self._left, self._right, request.given)
+        self.statistics = InequalityStatistics(self._left, self._right, request.given)
 
     def _in_sql(self, pairs: Callable[[Any, FrameSide, FrameSide], Pairs]) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
@@ -106,7 +106,7 @@ class InequalityPlanning(Planning):
         if self._sampled is not None or not is_wanted or self._pairs is None or self._pairs.spans is None:
             return False
         self._is_measured = self._named != "auto"
-        self._arrange(self.survey.spans(self._pairs, measured=self._is_measured))
+        self._arrange(self.statistics.spans(self._pairs, measured=self._is_measured))
         return True
 
     def _measure_lengths(self, _: Algorithm) -> bool:
@@ -114,7 +114,7 @@ class InequalityPlanning(Planning):
         if self._is_measured or self._pairs is None or self._sampled is None:
             return False
         self._is_measured = True
-        self._arrange(self.survey.measured(self._pairs, self._sampled))
+        self._arrange(self.statistics.measured(self._pairs, self._sampled))
         return True
 
     def _arrange(self, sides: tuple[SampledSide, SampledSide]) -> None:
@@ -139,7 +139,7 @@ class InequalityPlanning(Planning):
         is_known = self._features.key_pairs is not None or not self._are_many()
         if is_known or self._pairs is None or not self._pairs.keys or self._join.aggregates:
             return False
-        pairs = equal_key_pairs(*self.survey.spans(self._pairs, measured=False))
+        pairs = equal_key_pairs(*self.statistics.spans(self._pairs, measured=False))
         share, how = 1.0, "the pairs of equal keys in a sample of both sides"
         if self._pairs.match is not None:
             share, how = 0.5, f"half of {how}: the other conditions are not sampled"
@@ -148,7 +148,7 @@ class InequalityPlanning(Planning):
 
     def _are_many(self) -> bool:
         """Tell whether there may be so many pairs that a sample pays: how many match is not known yet."""
-        return (self.survey.stats.left.rows or 0) * (self.survey.stats.right.rows or 0) > _FEW_PAIRS
+        return (self.statistics.stats.left.rows or 0) * (self.statistics.stats.right.rows or 0) > _FEW_PAIRS
 
     def _partitions(self) -> int:
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
@@ -158,10 +158,10 @@ class InequalityPlanning(Planning):
         if self._algorithms[algorithm].in_python:
             schema = self._schema()
             if algorithm == "range":
-                assert self._places is not None
+                assert self._placements is not None
                 assert self._cuts is not None
                 output = task_output(schema)
-                stages = inequality_stages(self._join, self._places, self._cuts, output, memory_bytes)
+                stages = inequality_stages(self._join, self._placements, self._cuts, output, memory_bytes)
                 return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
             join_broadcast = join_broadcast_right if algorithm == "broadcast" else join_broadcast_left
             seen = replace(self._join, right_schema=needed_right(self._join))
@@ -188,9 +188,9 @@ class InequalityPlanning(Planning):
         """Choose where to end partitions, by a sample of where rows lie; tell whether that was done."""
         if self._cuts is not None:
             return False
-        assert self._places is not None
-        count = partition_count(self.survey.stats, self._resources, self._resources.cores)
-        left, right = self.survey.key_ranges(self._places, count)
+        assert self._placements is not None
+        count = partition_count(self.statistics.stats, self._resources, self._resources.cores)
+        left, right = self.statistics.key_ranges(self._placements, count)
         least = 2 * self._resources.cores
         while True:
             cuts = balanced_cuts(balanced_by(left, right), count) if count > 1 else even_cuts(1)

@@ -16,11 +16,11 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.inequality.bins import SampledSide
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import Pairs, RangeColumns
-from juncture.spark.statistics import SAMPLE_ROWS, Survey
+from juncture.spark.statistics import SAMPLE_ROWS, Statistics
 from juncture.spark.tasks.key_range import KeyRanges
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
-__all__ = ["NearSurvey", "copies"]
+__all__ = ["InequalityStatistics", "copies"]
 
 
 def copies(ranges: KeyRanges, cuts: Cuts) -> float:
@@ -29,7 +29,7 @@ def copies(ranges: KeyRanges, cuts: Cuts) -> float:
     return float(np.mean(last - first)) + 1.0 if len(first) else 1.0
 
 
-class NearSurvey(Survey):
+class InequalityStatistics(Statistics):
     """What is known of two inputs so far, and where their rows lie."""
 
     def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
@@ -62,7 +62,7 @@ class NearSurvey(Survey):
         )
         return left, right
 
-    def _placed(self, name: Name, pairs: Pairs) -> DataFrame:
+    def _placed(self, name: Side, pairs: Pairs) -> DataFrame:
         """Return a sample of where the rows of a side lie. Without spans all rows lie in one place."""
         frame = pairs.left if name == "left" else pairs.right
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
@@ -83,7 +83,7 @@ class NearSurvey(Survey):
             parts.append(widest.select(*figures, F.lit(0.0).alias("first"), "last"))
         return parts
 
-    def _sampled(self, name: Name, table: pa.Table, pairs: Pairs) -> SampledSide:
+    def _sampled(self, name: Side, table: pa.Table, pairs: Pairs) -> SampledSide:
         mine = table.filter(pc.equal(table["side"], name))
         usable = mine.filter(pc.and_(mine["first"].is_valid(), mine["last"].is_valid()))
         share = usable.num_rows / max(mine.num_rows, 1)
@@ -98,7 +98,7 @@ class NearSurvey(Survey):
         return replace(side, widest=_longest(name, table, side.widest))
 
 
-def _has_length(name: Name, spans: RangeColumns) -> bool:
+def _has_length(name: Side, spans: RangeColumns) -> bool:
     """Tell whether the lengths of a side's rows have to be measured."""
     if name == "right":
         return not spans.are_points
@@ -106,7 +106,7 @@ def _has_length(name: Name, spans: RangeColumns) -> bool:
     return spans.width is None or spans.is_real
 
 
-def _longest(name: Name, table: pa.Table, otherwise: float) -> float:
+def _longest(name: Side, table: pa.Table, otherwise: float) -> float:
     """Return the length of the longest row of a side, from what has been measured."""
     longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
     return math.nextafter(longest[0], math.inf) if longest else otherwise

@@ -17,6 +17,7 @@ from juncture.spark.sql.order_encoding import OrderEncoding
 from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
 from juncture.spark.tasks.inequality.predicate_placement import PredicatePlacement
 from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.placement import key_types
 from juncture.spec.range import Bound
 from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere
@@ -40,10 +41,7 @@ def where_placements(join: ResolvedWhere) -> tuple[Placement, Placement] | None:
         PredicatePlacement(
             side=side,
             by=join.left_by if side == "left" else join.right_by,
-            by_types=tuple(
-                (join.left_schema.field(a).type, join.right_schema.field(b).type)
-                for a, b in zip(join.left_by, join.right_by, strict=True)
-            ),
+            by_types=key_types(join),
             equalities=tuple(equalities),
             interval=interval,
             decisive=join.compared(side),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.spark.exchange.exchange import collected
 from juncture.spark.input.files import FileSide, merged
-from juncture.spark.input.frame import Side
+from juncture.spark.input.frame import SparkSide
 from juncture.spark.tasks.broadcast_table import BroadcastTable, FileTable, send
 
 __all__ = ["SENT_BYTES_MAX", "broadcast_side"]
@@ -18,7 +18,7 @@ SENT_BYTES_MAX = 96 << 20
 """The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
 
 
-def broadcast_side(side: Side, columns: list[str], name: str) -> tuple[BroadcastTable, list[str]]:
+def broadcast_side(side: SparkSide, columns: list[str], name: str) -> tuple[BroadcastTable, list[str]]:
     """Return a side as tasks have it whole, and the jobs that this took."""
     if isinstance(side, FileSide):
         return FileTable(merged(side.units()), side.footers.file_schema, side.footers.num_rows, uuid4().hex), []

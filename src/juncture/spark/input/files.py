@@ -13,13 +13,13 @@ from pyspark.sql import types as st
 
 from juncture.runtime.sources import ParquetSource
 from juncture.spark.input.file_frame import frame_of, uri_of
-from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.schema import spark_schema
 from juncture.spark.tasks.feed import Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
 from juncture.spark.type_rules import check_intervals
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side as Name
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -174,7 +174,7 @@ def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
     return tuple(whole)
 
 
-def in_sql(join: _Join, left: Side, right: Side) -> tuple[_Join, FrameSide, FrameSide]:
+def in_sql(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, FrameSide, FrameSide]:
     """Return a join with its inputs as DataFrames: the types of files are known, no job has to find them out.
 
     Raises
@@ -189,7 +189,7 @@ def in_sql(join: _Join, left: Side, right: Side) -> tuple[_Join, FrameSide, Fram
     return join, *frames
 
 
-def _in_jvm(side: Side, name: Name) -> FrameSide:
+def _in_jvm(side: SparkSide, name: Side) -> FrameSide:
     if isinstance(side, FrameSide):
         return side
     assert isinstance(side, FileSide)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FrameSide", "Side"]
+__all__ = ["FrameSide", "SparkSide"]
 
 
-class Side(Protocol):
+class SparkSide(Protocol):
     """An input."""
 
     @property

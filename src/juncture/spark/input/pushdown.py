@@ -16,7 +16,7 @@ from pyspark.sql import types as st
 
 from juncture.runtime.zone_maps import Extent, extent_of, parts_within
 from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, Side
+from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Domain
@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1)
 _BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
 
 
-def reachable(join: ResolvedAsof, left: Extent, right: Side) -> tuple[Side, str]:
+def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[SparkSide, str]:
     """Return the right side without rows that no left row can match by the range of its ``on``, and what is left out.
 
     Parameters
@@ -61,7 +61,7 @@ def reachable(join: ResolvedAsof, left: Extent, right: Side) -> tuple[Side, str]
     return narrowed, f"right rows whose {join.right_on} lies beyond the reach of all left rows"
 
 
-def reachable_files(join: ResolvedRange, left: Side, right: Side) -> tuple[Side, str]:
+def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> tuple[SparkSide, str]:
     """Return the right side of a range join without row groups that no left row reaches, and what is left out.
 
     Both sides have to be files, whose footers tell without a job.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from near_strategies import NearExample, near_examples
+from inequality.strategies import NearExample, near_examples
 from support.engines import LOCAL_NEAR, join_in_process
 from support.tables import difference
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inequality.strategies import near_examples
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
 from juncture.spark.inequality.overlap import overlap_placements
 from juncture.spark.inequality.range import range_placements
@@ -15,7 +16,6 @@ from juncture.spark.inequality.shuffle import inequality_stages
 from juncture.spark.inequality.where import where_placements
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from near_strategies import near_examples
 from spark.stages import output_of, run
 from support.kinds import defined_rows, kind_of
 from support.tables import difference

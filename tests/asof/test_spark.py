@@ -12,11 +12,11 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.stats import Resources, SideStats, Stats
-from juncture.spark.asof.shuffle import join_shuffled
+from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.query import partition_count
-from juncture.spark.result import result_schema
+from juncture.spark.result import result_schema, task_output
 from juncture.spark.session.session import resources
 from juncture.spark.tasks.placement import Coding
 from support.engines import SPARK, to_spark
@@ -187,14 +187,9 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
     assert cuts.described == "10; one key is split among several"
     for how in ("left", "full"):
         join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
-        frame = join_shuffled(
-            join,
-            *sides,
-            coding=Coding.of(join),
-            cuts=cuts,
-            memory_bytes=resources(spark).memory_bytes,
-            schema=result_schema(join, *sides),
-        )
+        schema, memory_bytes = result_schema(join, *sides), resources(spark).memory_bytes
+        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), memory_bytes)
+        frame = stages.frame(*sides, schema)
         assert difference(frame.toArrow(), reference.asof_join(join, left, right), ordered=False) is None
 
 

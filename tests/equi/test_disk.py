@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inequality.strategies import near_examples
 from juncture.errors import PlanError, StateError
 from juncture.local.equi import grace
 from juncture.local.equi import hash_index as grouped
@@ -18,7 +19,6 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpooledSource
 from juncture.spec.equi import Equi
-from near_strategies import near_examples
 from support.disk import FullDisk
 from support.engines import LOCAL_EQUI, execute, join_in_process
 from support.tables import difference

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inequality.strategies import near_examples
 from juncture.errors import DataError, PlanError, StateError
 from juncture.runtime import spill as spilling
 from juncture.runtime.spill import SpooledSource
@@ -17,7 +18,6 @@ from juncture.spec.asof import Asof
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
-from near_strategies import near_examples
 from support.disk import FullDisk
 from support.engines import execute, join_in_process
 from support.tables import difference

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inequality.strategies import near_examples
+from inequality.test_peers import CONDITIONS, NAMES, asked, in_duckdb, side
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from near_strategies import near_examples
 from support.cases import Case, read_cases
 from support.engines import LOCAL_NEAR, join_in_process
 from support.kinds import Spec, defined_rows
 from support.tables import difference
-from test_peers_near import CONDITIONS, NAMES, asked, in_duckdb, side
 
 AGGREGATED = [(kind, algorithm) for kind in ("range", "overlap") for algorithm in LOCAL_NEAR[kind]]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
-from near_strategies import near_examples
+from inequality.strategies import near_examples
 from support.engines import LOCAL_EQUI
 from support.inputs import FORMS, pass_as
 from support.tables import difference

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
-from near_strategies import NearExample, packed_near_examples
+from inequality.strategies import NearExample, packed_near_examples
 from support.engines import SPARK_NEAR, algorithms_on_spark, to_spark
 from support.tables import difference
 
