@@ -20,13 +20,13 @@ from juncture.kernels.array_types import Floats
 from juncture.local.inequality.limits import floats
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.stats import Stats
-from juncture.predicate.decompose.join_condition import offset_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Shape
 from juncture.predicate.decompose.shape import Overlap as Overlapping
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, sides
+from juncture.predicate.language.types import DAY_S
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.range import Bound, ResolvedRange
@@ -35,8 +35,6 @@ from juncture.spec.schema import TIME_UNITS, Side
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["likely_pairs", "reach_columns"]
-
-_DAY_S = 86_400.0
 
 _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
@@ -253,7 +251,7 @@ def _from_to(lower: End | None, upper: End | None, side: Side, rows: pa.Table, *
     spans = _between(first, last, rows.num_rows)
     if spans is None:
         return None
-    added = [0.0 if end is None else float_of(offset_of(end)) for end in (lower, upper)]
+    added = [0.0 if end is None else float_of(end.amount) for end in (lower, upper)]
     moved = Windows(spans.first + added[0], spans.last + added[1], spans.step)
     out = (_out(lower is None or not lower.strict), _out(upper is None or not upper.strict))
     return moved.widened(out) if exact else moved
@@ -289,7 +287,7 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
     if pat.is_timestamp(data_type) or pat.is_duration(data_type):
         array, unit = array.cast(pa.int64()), 1_000.0 ** -TIME_UNITS.index(data_type.unit)
     elif pat.is_date(data_type):
-        array, unit, step = array_of(days(array), pa.int64(), validity(array)), _DAY_S, _DAY_S
+        array, unit, step = array_of(days(array), pa.int64(), validity(array)), float(DAY_S), float(DAY_S)
     elif pat.is_integer(data_type):
         step = 1.0
     elif not (pat.is_floating(data_type) or pat.is_decimal(data_type)):
