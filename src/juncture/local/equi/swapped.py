@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from juncture.columnar.arrays import array_of, concatenated
 from juncture.local.equi.in_memory import stream_held
 from juncture.runtime.context import JoinContext
 from juncture.runtime.progress import Progress
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
+from juncture.runtime.take import take
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 
@@ -68,8 +70,11 @@ def stream_swapped(
     )
     for batch in stream_held(other, right, left, "hash", replace(context, progress=Progress(report))):
         columns = batch.columns[: len(swapped)]
-        if filled:
-            alone = pc.is_null(columns[-1])
+        alone = columns[-1].is_null().to_numpy(zero_copy_only=False)
+        if filled and alone.any():
+            rows = np.arange(batch.num_rows)
+            index = array_of(np.where(alone, rows + batch.num_rows, rows), pa.int64())
             for place, values in zip(filled, batch.columns[len(swapped) :], strict=True):
-                columns[place] = pc.if_else(alone, values, columns[place])
+                # Arrow chooses by a mask among decimals of all lengths but the greatest.
+                columns[place] = take(concatenated([columns[place], values]), index)
         yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
