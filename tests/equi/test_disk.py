@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -86,8 +88,8 @@ def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
 @pytest.mark.parametrize("how", HOWS)
 def test_a_small_left_side_is_held_instead(how, monkeypatch):
     turned = []
-    stream_turned = grace.stream_turned
-    monkeypatch.setattr(grace, "stream_turned", lambda *rest: turned.append(how) or stream_turned(*rest))
+    stream_swapped = grace.stream_swapped
+    monkeypatch.setattr(grace, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
     left, right = tables()
     left = left.slice(0, 60)
     for coalesce in (True, False):
@@ -95,6 +97,22 @@ def test_a_small_left_side_is_held_instead(how, monkeypatch):
         answer = join_in_process(spec, left, right, "grace", memory_bytes=100_000)
         assert answer.equals(join_in_process(spec, left, right, "hash"))
     assert turned == ([] if how in ("semi", "anti") else [how, how])
+
+
+@pytest.mark.parametrize("how", ["right", "full"])
+@pytest.mark.parametrize("data_type", [pa.decimal256(76, -1), pa.decimal128(38, 2), pa.string()], ids=str)
+def test_right_keys_fill_those_of_a_small_left_side(data_type, how, monkeypatch):
+    turned = []
+    stream_swapped = grace.stream_swapped
+    monkeypatch.setattr(grace, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
+    keys = [None if number % 50 == 0 else str(number * 10) for number in range(3_000)]
+    if pa.types.is_decimal(data_type):
+        keys = [None if key is None else Decimal(key) for key in keys]
+    left, right = (pa.table({"k": pa.array(keys[:rows], data_type), "v": range(rows)}) for rows in (60, 3_000))
+    spec = Equi(on="k", how=how)
+    answer = join_in_process(spec, left, right, "grace", memory_bytes=100_000)
+    assert answer.equals(join_in_process(spec, left, right, "hash"))
+    assert turned == [how]
 
 
 def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):

@@ -22,6 +22,7 @@ from juncture.columnar.key_encoding import form_of
 from juncture.columnar.order_encoding import float_codes
 from juncture.kernels.array_types import Ints
 from juncture.spec.schema import plain_type
+from juncture.spec.values import map_entries
 
 __all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "order_keys"]
 
@@ -95,18 +96,11 @@ def _compare(one: Any, other: Any) -> int:
     if isinstance(one, dict):
         return _compare(list(one.values()), list(other.values()))
     if isinstance(one, list | tuple):
-        for mine, theirs in zip(_entries(one), _entries(other), strict=False):
+        for mine, theirs in zip(map_entries(one), map_entries(other), strict=False):
             if sign := _compare(mine, theirs):
                 return sign
         return _compare(len(one), len(other))
     return int(one > other) - int(one < other)
-
-
-def _entries(values: Sequence[Any]) -> Sequence[Any]:
-    """Return a map's entries by key: Arrow gives maps, and only maps, as lists of tuples."""
-    if isinstance(values, list) and values and type(values[0]) is tuple:
-        return sorted(values, key=lambda entry: entry[0])
-    return values
 
 
 def _is_text(data_type: pa.DataType) -> bool:

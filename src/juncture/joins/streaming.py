@@ -72,8 +72,8 @@ def stream(
     range join of streams, how='inner'
     left order: at, growing, at most 5s behind
     right order: at, growing
-    left rows are kept while at >= at
-    right rows are kept while at >= at - 1s
+    left rows are kept while at >= the right at
+    right rows are kept while at >= the left at - 1s
     given: matches at once
     >>> jn.stream(trades, quotes, spec, left=jn.Order("at"))
     Traceback (most recent call last):

@@ -57,13 +57,20 @@ def _first_at_least(values: Any, first: Any, end: Any, least: Any) -> Any:
 @inlined
 def _group_of(groups: Any, first: Any, key: Any) -> Any:
     """Return the first group from a position on whose key is not less: nearby ones are found at once."""
-    step = 1
+    step = np.int64(1)
     end = first
     while end < len(groups) and groups[end] < key:
         first = end + 1
         end += step
         step <<= 1
-    return _first_at_least(groups, first, min(end, len(groups)), key)
+    end = min(end, np.int64(len(groups)))
+    while first < end:
+        middle = (first + end) >> 1
+        if groups[middle] < key:
+            first = middle + 1
+        else:
+            end = middle
+    return first
 
 
 @compiled(int64(int32s_in, int64_table_in, int64, int32s_in, int64s_in, int64_table_in, int64, int64s, int32s, int32s))
@@ -105,7 +112,7 @@ def find_matches(
     """
     room = len(rows)
     written = 0
-    group = 0
+    group = np.int64(0)
     row, position = resume[0], resume[1]
     while row < len(keys):
         key = keys[row]
@@ -277,7 +284,7 @@ def mark_wanted(
     """
     shift = np.int64(1) if strict else np.int64(0)
     start = 0
-    query = 0
+    query = np.int64(0)
     while start < len(keys):
         key = keys[start]
         end = start
@@ -340,7 +347,7 @@ def find_next(
     -----
     A binary search for each row.
     """
-    group = 0
+    group = np.int64(0)
     for row in range(len(keys)):
         positions[row] = -1
         tied[row] = 0

@@ -131,8 +131,8 @@ class _Look:
         coded = self._variable() if isinstance(self._source, ParquetSource) else []
         if coded and self._source.num_rows:
             self._measure(coded)
-        asked = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()))
-        columns = list(dict.fromkeys((*asked, *reach_columns(self._join, self._side))))
+        match_spans = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()))
+        columns = list(dict.fromkeys((*match_spans, *reach_columns(self._join, self._side))))
         if not columns or not self._source.num_rows:
             return
         self.rows = rows = self._some(columns, SAMPLE_ROWS)

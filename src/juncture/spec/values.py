@@ -11,7 +11,7 @@ import numpy as np
 
 from juncture.errors import SpecError
 
-__all__ = ["TimeLength", "flag", "length_ns", "numpy_ns", "plain", "whole"]
+__all__ = ["TimeLength", "flag", "length_ns", "map_entries", "numpy_ns", "plain", "whole"]
 
 TimeLength: TypeAlias = timedelta | np.timedelta64
 """A length of time as Python, pandas (whose own is a ``timedelta`` with nanoseconds) or NumPy has it."""
@@ -118,3 +118,13 @@ def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
     if exact.denominator != 1:
         raise SpecError(f"{argument}={value!r} is finer than a nanosecond, which no timestamp is.")
     return int(exact)
+
+
+def map_entries(items: Any) -> Any:
+    """Return a map's entries by key, and other values as they are.
+
+    Arrow gives maps, and only maps, as lists of tuples.
+    """
+    if isinstance(items, list) and items and type(items[0]) is tuple:
+        return sorted(items, key=lambda entry: entry[0])
+    return items

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, plain, rows_of
+from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.columnar.key_table import EMPTY
-from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
+from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
@@ -25,6 +25,7 @@ from juncture.streams.condition import column_of
 from juncture.streams.frontier import Frontier
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output, held_schema
+from juncture.streams.reach import Reach, improving, moved, reach_of, served
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.segment import Segment
 from juncture.streams.state.store import Store
@@ -98,15 +99,6 @@ class AsofSide:
     def matches_nan(self, order: SideOrder) -> bool:
         """Tell whether a row may match if an order of its side is NaN."""
         return self.bounds.matches_unplaced(self.side, order)
-
-
-@dataclass(frozen=True)
-class _Reach:
-    """Between which codes right rows may match left ones: the ends of tolerances."""
-
-    low: Ints
-    high: Ints
-    possible: Mask | None
 
 
 class AsofJoin:
@@ -196,6 +188,12 @@ class AsofJoin:
                 # A right row of the same code may come as long as any may, unless only earlier ones match.
                 limit = coming[0] if spec.allow_exact_matches else min(coming[0], GREATEST - 1) + 1
                 alive = alive & (segment.codes[0] < limit)
+            elif not self._any_does and coming[0] <= coming[1]:
+                # What is beyond the rows that come is not final yet.
+                rises, falls = (getattr(self._bounds.coming["right"], way) for way in ("rises", "falls"))
+                if rises != falls:
+                    beyond = segment.codes[0] > coming[0] if rises else segment.codes[0] < coming[1]
+                    alive = alive & ~beyond
             positions = np.flatnonzero(alive)
             if len(positions):
                 found.append((segment, positions))
@@ -210,7 +208,7 @@ class AsofJoin:
         """Find the matches of left rows, and yield those that are final."""
         left = joined_batches([segment.taken(positions) for segment, positions in waiting])
         codes = np.concatenate([segment.codes[0][positions] for segment, positions in waiting])
-        reach = self._reach(left, codes)
+        reach = reach_of(self._join, self._bounds.coder, left, codes)
         right = self.stores["right"].segments
         right_codes = np.concatenate([np.zeros(0, np.int64), *(segment.codes[0] for segment in right)])
         pointers = self._pointers(left, waiting, codes, right_codes, reach)
@@ -229,7 +227,7 @@ class AsofJoin:
             yield from self._given(given, pointers, right)
 
     def _pointers(
-        self, left: pa.RecordBatch, waiting: list[Place], codes: Ints, right_codes: Ints, reach: _Reach
+        self, left: pa.RecordBatch, waiting: list[Place], codes: Ints, right_codes: Ints, reach: Reach
     ) -> Ints:
         """Return the slots of the right rows that each left row matches; those that are tied are decided apart."""
         is_rounded = self._bounds.coder.domain.kind == "float" and (
@@ -259,10 +257,9 @@ class AsofJoin:
         spec = self._join.spec
         strict = not spec.allow_exact_matches
         if spec.direction != "nearest":
-            forward = spec.direction == "forward"
-            return self._next(keys, (_after if forward else _before)(codes, strict), forward=forward)
-        behind, behind_tied = self._next(keys, _before(codes, strict), forward=False)
-        ahead, ahead_tied = self._next(keys, _sum(codes, 1), forward=True)
+            return self._next(keys, codes, forward=spec.direction == "forward", strict=strict)
+        behind, behind_tied = self._next(keys, codes, forward=False, strict=strict)
+        ahead, ahead_tied = self._next(keys, codes, forward=True, strict=True)
         if not len(right_codes):
             return behind, behind_tied
         # Differences of codes are exact as unsigned ones.
@@ -271,8 +268,9 @@ class AsofJoin:
         is_ahead = (ahead >= 0) & ((behind < 0) | (on < back))
         return np.where(is_ahead, ahead, behind), np.where(is_ahead, ahead_tied, behind_tied)
 
-    def _next(self, keys: Codes, codes: Ints, *, forward: bool) -> tuple[Ints, Mask]:
+    def _next(self, keys: Codes, codes: Ints, *, forward: bool, strict: bool) -> tuple[Ints, Mask]:
         """Return the slot of the next right row in one direction, and whether others have its code."""
+        wanted = moved(codes, (1 if forward else -1) * strict)
         best = np.full(len(keys), -1)
         best_codes = np.full(len(keys), GREATEST if forward else NO_LIMIT)
         tied = np.zeros(len(keys), np.bool_)
@@ -280,7 +278,7 @@ class AsofJoin:
         first = 0
         for segment in self.stores["right"].segments:
             held = segment.codes[0]
-            kernels.find_next(keys, codes, segment.groups, segment.starts, held, forward, positions, same)
+            kernels.find_next(keys, wanted, segment.groups, segment.starts, held, forward, positions, same)
             there = positions >= 0
             found = held[positions]
             equal = there & (best >= 0) & (found == best_codes)
@@ -289,7 +287,8 @@ class AsofJoin:
             best = np.where(better, positions + first, best)
             best_codes = np.where(better, found, best_codes)
             first += len(held)
-        return best, tied
+        # Beyond the last code there is none.
+        return (np.where(wanted == codes, -1, best) if strict else best), tied
 
     @property
     def _are_final(self) -> bool:
@@ -325,69 +324,22 @@ class AsofJoin:
         )
         return np.where(pointers >= 0, slots[pointers], -1) if len(slots) else pointers
 
-    def _final(self, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int], reach: _Reach) -> Mask:
+    def _final(self, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int], reach: Reach) -> Mask:
         """Tell which left rows nothing that can still come would match better."""
         spec = self._join.spec
         if coming[0] > coming[1]:
             return np.ones(len(codes), np.bool_)
-        strict = not spec.allow_exact_matches
         full = pointers.shape[1] >= spec.matches
         last = pointers[:, spec.matches - 1] if full else np.full(len(codes), -1)
         has_all = last >= 0
         best = right_codes[np.where(has_all, last, 0)] if len(right_codes) else np.zeros(len(codes), np.int64)
-        low, high = self._improving(codes, best, has_all, reach, strict=strict)
+        low, high = improving(spec, self._bounds.coder, codes, best, has_all, reach)
         final: Mask = (low > high) | (coming[0] > high) | (coming[1] < low)
         if reach.possible is not None:
             final |= ~reach.possible
         if self._any_does:
             final |= (pointers >= 0).any(axis=1) if pointers.shape[1] else False
         return final
-
-    def _improving(self, codes: Ints, best: Ints, has_all: Mask, reach: _Reach, *, strict: bool) -> tuple[Ints, Ints]:
-        """Return between which codes a right row would be taken: before, or instead of, the last that is."""
-        spec = self._join.spec
-        low, high = reach.low, reach.high
-        behind, ahead = _before(codes, strict), _after(codes, strict)
-        if spec.direction == "backward":
-            return np.where(has_all, np.maximum(low, best), low), np.minimum(high, behind)
-        if spec.direction == "forward":
-            return np.maximum(low, ahead), np.where(has_all, np.minimum(high, best), high)
-        mirrored = self._mirrored(codes, best)
-        is_behind = best <= codes
-        nearest_low = np.where(is_behind, best, mirrored)
-        nearest_high = np.where(is_behind, mirrored, best)
-        low = np.where(has_all, np.maximum(low, nearest_low), low)
-        high = np.where(has_all, np.minimum(high, nearest_high), high)
-        return low, high
-
-    def _mirrored(self, codes: Ints, best: Ints) -> Ints:
-        """Return the code as far on the other side, up to which a right row would be as near or nearer."""
-        if self._bounds.coder.domain.kind == "float":
-            with np.errstate(over="ignore", invalid="ignore"):
-                there = _floats(codes) + (_floats(codes) - _floats(best))
-            found = float_codes(there)
-            # What is rounded may be off by a step or two, which are waited for.
-            return np.where(best <= codes, _sum(found, 2), _sum(found, -2))
-        return _sum_of(codes, _difference(codes, best), exclusive=best < codes)
-
-    def _reach(self, left: pa.RecordBatch, codes: Ints) -> _Reach:
-        """Return the codes that left rows reach by their tolerance."""
-        join, coder = self._join, self._bounds.coder
-        whole = _Reach(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
-        if join.tolerance is None:
-            return whole
-        if join.tolerance.column is None:
-            words, possible = coder.limit(join.tolerance), None
-        else:
-            words, possible = coder.limits(plain(left.column(join.tolerance.column)))
-        if coder.domain.kind == "float":
-            distance, values = words.view(np.float64), _floats(codes)
-            with np.errstate(over="ignore", invalid="ignore"):
-                low, high = float_codes(values - distance), float_codes(values + distance)
-            return _Reach(_sum(low, -2), _sum(high, 2), possible)
-        steps = np.minimum(words, np.uint64(GREATEST)).astype(np.int64)
-        steps = np.broadcast_to(steps, codes.shape)
-        return _Reach(_less(codes, steps), _more(codes, steps), possible)
 
     # What is given
 
@@ -448,7 +400,7 @@ class AsofJoin:
         query_codes = np.concatenate([np.zeros(0, np.int64), *(each for _, each in queries)])
         coming = self._bounds.coming["left"].range(self._frontiers["left"])
         rows = np.flatnonzero(alive)
-        low, high = self._served(codes[rows])
+        low, high = served(self._join, self._bounds.coder, codes[rows])
         wanted = np.zeros(len(rows), np.uint8)
         if spec.direction != "forward":
             self._mark(keys[rows], codes[rows], high, query_keys, query_codes, coming, wanted)
@@ -458,19 +410,6 @@ class AsofJoin:
         found = np.zeros(len(keys), np.bool_)
         found[rows] = wanted.astype(np.bool_)
         return found
-
-    def _served(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Return between which codes left rows are that right rows may serve, by a tolerance that all share."""
-        tolerance = self._join.tolerance
-        if tolerance is None or tolerance.column is not None:
-            return np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST)
-        words = self._bounds.coder.limit(tolerance)
-        if self._bounds.coder.domain.kind == "float":
-            values, distance = _floats(codes), words.view(np.float64)
-            with np.errstate(over="ignore", invalid="ignore"):
-                return _sum(float_codes(values - distance), -2), _sum(float_codes(values + distance), 2)
-        steps = np.broadcast_to(np.minimum(words, np.uint64(GREATEST)).astype(np.int64), codes.shape)
-        return _less(codes, steps), _more(codes, steps)
 
     def _mark(
         self,
@@ -492,48 +431,3 @@ class AsofJoin:
             self._join.spec.matches, not self._join.spec.allow_exact_matches, marks,
         )  # fmt: skip
         wanted[order] |= marks
-
-
-def _before(codes: Ints, strict: bool) -> Ints:
-    return _sum(codes, -1) if strict else codes
-
-
-def _after(codes: Ints, strict: bool) -> Ints:
-    return _sum(codes, 1) if strict else codes
-
-
-def _sum(codes: Ints, step: int) -> Ints:
-    """Return codes some steps on, and no farther than codes go."""
-    steps = np.broadcast_to(np.int64(abs(step)), codes.shape)
-    return _more(codes, steps) if step > 0 else _less(codes, steps)
-
-
-def _more(codes: Ints, steps: Ints) -> Ints:
-    """Return codes so many steps ahead, and no farther than codes go."""
-    total = codes + steps
-    return np.where(total < codes, np.int64(GREATEST), total)
-
-
-def _less(codes: Ints, steps: Ints) -> Ints:
-    """Return codes so many steps behind, and no farther than codes go."""
-    return ~_more(~codes, steps)
-
-
-def _difference(codes: Ints, others: Ints) -> Ints:
-    """Return how far codes are from others, ahead or behind, at most as far as codes go."""
-    far = codes.astype(np.float64) - others.astype(np.float64)
-    with np.errstate(over="ignore"):
-        near = codes - others
-    return np.where(far > GREATEST, GREATEST, np.where(far < -GREATEST, -GREATEST, near))
-
-
-def _sum_of(codes: Ints, steps: Ints, *, exclusive: Mask) -> Ints:
-    """Return codes so many steps on; of those that are exclusive, the one before."""
-    ahead = _more(codes, np.maximum(steps, 0))
-    behind = _less(codes, np.maximum(-steps, 0))
-    found = np.where(steps >= 0, ahead, behind)
-    return np.where(exclusive, _sum(found, -1), found)
-
-
-def _floats(codes: Ints) -> npt.NDArray[np.float64]:
-    return (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)

@@ -65,7 +65,8 @@ def save(join: StreamJoin, folder: str | PathLike[str]) -> None:
 
 
 def _write(path: Path, table: pa.Table) -> None:
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    # Files of one block could not hold batches with dictionaries of their own.
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
         writer.close()
 
@@ -130,7 +131,7 @@ def restore(folder: str | PathLike[str], expected: StreamJoin | None) -> StreamJ
 
 def _read(path: Path) -> pa.Table:
     with pa.OSFile(str(path), "rb") as file:
-        return pa.ipc.open_file(file).read_all()
+        return pa.ipc.open_stream(file).read_all()
 
 
 @contextmanager

@@ -91,12 +91,14 @@ def _kept_by_asof(held: AsofSide) -> str:
     if held.side == "left":
         marks = ", ".join(order.text for order in orders["right"])
         if spec.direction == "backward" and held.bounds.coming["right"].rises:
-            return f"while {join.left_on} {'>=' if spec.allow_exact_matches else '>'} {marks}"
+            sign = ">=" if spec.allow_exact_matches else ">"
+            return f"while {join.left_on} {sign} {_told_apart(marks, join.left_on, held.side)}"
         return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
     marks = ", ".join(order.text for order in orders["left"])
     several = f"{spec.matches} last" if spec.matches > 1 else "last"
     by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
-    is_ahead = f"while {join.right_on} {'>=' if held.bounds.coming['left'].rises else '<='} {marks}"
+    sign = ">=" if held.bounds.coming["left"].rises else "<="
+    is_ahead = f"while {join.right_on} {sign} {_told_apart(marks, join.right_on, held.side)}"
     return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
 
 
@@ -111,7 +113,12 @@ def _relation_text(bounds: Bounds, line: int) -> str:
     mark = other if order is None else order.text
     above = relation.upper == is_left
     sign = (">" if above else "<") + ("" if relation.strict else "=")
-    return f"{own} {sign} {mark}{_offset_text(relation, -1 if is_left else 1)}"
+    return f"{own} {sign} {_told_apart(mark, own, bounds.side)}{_offset_text(relation, -1 if is_left else 1)}"
+
+
+def _told_apart(mark: str, own: str, side: Side) -> str:
+    """Return what the other side calls how far it has come, with that side's name where both call it the same."""
+    return mark if mark != own else f"the {'right' if side == 'left' else 'left'} {mark}"
 
 
 def _offset_text(relation: Relation, times: int) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.spec.schema import TIME_UNITS, Domain
+from juncture.spec.values import map_entries
 
 __all__ = ["cell", "compare", "keys", "on_values", "sign", "tie_order", "values"]
 
@@ -121,19 +122,12 @@ def compare(a: Any, b: Any) -> int:
     if isinstance(a, dict):
         return compare(list(a.values()), list(b.values()))
     if isinstance(a, list | tuple):
-        a, b = _entries(a), _entries(b)
+        a, b = map_entries(a), map_entries(b)
         for one, other in zip(a, b, strict=False):
             if order := compare(one, other):
                 return order
         return sign(len(a), len(b))
     return sign(a, b)
-
-
-def _entries(items: Any) -> Any:
-    """Return a map's entries by key: Arrow gives maps, and only maps, as lists of tuples."""
-    if isinstance(items, list) and items and type(items[0]) is tuple:
-        return sorted(items, key=lambda entry: entry[0])
-    return items
 
 
 def sign(a: Any, b: Any) -> int:

@@ -16,7 +16,7 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, gather, nulls, select
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["assemble", "lonely_right", "pairs_of", "unmatched_right"]
+__all__ = ["assemble", "pairs_of", "unmatched_right", "unmatched_right_rows"]
 
 
 def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:
@@ -97,7 +97,7 @@ def assemble(
     table = pa.table(columns, schema=join.output_schema)
     if how in ("left", "inner"):
         return table
-    alone = lonely_right(join, right, unmatched_right(right.num_rows, pointers))
+    alone = unmatched_right_rows(join, right, unmatched_right(right.num_rows, pointers))
     return pa.concat_tables([table, pa.Table.from_batches(alone, join.output_schema)])
 
 
@@ -107,7 +107,7 @@ def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
     return pa.chunked_array([StepCoder.of(join).restore(codes, valid, data_type)])
 
 
-def lonely_right(join: ResolvedAsof, right: Source, rows: Ints) -> Iterator[pa.RecordBatch]:
+def unmatched_right_rows(join: ResolvedAsof, right: Source, rows: Ints) -> Iterator[pa.RecordBatch]:
     """Yield right rows without a match, whose values stand in for the left columns that they would equal.
 
     Parameters

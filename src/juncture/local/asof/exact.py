@@ -8,10 +8,10 @@ from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.left import Left
 
-__all__ = ["choose_wide"]
+__all__ = ["choose_exact"]
 
 
-def choose_wide(
+def choose_exact(
     left: Left, values: list[int], behind: Ints, ahead: Ints, wanted: int, pointers: Ints, counts: Ints
 ) -> None:
     """Write each left row's matches: as `juncture.kernels.asof.choose`, for codes that are ranks of values.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
-from juncture.local.asof.assemble import assemble, lonely_right, pairs_of, unmatched_right
+from juncture.local.asof.assemble import assemble, pairs_of, unmatched_right, unmatched_right_rows
 from juncture.local.asof.late import Execute, fetch
 from juncture.local.asof.search import Algorithm, Found, Search, pieces
 from juncture.runtime.context import JoinContext
@@ -156,7 +156,7 @@ def _in_one_piece(
         table = assemble(alone, left, right, found.pointers, context, codes=found.codes)
     yield from table.to_batches()
     if alone.spec.how != join.how:
-        yield from lonely_right(join, right, unmatched_right(right.num_rows, found.pointers))
+        yield from unmatched_right_rows(join, right, unmatched_right(right.num_rows, found.pointers))
 
 
 def _piecewise(

@@ -17,7 +17,7 @@ from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
-from juncture.local.asof.exact import choose_wide
+from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
@@ -83,9 +83,9 @@ class Found:
     pointers
         Right row numbers for each left row, best first; -1 where there are no more. One for ``semi`` and ``anti``.
     codes
-        The codes of these rows' ``on`` likewise, where they were asked for and the values can be told from them.
+        The codes of these rows' ``on`` likewise, where they were match_spans for and the values can be told from them.
     tied
-        Left rows with a tie between the last row that was taken and one that was not; counted only where asked.
+        Left rows with a tie between the last row that was taken and one that was not; counted only where match_spans.
     report
         What happened.
     """
@@ -282,7 +282,7 @@ class Search:
         if len(left.slots) == 0:
             return counters
         if isinstance(self._coder, RankCoder):
-            choose_wide(left, self._coder.values, behind, ahead, self._wanted, pointers, counters)
+            choose_exact(left, self._coder.values, behind, ahead, self._wanted, pointers, counters)
             return counters
         rows = left.slots.rows
         if left.barred is not None:

@@ -23,7 +23,7 @@ from juncture.local.equi.in_memory import (
     stream_held,
 )
 from juncture.local.equi.partitioned import partition_rows
-from juncture.local.equi.swapped import can_turn, stream_turned
+from juncture.local.equi.swapped import can_swap, stream_swapped
 from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.scan import read_through
@@ -76,7 +76,7 @@ class GraceJoin:
         if (rows := self._in_memory(left, right, context)) is not None:
             yield from rows
             return
-        least = min(held_bytes(left), held_bytes(right)) if can_turn(self._numbered) else held_bytes(right)
+        least = min(held_bytes(left), held_bytes(right)) if can_swap(self._numbered) else held_bytes(right)
         count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
         _log.debug("Neither side fits: rows are cut into %d pieces by a hash of their keys, level %d", count, level)
         pieces = [
@@ -101,8 +101,8 @@ class GraceJoin:
             return stream_held(self._numbered.join, left, right, "hash", context)
         if held_bytes(left) > self._room:
             return None
-        if can_turn(self._numbered):
-            return stream_turned(self._numbered, left, right, context)
+        if can_swap(self._numbered):
+            return stream_swapped(self._numbered, left, right, context)
         if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
             return stream_held(self._numbered.join, left, right, "hash", context)
         return None

@@ -1,4 +1,4 @@
-"""The right side of an equality join, its rows brought together by key, and the finder that looks keys up in it."""
+"""The right side of an equality join, its rows brought together by key, and the prober that looks keys up in it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.equi.partitioned import PartitionedKeys
-from juncture.local.output.pairs import Asked, Check
+from juncture.local.output.pairs import Check, MatchSpans
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
 
-__all__ = ["EquiFinder", "Groups", "Keys", "Spans", "read_left_keys", "read_right", "spans_by_code"]
+__all__ = ["EquiProber", "HashIndex", "KeySpans", "Keys", "read_left_keys", "read_right", "spans_by_code"]
 
-Spans = Callable[[list[pa.Array], Codes, Codes], None]
+KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""
 
 _ROWS_MOST = (1 << 31) - 2
@@ -50,7 +50,7 @@ class Keys(Protocol):
 
 
 @dataclass(frozen=True)
-class Groups:
+class HashIndex:
     """Right rows, those of one key side by side in their order.
 
     Attributes
@@ -85,7 +85,7 @@ class Groups:
         return len(self.rows) == self.total and bool((self.rows[:-1] < self.rows[1:]).all())
 
 
-class EquiFinder:
+class EquiProber:
     """Finds right rows of an equal key.
 
     Parameters
@@ -104,10 +104,10 @@ class EquiFinder:
 
     def __init__(
         self,
-        right: Groups,
+        right: HashIndex,
         names: Sequence[str],
         coded: Sequence[str],
-        spans: Spans,
+        spans: KeySpans,
         columns: Sequence[str],
         check: Callable[[pa.RecordBatch], Check] | None,
     ) -> None:
@@ -119,14 +119,14 @@ class EquiFinder:
         self._spans = spans
         self._check = check
 
-    def find(self, batch: pa.RecordBatch) -> Asked:
+    def find(self, batch: pa.RecordBatch) -> MatchSpans:
         """Return the places of the rows that the rows of a batch match."""
         first, end = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
         self._spans([batch.column(name) for name in self._names], first, end)
-        return Asked(first, end, check=None if self._check is None else self._check(batch))
+        return MatchSpans(first, end, check=None if self._check is None else self._check(batch))
 
 
-def spans_by_code(right: Groups, keys: Keys) -> Spans:
+def spans_by_code(right: HashIndex, keys: Keys) -> KeySpans:
     """Return what looks left keys up in a table of keys."""
 
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
@@ -144,7 +144,7 @@ def read_right(
     context: JoinContext,
     *,
     holder: Holder | None = None,
-) -> Groups:
+) -> HashIndex:
     """Read the right side, give its keys their codes, and bring its rows together.
 
     Parameters
@@ -179,7 +179,7 @@ def read_left_keys(
     *,
     whole: bool = False,
     presence: bool = False,
-) -> tuple[Groups, Source]:
+) -> tuple[HashIndex, Source]:
     """Give the keys of the left side their codes, and find the right rows that have one of them.
 
     Parameters
@@ -197,7 +197,7 @@ def read_left_keys(
 
     Returns
     -------
-    Groups
+    HashIndex
         The right rows that are kept, numbered in their order.
     Source
         Them themselves.
@@ -235,7 +235,7 @@ def read_left_keys(
         advance(int(source.bounds[part + 1]), source.num_rows)
     if presence:
         starts = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
-        return Groups(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
+        return HashIndex(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
     selected = np.concatenate([np.zeros(0, np.int32), *kept])
     groups = _grouped(kept_codes, keys.count, context)
     return groups, source if len(selected) == source.num_rows else SelectedSource(source, selected)
@@ -287,7 +287,7 @@ def _check_rows(rows: int) -> None:
         )
 
 
-def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> Groups:
+def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> HashIndex:
     """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out.
 
     A counting sort, in which each thread has a share of the rows: those of one code go where the shares before it end.
@@ -314,7 +314,7 @@ def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> Group
             kernels.order_by_code(codes, first, places[share], rows)
 
     context.threads.run(order, range(shares))
-    return Groups(starts, rows, total)
+    return HashIndex(starts, rows, total)
 
 
 def _shared(pieces: Sequence[Codes], shares: int) -> list[list[tuple[int, Codes]]]:

@@ -8,12 +8,20 @@ from typing import Literal
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
-from juncture.local.equi.hash_index import EquiFinder, Groups, Keys, Spans, read_left_keys, read_right, spans_by_code
+from juncture.local.equi.hash_index import (
+    EquiProber,
+    HashIndex,
+    Keys,
+    KeySpans,
+    read_left_keys,
+    read_right,
+    spans_by_code,
+)
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
 from juncture.local.output.batches import stream
 from juncture.local.output.blockwise import blocks_of, join_blockwise
-from juncture.local.output.pairs import Check, Finder
+from juncture.local.output.pairs import Check, Prober
 from juncture.local.output.payload import Holder, Payload, read_held
 from juncture.local.output.residual import checking, columns_read
 from juncture.planner.memory import HELD_ROW_BYTES
@@ -49,13 +57,13 @@ def stream_held(
         What the join may use.
     """
     if method == "sort_merge":
-        finder, payload = _sorted(join, left, right, context)
+        prober, payload = _sorted(join, left, right, context)
     elif left.num_rows < right.num_rows:
-        finder, payload = _by_left_keys(join, left, right, method, context)
+        prober, payload = _by_left_keys(join, left, right, method, context)
     else:
-        finder, payload = _by_right_keys(join, left, right, method, context)
+        prober, payload = _by_right_keys(join, left, right, method, context)
     context.threads.release_unused()
-    yield from stream(join, left, finder, payload, context)
+    yield from stream(join, left, prober, payload, context)
 
 
 def held_bytes(source: Source) -> int:
@@ -103,19 +111,19 @@ def looks_for_keys_only(join: ResolvedEqui) -> bool:
 
 def _by_right_keys(
     join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
-) -> tuple[Finder, Payload]:
+) -> tuple[Prober, Payload]:
     """Make a table of the right keys, and hold all right rows."""
     ours, theirs = key_types(join)
     keys = _empty_table(join, theirs, ours, method, context)
     holder = Holder(right, _held_columns(join))
     groups = read_right(right, join.right_by, keys, context, holder=holder)
     payload = holder.finish()
-    return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
+    return _prober(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
 def _by_left_keys(
     join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
-) -> tuple[Finder, Payload]:
+) -> tuple[Prober, Payload]:
     """Make a table of the left keys, and hold the right rows that have one of them."""
     keys = _empty_table(join, *key_types(join), method, context)
     groups, kept = read_left_keys(
@@ -127,17 +135,17 @@ def _by_left_keys(
         presence=looks_for_keys_only(join),
     )
     payload = read_held(kept, _held_columns(join), context)
-    return _finder(join, left, groups, spans_by_code(groups, keys), payload), payload
+    return _prober(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
-def _sorted(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Finder, Payload]:
+def _sorted(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Prober, Payload]:
     """Sort the right rows, and hold them."""
     ours, theirs = key_types(join)
     codes = SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
     holder = Holder(right, _held_columns(join))
     groups, values = read_sorted(right, join.right_by, codes, context, holder=holder)
     payload = holder.finish()
-    return _finder(join, left, groups, spans_by_order(values, codes, context.alone()), payload), payload
+    return _prober(join, left, groups, spans_by_order(values, codes, context.alone()), payload), payload
 
 
 def _empty_table(
@@ -149,12 +157,12 @@ def _empty_table(
     return KeyCodes(first, second, nulls_equal=join.nulls_equal)
 
 
-def _finder(join: ResolvedEqui, left: Source, groups: Groups, spans: Spans, payload: Payload) -> Finder:
+def _prober(join: ResolvedEqui, left: Source, groups: HashIndex, spans: KeySpans, payload: Payload) -> Prober:
     coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
-    return EquiFinder(groups, join.left_by, coded, spans, join.compared("left"), check)
+    return EquiProber(groups, join.left_by, coded, spans, join.compared("left"), check)
 
 
-def _check(join: ResolvedEqui, groups: Groups, payload: Payload) -> Callable[[pa.RecordBatch], Check] | None:
+def _check(join: ResolvedEqui, groups: HashIndex, payload: Payload) -> Callable[[pa.RecordBatch], Check] | None:
     return None if join.predicate is None else checking(join.predicate, payload, groups.rows_at)
 
 

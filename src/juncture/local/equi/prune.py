@@ -20,12 +20,12 @@ def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinCo
 
     Only rows that nobody wants without a match are left out.
     """
-    turned = right.num_rows < left.num_rows
-    small, large = (right, left) if turned else (left, right)
-    keeps = ("left", "full", "anti") if turned else ("right", "full")
+    swapped = right.num_rows < left.num_rows
+    small, large = (right, left) if swapped else (left, right)
+    keeps = ("left", "full", "anti") if swapped else ("right", "full")
     if join.how in keeps or join.nulls_equal or not isinstance(large, ParquetSource):
         return left, right
-    small_by, large_by = (join.right_by, join.left_by) if turned else (join.left_by, join.right_by)
+    small_by, large_by = (join.right_by, join.left_by) if swapped else (join.left_by, join.right_by)
     kept = list(range(len(large.part_rows)))
     for ours, theirs in zip(small_by, large_by, strict=True):
         form = form_of(small.schema.field(ours).type, large.schema.field(theirs).type)
@@ -42,7 +42,7 @@ def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinCo
             low, high = min(first for first, _ in known), max(last for _, last in known)
             kept = [part for part in kept if meets(extents[part], low, high)]
     pruned = large if len(kept) == len(large.part_rows) else large.only(kept)
-    return (pruned, small) if turned else (small, pruned)
+    return (pruned, small) if swapped else (small, pruned)
 
 
 def _form_extent(ends: pa.Array | None, form: Form) -> Extent | None:

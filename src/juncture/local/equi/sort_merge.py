@@ -12,7 +12,7 @@ from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints
-from juncture.local.equi.hash_index import Groups, Spans
+from juncture.local.equi.hash_index import HashIndex, KeySpans
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
@@ -53,7 +53,7 @@ class SortCodes:
         return codes.astype(np.int64), codes != EMPTY
 
 
-def spans_by_order(values: Ints, codes: SortCodes, context: JoinContext) -> Spans:
+def spans_by_order(values: Ints, codes: SortCodes, context: JoinContext) -> KeySpans:
     """Return what sorts left keys, and walks through them and the right ones.
 
     Parameters
@@ -81,7 +81,7 @@ def read_sorted(
     context: JoinContext,
     *,
     holder: Holder | None = None,
-) -> tuple[Groups, Ints]:
+) -> tuple[HashIndex, Ints]:
     """Read the right side, and sort it by its codes.
 
     Parameters
@@ -93,7 +93,7 @@ def read_sorted(
 
     Returns
     -------
-    Groups
+    HashIndex
         The rows, in the order of their codes.
     Ints
         These codes.
@@ -118,7 +118,7 @@ def read_sorted(
     for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):
         advance(int(source.bounds[part + 1]), source.num_rows)
     rows = _order(values, usable, context)
-    return Groups(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
+    return HashIndex(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
 
 
 def _order(values: Ints, usable: npt.NDArray[np.bool_] | None, context: JoinContext) -> Codes:

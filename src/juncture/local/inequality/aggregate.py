@@ -12,7 +12,7 @@ from juncture.columnar.arrays import concatenated, plain
 from juncture.kernels.sort import mark_runs
 from juncture.local.inequality.folds import Fold, Values, fold_of
 from juncture.local.output.batches import taken
-from juncture.local.output.pairs import Finder, Held, cut, pairs_of, spans_of
+from juncture.local.output.pairs import BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
@@ -53,7 +53,7 @@ def tie_orderer(join: ResolvedInequality, right: Source, context: JoinContext) -
 def stream_aggregates(
     join: ResolvedInequality,
     left: Source,
-    finder: Finder,
+    prober: Prober,
     payload: Payload,
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
@@ -61,7 +61,7 @@ def stream_aggregates(
 
     Parameters
     ----------
-    join, left, finder, payload, context
+    join, left, prober, payload, context
         As for `juncture.local.output.batches.stream`; the payload holds the aggregated columns.
 
     Raises
@@ -73,17 +73,17 @@ def stream_aggregates(
     -----
     Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
     """
-    folds = _folds(join.aggregates, finder.right, payload, context)
+    folds = _folds(join.aggregates, prober.right, payload, context)
     # Folds hold the columns in their own order.
     payload.release()
     context.threads.release_unused()
     counter = fold_of(Aggregate("", None, "count", pa.int64()), None, context)
     shown = [column.source for column in join.output]
-    columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
+    columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
 
     def folded(_first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
-        _add((counter, *folds), states, batch, finder)
+        _add((counter, *folds), states, batch, prober)
         rows = np.arange(batch.num_rows, dtype=np.int32)
         if join.how == "inner":
             rows = np.flatnonzero(states[0] > 0).astype(np.int32)
@@ -92,11 +92,11 @@ def stream_aggregates(
         batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
-    for batches in read_through(left, folded, context, "left", columns=columns, coded=finder.coded):
+    for batches in read_through(left, folded, context, "left", columns=columns, coded=prober.coded):
         yield from batches
 
 
-def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, context: JoinContext) -> list[Fold]:
+def _folds(aggregates: tuple[Aggregate, ...], right: BuildSide, payload: Payload, context: JoinContext) -> list[Fold]:
     """Return what folds each column, in the order of the positions."""
     values: dict[str | None, Values | None] = {None: None}
     for each in aggregates:
@@ -107,17 +107,17 @@ def _folds(aggregates: tuple[Aggregate, ...], right: Held, payload: Payload, con
     return [fold_of(each, values[each.column], context) for each in aggregates]
 
 
-def _add(folds: tuple[Fold, ...], states: list[Any], batch: pa.RecordBatch, finder: Finder) -> None:
+def _add(folds: tuple[Fold, ...], states: list[Any], batch: pa.RecordBatch, prober: Prober) -> None:
     """Add the matches of a batch to the states of its rows."""
-    asked = finder.find(batch)
-    if asked.thresholds is None and asked.check is None and asked.rows is None:
+    match_spans = prober.find(batch)
+    if match_spans.thresholds is None and match_spans.check is None and match_spans.rows is None:
         for state, fold in zip(states, folds, strict=True):
-            fold.add_spans(state, asked.first, asked.end)
+            fold.add_spans(state, match_spans.first, match_spans.end)
         return
-    for task in cut(spans_of(batch, asked, finder.right), keep=False):
-        rows, positions = pairs_of(task, finder.right, keep=False)
-        if asked.check is not None:
-            good = asked.check(rows, positions)
+    for task in cut(spans_of(batch, match_spans, prober.right), keep=False):
+        rows, positions = pairs_of(task, prober.right, keep=False)
+        if match_spans.check is not None:
+            good = match_spans.check(rows, positions)
             rows, positions = rows[good], positions[good]
         for state, fold in zip(states, folds, strict=True):
             fold.add_pairs(state, rows, positions)

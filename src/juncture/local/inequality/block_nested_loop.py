@@ -12,8 +12,8 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Codes
-from juncture.local.inequality.index import Ordered
-from juncture.local.output.pairs import Asked, Check
+from juncture.local.inequality.index import SortedIndex
+from juncture.local.output.pairs import Check, MatchSpans
 from juncture.local.output.payload import Payload
 from juncture.predicate.evaluate.vectors import from_column
 from juncture.predicate.intervals.graph import Graph
@@ -21,12 +21,12 @@ from juncture.predicate.intervals.interval import Interval, everything, interval
 from juncture.predicate.language.nodes import Column, Node
 from juncture.runtime.take import is_awkward
 
-__all__ = ["BlockFinder"]
+__all__ = ["BlockProber"]
 
 _BLOCK_ROWS = 1 << 12
 
 
-class BlockFinder:
+class BlockProber:
     """Finds candidates among all pairs, block by block.
 
     Parameters
@@ -51,7 +51,7 @@ class BlockFinder:
     def __init__(
         self,
         predicate: Node,
-        right: Ordered,
+        right: SortedIndex,
         payload: Payload,
         columns: Sequence[str],
         check: Callable[[pa.RecordBatch], Check],
@@ -71,7 +71,7 @@ class BlockFinder:
             values = payload.take([column.name for column in theirs], rows)
             self._bounds.append({c: _extent(c, v) for c, v in zip(theirs, values, strict=True)})
 
-    def find(self, batch: pa.RecordBatch) -> Asked:
+    def find(self, batch: pa.RecordBatch) -> MatchSpans:
         """Return spans of the right blocks that rows of the left blocks may match."""
         ours = [column for column in self._graph.columns if column.side == "left"]
         rows: list[Codes] = []
@@ -86,8 +86,8 @@ class BlockFinder:
             end.append(np.tile(spans[:, 1], len(here)))
         if not rows:
             none = np.zeros(0, np.int32)
-            return Asked(none, none, none, check=self._check(batch))
-        return Asked(np.concatenate(first), np.concatenate(end), np.concatenate(rows), check=self._check(batch))
+            return MatchSpans(none, none, none, check=self._check(batch))
+        return MatchSpans(np.concatenate(first), np.concatenate(end), np.concatenate(rows), check=self._check(batch))
 
     def _spans(self, bounds: dict[Column, Interval]) -> Codes:
         """Return the runs of right blocks that may match a left block; one that is empty if there are none."""

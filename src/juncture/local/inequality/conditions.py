@@ -13,10 +13,10 @@ from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Floats, Ints
-from juncture.local.inequality.index import Coded
-from juncture.local.inequality.limits import GREATEST, LEAST, Axis, End, Offset, both, floats
+from juncture.local.inequality.index import BuildKeys
+from juncture.local.inequality.limits import GREATEST, LEAST, LimitEnd, Offset, OrderEncoding, both, floats
 from juncture.local.inequality.own_interval import check_interval, points_of
-from juncture.local.inequality.probe import Sought
+from juncture.local.inequality.probe import ProbeKeys
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
 from juncture.predicate.language.types import arrow_type
@@ -35,23 +35,23 @@ class CodedValue:
     ----------
     value
         The value, and its limits.
-    axis
+    encoding
         The codes.
     """
 
     value: BoundedValue
-    axis: Axis
+    encoding: OrderEncoding
 
     @classmethod
     def of(cls, value: BoundedValue | None) -> CodedValue | None:
         """Return a value in codes of 64 bits."""
         if value is None:
             return None
-        return cls(value, Axis(StepCoder(value.domain, value.unsigned), nan_counts=value.nan_counts))
+        return cls(value, OrderEncoding(StepCoder(value.domain, value.unsigned), nan_counts=value.nan_counts))
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
         """Return the codes of right rows, and which rows have one."""
-        return self.axis.encode(self.right_values(batch))
+        return self.encoding.encode(self.right_values(batch))
 
     def right_values(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of right rows."""
@@ -62,8 +62,8 @@ class CodedValue:
         ends: dict[bool, Ints] = {}
         possible: Mask | None = None
         for limit in self.value.limits:
-            end = End(limit.upper, limit.strict and self.value.exact)
-            codes, here = self.axis.limits(self._values(limit.left, batch, "left"), _offset(limit, batch), end)
+            end = LimitEnd(limit.upper, limit.strict and self.value.exact)
+            codes, here = self.encoding.limits(self._values(limit.left, batch, "left"), _offset(limit, batch), end)
             if not self.value.exact:
                 codes = _loosened(codes, upper=limit.upper)
             possible = both(possible, here)
@@ -148,7 +148,7 @@ class CodedCondition:
             found += equal_columns(equality, evaluate(node, **{side: batch}))
         return found
 
-    def coded(self, batch: pa.RecordBatch, first_row: int) -> Coded:
+    def coded(self, batch: pa.RecordBatch, first_row: int) -> BuildKeys:
         """Return what the join sees in right rows.
 
         Raises
@@ -165,9 +165,9 @@ class CodedCondition:
             valid = both(valid, here)
             # Limits from above are limits from below of the complement.
             leaves = ~leaves if self.second.value.limits[0].upper else leaves
-        return Coded(self.keys(batch, "right"), on, leaves, valid)
+        return BuildKeys(self.keys(batch, "right"), on, leaves, valid)
 
-    def sought(self, batch: pa.RecordBatch) -> Sought:
+    def probe_keys(self, batch: pa.RecordBatch) -> ProbeKeys:
         """Return what left rows seek."""
         possible, low, high, thresholds = self._passed(batch, "left"), None, None, None
         if self.first is not None:
@@ -177,7 +177,7 @@ class CodedCondition:
             least, most, here = self.second.ends(batch)
             thresholds = least if most is None else ~most
             possible = both(possible, here)
-        return Sought(self.keys(batch, "left"), low, high, thresholds, possible)
+        return ProbeKeys(self.keys(batch, "left"), low, high, thresholds, possible)
 
     def _passed(self, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> Mask | None:
         """Return which rows of a side can match by what they are themselves; None for all.
@@ -201,7 +201,7 @@ class CodedCondition:
         names = [value] if isinstance(value, str) else [each.name for each in columns(value)]
         parts = range(len(right.part_rows))
         batches = (batch for part in parts for batch in right.read(part, names))
-        return replace(coded, axis=coded.axis.by_rank(coded.right_values(batch) for batch in batches))
+        return replace(coded, encoding=coded.encoding.by_rank(coded.right_values(batch) for batch in batches))
 
 
 def equal_types(equality: EqualValues, side: Side) -> list[pa.DataType]:

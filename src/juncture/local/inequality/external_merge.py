@@ -19,19 +19,19 @@ from juncture.columnar.arrays import joined_batches, memory_pool, raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import PlanError
 from juncture.kernels.array_types import Ints
-from juncture.local.inequality.index import Coded
+from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.key_ranges import (
     LEFT_FIELDS,
     RIGHT_FIELDS,
-    Extent,
-    Places,
-    Reach,
+    BuildRange,
+    KeyRanges,
+    ProbeRange,
     last_fields,
-    placed_left,
-    placed_right,
+    left_fields,
+    right_fields,
     with_fields,
 )
-from juncture.local.inequality.probe import Sought
+from juncture.local.inequality.probe import ProbeKeys
 from juncture.local.output.blockwise import Run, join_blockwise
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
@@ -60,7 +60,7 @@ def stream_merged(
     join: Join,
     left: Source,
     right: Source,
-    places: Callable[[Join], Places],
+    key_ranges: Callable[[Join], KeyRanges],
     in_memory: Callable[[Join, Source, Source, JoinContext], Iterator[pa.RecordBatch]],
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
@@ -70,7 +70,7 @@ def stream_merged(
     ----------
     join, left, right
         The join and its two sides.
-    places
+    key_ranges
         Tells where the rows of a join lie.
     in_memory
         Joins pieces, whose right rows it holds.
@@ -96,7 +96,7 @@ def stream_merged(
     def run(join: Join, left: Source, right: Source) -> Iterator[pa.RecordBatch]:
         return in_memory(join, left, right, quiet)
 
-    yield from _Merge(numbered, places(numbered.join), run, context).rows()
+    yield from _Merge(numbered, key_ranges(numbered.join), run, context).rows()
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class _Stretches:
     """
 
     source: Source
-    reaches: list[Reach]
+    reaches: list[ProbeRange]
 
-    def within(self, extent: Extent) -> SomeParts:
+    def within(self, extent: BuildRange) -> SomeParts:
         """Return the parts that reach right rows."""
         return SomeParts(self.source, [part for part, reach in enumerate(self.reaches) if reach.meets(extent)])
 
@@ -125,14 +125,14 @@ class _Merge(Generic[Join]):
     def __init__(
         self,
         numbered: NumberedJoin[Join],
-        places: Places,
+        key_ranges: KeyRanges,
         run: Run[Join],
         context: JoinContext,
     ) -> None:
-        self._shows_right_numbers = places.by_row and numbered.join.how not in ("semi", "anti")
+        self._shows_right_numbers = key_ranges.by_row and numbered.join.how not in ("semi", "anti")
         self._numbered = _with_right_number(numbered) if self._shows_right_numbers else numbered
         self._step = np.int64(numbered.left.num_rows + numbered.right.num_rows + 1 if self._shows_right_numbers else 1)
-        self._places = places
+        self._key_ranges = key_ranges
         self._run = run
         self._context = context
         self._room = max(1, int(context.memory.total_bytes * _SHARE))
@@ -163,13 +163,16 @@ class _Merge(Generic[Join]):
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join in any order of the left rows, those of one left row in their own."""
-        join, places = self._numbered.join, self._places
+        join, key_ranges = self._numbered.join, self._key_ranges
         try:
-            right, seek = _cut(self._sorted_right(places.code), self._part_bytes, self._held_bytes), places.seek
+            right, seek = _cut(self._sorted_right(key_ranges.code), self._part_bytes, self._held_bytes), key_ranges.seek
         except TooWideError:
             # Different values may have one code then, so that it does not tell what a left row reaches.
-            right, seek = _cut(self._sorted_right(_roughly(places)), self._part_bytes, self._held_bytes), _everywhere
-            if places.rough is not None:
+            right, seek = (
+                _cut(self._sorted_right(_roughly(key_ranges)), self._part_bytes, self._held_bytes),
+                _everywhere,
+            )
+            if key_ranges.rough is not None:
                 right = self._at_changes(right)
         stretches = self._sorted_left(seek)
         if join.aggregates:
@@ -178,33 +181,33 @@ class _Merge(Generic[Join]):
             blocks = self._blocks(stretches, right)
             yield from join_blockwise(self._numbered, stretches.source, blocks, self._run)
 
-    def _sorted_right(self, code: Callable[[pa.RecordBatch, int], Coded]) -> Iterator[pa.RecordBatch]:
+    def _sorted_right(self, code: Callable[[pa.RecordBatch, int], BuildKeys]) -> Iterator[pa.RecordBatch]:
         """Bring the right side into the order of its codes, with the `RIGHT_FIELDS`."""
         side = self._numbered.right
         schema = _extended(side.schema, RIGHT_FIELDS)
         sorter = self._sorter("right rows in order", schema, schema.names[-2])
 
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            return with_fields(batch, placed_right(code(batch, first), batch.num_rows), schema)
+            return with_fields(batch, right_fields(code(batch, first), batch.num_rows), schema)
 
         return sorter.sort(read_through(side, placed, self._context, "right"))
 
-    def _sorted_left(self, seek: Callable[[pa.RecordBatch], Sought]) -> _Stretches:
+    def _sorted_left(self, seek: Callable[[pa.RecordBatch], ProbeKeys]) -> _Stretches:
         """Bring the left side into the order of what it reaches, and keep it on disk."""
         side = self._numbered.left
         schema = _extended(side.schema, LEFT_FIELDS)
         sorter = self._sorter("left rows in order", schema, schema.names[-1])
 
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            if self._places.check is not None:
-                self._places.check(batch, first)
-            return with_fields(batch, placed_left(seek(batch), batch.num_rows), schema)
+            if self._key_ranges.check is not None:
+                self._key_ranges.check(batch, first)
+            return with_fields(batch, left_fields(seek(batch), batch.num_rows), schema)
 
         rows = sorter.sort(read_through(side, placed, self._context, "left"))
         kept, reaches = SpilledSource(schema, self._context.spill, 0), []
         for batch in _cut(rows, self._part_bytes, _columns_bytes):
             kept.write(batch)
-            reaches.append(Reach.of(*last_fields(batch, 4)[1][:3]))
+            reaches.append(ProbeRange.of(*last_fields(batch, 4)[1][:3]))
         kept.finish()
         return _Stretches(kept, reaches)
 
@@ -223,10 +226,10 @@ class _Merge(Generic[Join]):
             done += block.num_rows
             advance(done, total)
 
-    def _held(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, Extent]]:
+    def _held(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, BuildRange]]:
         """Yield as many rows at once as may be held."""
         held: list[pa.RecordBatch] = []
-        extent: Extent | None = None
+        extent: BuildRange | None = None
         size = 0
         for batch in right:
             rows, fields = last_fields(batch, 2)
@@ -235,7 +238,7 @@ class _Merge(Generic[Join]):
                 held, extent, size = [], None, 0
             held.append(rows)
             size += self._held_bytes(rows)
-            here = Extent.of(*fields)
+            here = BuildRange.of(*fields)
             extent = here if extent is None else extent.joined(here)
         if extent is not None:
             yield _whole(held), extent
@@ -273,7 +276,7 @@ class _Merge(Generic[Join]):
         shelf = _Shelf(self._numbered.right.schema, self._context.spill)
         for batch in right:
             rows, fields = last_fields(batch, 2)
-            shelf.put(rows, Extent.of(*fields), self._held_bytes(rows))
+            shelf.put(rows, BuildRange.of(*fields), self._held_bytes(rows))
         shelf.source.finish()
         join, parts, start = self._numbered.join, len(stretches.reaches), 0
         advance = self._context.progress.of("blocks")
@@ -305,7 +308,7 @@ class _Merge(Generic[Join]):
         waiting = [(0, len(fields[0]))]
         while waiting:
             first, end = waiting.pop()
-            reach = Reach.of(*(values[first:end] for values in fields))
+            reach = ProbeRange.of(*(values[first:end] for values in fields))
             size = shelf.bytes_within(reach)
             if size <= (self._room if end - first > 1 else self._most_room):
                 rows = np.arange(first, end) + left.bounds[part]
@@ -331,24 +334,24 @@ class _Shelf:
 
     def __init__(self, schema: pa.Schema, spill: SpillFolder) -> None:
         self.source = SpilledSource(schema, spill, 0)
-        self._extents: list[Extent] = []
+        self._extents: list[BuildRange] = []
         self._held_bytes: list[int] = []
 
-    def put(self, rows: pa.RecordBatch, extent: Extent, held_bytes: int) -> None:
+    def put(self, rows: pa.RecordBatch, extent: BuildRange, held_bytes: int) -> None:
         """Append a part."""
         self.source.write(rows)
         self._extents.append(extent)
         self._held_bytes.append(held_bytes)
 
-    def bytes_within(self, reach: Reach) -> int:
+    def bytes_within(self, reach: ProbeRange) -> int:
         """Return what the rows within reach take, and others of their parts."""
         return sum(self._held_bytes[part] for part in self._parts(reach))
 
-    def within(self, reach: Reach) -> Source:
+    def within(self, reach: ProbeRange) -> Source:
         """Return the parts with rows within reach."""
         return SomeParts(self.source, self._parts(reach))
 
-    def _parts(self, reach: Reach) -> list[int]:
+    def _parts(self, reach: ProbeRange) -> list[int]:
         return [part for part, extent in enumerate(self._extents) if reach.meets(extent)]
 
 
@@ -360,14 +363,14 @@ def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
     return replace(numbered, join=replace(join, output=output))
 
 
-def _roughly(places: Places) -> Callable[[pa.RecordBatch, int], Coded]:
+def _roughly(key_ranges: KeyRanges) -> Callable[[pa.RecordBatch, int], BuildKeys]:
     """Return what codes right rows in their order only."""
-    return lambda batch, _first: Coded([], None if places.rough is None else places.rough(batch))
+    return lambda batch, _first: BuildKeys([], None if key_ranges.rough is None else key_ranges.rough(batch))
 
 
-def _everywhere(_batch: pa.RecordBatch) -> Sought:
+def _everywhere(_batch: pa.RecordBatch) -> ProbeKeys:
     """Say that left rows reach all right rows."""
-    return Sought([])
+    return ProbeKeys([])
 
 
 def _cut(

@@ -20,13 +20,13 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
 
-__all__ = ["Coded", "Ordered", "read_ordered"]
+__all__ = ["BuildKeys", "SortedIndex", "read_sorted_index"]
 
 _ROWS_PER_BUCKET = 4
 
 
 @dataclass(frozen=True)
-class Coded:
+class BuildKeys:
     """What a join by inequalities sees in some right rows.
 
     Attributes
@@ -47,7 +47,7 @@ class Coded:
     valid: Mask | None = None
 
 
-class Ordered:
+class SortedIndex:
     """Right rows in the order of (key, value), and the spans of them that left rows match.
 
     Parameters
@@ -115,18 +115,18 @@ class Ordered:
         return np.repeat(np.arange(self.slots.key_count, dtype=np.int32), np.diff(self.slots.starts))
 
 
-def read_ordered(
+def read_sorted_index(
     source: Source,
     columns: Sequence[str],
     coded: Sequence[str],
-    code: Callable[[pa.RecordBatch, int], Coded],
+    code: Callable[[pa.RecordBatch, int], BuildKeys],
     keys: KeyCodes,
     context: JoinContext,
     *,
     has_tree: bool = False,
     order_ties: Callable[[Slots], None] | None = None,
     holder: Holder | None = None,
-) -> Ordered:
+) -> SortedIndex:
     """Read, code and sort the right side.
 
     Parameters
@@ -151,7 +151,7 @@ def read_ordered(
     Raises
     ------
     TooWideError
-        If a value does not fit its axis.
+        If a value does not fit its encoding.
     PlanError
         If there are too many rows.
 
@@ -198,4 +198,4 @@ def read_ordered(
     if order_ties is not None:
         order_ties(slots)
     tree = Tree(leaves[slots.rows], context) if has_tree else None
-    return Ordered(slots, keys, tree, total, context)
+    return SortedIndex(slots, keys, tree, total, context)

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
 from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
-from juncture.local.inequality.block_nested_loop import BlockFinder
+from juncture.local.inequality.block_nested_loop import BlockProber
 from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.external_merge import stream_merged
-from juncture.local.inequality.index import Coded, read_ordered
-from juncture.local.inequality.key_ranges import Places
+from juncture.local.inequality.index import BuildKeys, read_sorted_index
+from juncture.local.inequality.key_ranges import KeyRanges
 from juncture.local.inequality.own_interval import check_interval, check_intervals
-from juncture.local.inequality.probe import InequalityFinder, Prepare, Sought, run
+from juncture.local.inequality.probe import InequalityProber, Prepare, ProbeKeys, run
 from juncture.local.inequality.prune import within_reach
-from juncture.local.output.pairs import Finder
+from juncture.local.output.pairs import Prober
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.residual import checking
 from juncture.predicate.decompose.join_condition import sorting_value
@@ -80,7 +80,7 @@ def execute(
     right = within_reach(join, left, right, context)
     if algorithm == "external_merge":
         in_memory = partial(_in_memory, algorithm=_of_pieces(join))
-        return stream_merged(join, left, right, _places, in_memory, context)
+        return stream_merged(join, left, right, _key_ranges, in_memory, context)
     return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), algorithm=algorithm)
 
 
@@ -124,27 +124,27 @@ def _prepared(
 ) -> Prepare:
     """Return what checks the intervals, and reads the right side."""
 
-    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], Finder]:
+    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], Prober]:
         coded = CodedCondition.of(join, used)
         coded = coded.by_rank(right) if ranked else coded
         check_intervals(used.left_interval, left, "left", context)
-        ordered = read_ordered(
+        index = read_sorted_index(
             right, join.compared("right"), join.right_by, coded.coded, coded.key_codes(), context,
             has_tree=used.second is not None, order_ties=tie_orderer(join, right, context), holder=holder,
         )  # fmt: skip
 
-        def make(payload: Payload) -> Finder:
+        def make(payload: Payload) -> Prober:
             node = None if used.exact else used.predicate
-            check = None if node is None else checking(node, payload, ordered.rows_at)
+            check = None if node is None else checking(node, payload, index.rows_at)
             if algorithm == "blocks":
                 assert node is not None
                 assert check is not None
-                return BlockFinder(node, ordered, payload, join.compared("left"), check)
-            return InequalityFinder(
-                ordered,
+                return BlockProber(node, index, payload, join.compared("left"), check)
+            return InequalityProber(
+                index,
                 join.compared("left"),
                 join.left_by,
-                coded.sought,
+                coded.probe_keys,
                 by_row=used.predicate is not None,
                 nested=algorithm == "nested",
                 check=check,
@@ -155,31 +155,31 @@ def _prepared(
     return prepare
 
 
-def _places(join: ResolvedInequality) -> Places:
+def _key_ranges(join: ResolvedInequality) -> KeyRanges:
     """Return where rows lie: by a band, else by a hash of what is equal, else by a single limit."""
     coded = CodedCondition.of(join)
     condition, by_row = coded.condition, coded.condition.predicate is not None
     if by_row and coded.has_keys and not condition.is_bounded:
-        return _places_by_hash(coded)
+        return _key_ranges_by_hash(coded)
     first, interval = coded.first, condition.left_interval
-    return Places(
+    return KeyRanges(
         coded.coded,
-        coded.sought,
-        rough=None if first is None or by_row else lambda batch: first.axis.rough(first.right_values(batch)),
+        coded.probe_keys,
+        rough=None if first is None or by_row else lambda batch: first.encoding.rough(first.right_values(batch)),
         check=None if interval is None else lambda batch, row: check_interval(interval, batch, "left", row),
         by_row=by_row,
     )
 
 
-def _places_by_hash(coded: CodedCondition) -> Places:
+def _key_ranges_by_hash(coded: CodedCondition) -> KeyRanges:
     hashes = KeyHashes(*coded.key_types)
 
-    def code(batch: pa.RecordBatch, _first_row: int) -> Coded:
+    def code(batch: pa.RecordBatch, _first_row: int) -> BuildKeys:
         codes, usable = hashes.of(coded.keys(batch, "right"))
-        return Coded([], codes.view(np.int64), valid=usable)
+        return BuildKeys([], codes.view(np.int64), valid=usable)
 
-    def seek(batch: pa.RecordBatch) -> Sought:
+    def seek(batch: pa.RecordBatch) -> ProbeKeys:
         codes, usable = hashes.of(coded.keys(batch, "left"))
-        return Sought([], codes.view(np.int64), codes.view(np.int64), possible=usable)
+        return ProbeKeys([], codes.view(np.int64), codes.view(np.int64), possible=usable)
 
-    return Places(code, seek, by_row=True)
+    return KeyRanges(code, seek, by_row=True)

@@ -10,26 +10,26 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.kernels.array_types import Ints
-from juncture.local.inequality.index import Coded
+from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.limits import GREATEST, LEAST
-from juncture.local.inequality.probe import Sought
+from juncture.local.inequality.probe import ProbeKeys
 
 __all__ = [
     "LEFT_FIELDS",
     "RIGHT_FIELDS",
-    "Extent",
-    "Places",
-    "Reach",
+    "BuildRange",
+    "KeyRanges",
+    "ProbeRange",
     "last_fields",
-    "placed_left",
-    "placed_right",
+    "left_fields",
+    "right_fields",
     "with_fields",
 ]
 
 
 @dataclass(frozen=True)
-class Places:
-    """How the places of rows are told.
+class KeyRanges:
+    """How it is told where rows lie.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class Places:
         Whether the matches of a left row come in the order of the right rows, not of their codes.
     """
 
-    code: Callable[[pa.RecordBatch, int], Coded]
-    seek: Callable[[pa.RecordBatch], Sought]
+    code: Callable[[pa.RecordBatch, int], BuildKeys]
+    seek: Callable[[pa.RecordBatch], ProbeKeys]
     rough: Callable[[pa.RecordBatch], Ints] | None = None
     check: Callable[[pa.RecordBatch, int], None] | None = None
     by_row: bool = False
@@ -63,7 +63,7 @@ RIGHT_FIELDS = ("code", "leaf")
 
 
 @dataclass(frozen=True)
-class Extent:
+class BuildRange:
     """The least and the greatest code of some right rows, and their greatest second code."""
 
     first: int
@@ -71,17 +71,17 @@ class Extent:
     leaf: int
 
     @classmethod
-    def of(cls, codes: Ints, leaves: Ints) -> Extent:
+    def of(cls, codes: Ints, leaves: Ints) -> BuildRange:
         """Return the extent of ascending codes."""
         return cls(int(codes[0]), int(codes[-1]), int(leaves.max()))
 
-    def joined(self, other: Extent) -> Extent:
+    def joined(self, other: BuildRange) -> BuildRange:
         """Return the extent of both."""
-        return Extent(min(self.first, other.first), max(self.last, other.last), max(self.leaf, other.leaf))
+        return BuildRange(min(self.first, other.first), max(self.last, other.last), max(self.leaf, other.leaf))
 
 
 @dataclass(frozen=True)
-class Reach:
+class ProbeRange:
     """The least and the greatest right code that some left rows may match, and the least second code that they ask."""
 
     low: int
@@ -89,37 +89,37 @@ class Reach:
     threshold: int
 
     @classmethod
-    def of(cls, low: Ints, high: Ints, threshold: Ints) -> Reach:
+    def of(cls, low: Ints, high: Ints, threshold: Ints) -> ProbeRange:
         """Return the reach of left rows."""
         return cls(int(low.min()), int(high.max()), int(threshold.min()))
 
-    def joined(self, other: Reach) -> Reach:
+    def joined(self, other: ProbeRange) -> ProbeRange:
         """Return the reach of both."""
-        return Reach(min(self.low, other.low), max(self.high, other.high), min(self.threshold, other.threshold))
+        return ProbeRange(min(self.low, other.low), max(self.high, other.high), min(self.threshold, other.threshold))
 
-    def meets(self, extent: Extent) -> bool:
+    def meets(self, extent: BuildRange) -> bool:
         """Tell whether right rows of an extent may match."""
         return self.low <= extent.last and self.high >= extent.first and self.threshold <= extent.leaf
 
 
-def placed_left(sought: Sought, rows: int) -> list[Ints]:
+def left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
     """Return the `LEFT_FIELDS` of left rows. Those that can match nothing reach nothing."""
     limits = [
         np.full(rows, default) if found is None else found
-        for found, default in ((sought.low, LEAST), (sought.high, GREATEST), (sought.thresholds, LEAST))
+        for found, default in ((probe_keys.low, LEAST), (probe_keys.high, GREATEST), (probe_keys.thresholds, LEAST))
     ]
-    if sought.possible is not None:
+    if probe_keys.possible is not None:
         limits = [
-            np.where(sought.possible, found, nowhere)
+            np.where(probe_keys.possible, found, nowhere)
             for found, nowhere in zip(limits, (GREATEST, LEAST, GREATEST), strict=True)
         ]
     # Of two limits the lower one tells where an interval starts.
-    if sought.low is not None:
+    if probe_keys.low is not None:
         return [*limits, limits[0]]
-    return [*limits, limits[2 if sought.thresholds is not None else 1]]
+    return [*limits, limits[2 if probe_keys.thresholds is not None else 1]]
 
 
-def placed_right(coded: Coded, rows: int) -> list[Ints]:
+def right_fields(coded: BuildKeys, rows: int) -> list[Ints]:
     """Return the `RIGHT_FIELDS` of right rows. Those that can match nothing come last."""
     codes = np.zeros(rows, np.int64) if coded.on is None else coded.on
     leaves = np.full(rows, GREATEST) if coded.leaves is None else coded.leaves

@@ -23,7 +23,7 @@ from juncture.columnar.order_encoding import StepCoder, TooWideError, float_code
 from juncture.kernels.array_types import Floats, Ints
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["GREATEST", "LEAST", "Axis", "End", "Offset", "both", "floats"]
+__all__ = ["GREATEST", "LEAST", "LimitEnd", "Offset", "OrderEncoding", "both", "floats"]
 
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -33,7 +33,7 @@ Offset: TypeAlias = "int | float | Fraction | pa.Array"
 
 
 @dataclass(frozen=True)
-class End:
+class LimitEnd:
     """An end of a range of right values.
 
     Attributes
@@ -49,7 +49,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Axis:
+class OrderEncoding:
     """One order of values: codes of right columns in it, and the codes that left values limit them to.
 
     Attributes
@@ -71,13 +71,16 @@ class Axis:
         """The values."""
         return self.coder.domain
 
-    def by_rank(self, columns: Iterable[pa.Array]) -> Axis:
-        """Return the axis on which right columns with these values are coded by rank. Costs microseconds a value."""
+    def by_rank(self, columns: Iterable[pa.Array]) -> OrderEncoding:
+        """Return the encoding in which right columns with these values are coded by rank.
+
+        It costs microseconds a value.
+        """
         distinct: set[int] = set()
         for column in columns:
             steps = steps_of(plain(column).unique(), self.domain)
             distinct.update(step for step in steps if step is not None)
-        return Axis(self.coder, tuple(sorted(distinct)), self.nan_counts)
+        return OrderEncoding(self.coder, tuple(sorted(distinct)), self.nan_counts)
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes of right values, and which rows have one.
@@ -85,7 +88,7 @@ class Axis:
         Raises
         ------
         TooWideError
-            If a value does not fit, and the axis is not by rank.
+            If a value does not fit, and the encoding is not by rank.
         """
         if self.ranked is None:
             codes, valid = self.coder.encode(array)
@@ -99,7 +102,7 @@ class Axis:
         steps = steps_of(plain(array), self.domain)
         return float_codes(np.array([0.0 if step is None else float(step) for step in steps], np.float64))
 
-    def limits(self, array: pa.Array, offset: Offset, end: End) -> tuple[Ints, Mask | None]:
+    def limits(self, array: pa.Array, offset: Offset, end: LimitEnd) -> tuple[Ints, Mask | None]:
         """Return the codes that left values limit right ones to.
 
         Parameters
@@ -124,13 +127,13 @@ class Axis:
             try:
                 codes, valid = self.coder.encode(array)
                 added, strict, known = _whole_offsets(offset, self.domain, end)
-                codes, possible = _shifted(codes, added, End(end.upper, strict))
+                codes, possible = _shifted(codes, added, LimitEnd(end.upper, strict))
                 return codes, both(both(possible, valid), known)
             except TooWideError:
                 pass
-        return self._wide_limits(array, offset, end)
+        return self._exact_limits(array, offset, end)
 
-    def _float_limits(self, array: pa.Array, offset: Offset, end: End) -> tuple[Ints, Mask | None]:
+    def _float_limits(self, array: pa.Array, offset: Offset, end: LimitEnd) -> tuple[Ints, Mask | None]:
         array = plain(array)
         values, possible = floats(array), validity(array)
         if isinstance(offset, pa.Array):
@@ -151,7 +154,7 @@ class Axis:
         codes, inside = _shifted(codes, 0, end)
         return codes, both(possible, inside)
 
-    def _wide_limits(self, array: pa.Array, offset: Offset, end: End) -> tuple[Ints, Mask | None]:
+    def _exact_limits(self, array: pa.Array, offset: Offset, end: LimitEnd) -> tuple[Ints, Mask | None]:
         """Calculate with Python's integers, row by row."""
         steps = steps_of(plain(array), self.domain)
         if isinstance(offset, pa.Array):
@@ -174,14 +177,14 @@ class Axis:
         return codes, possible
 
 
-def _inward(value: Fraction | int, end: End) -> int:
+def _inward(value: Fraction | int, end: LimitEnd) -> int:
     """Return the last whole number within an end."""
     if end.upper:
         return math.ceil(value) - 1 if end.strict else math.floor(value)
     return math.floor(value) + 1 if end.strict else math.ceil(value)
 
 
-def _shifted(codes: Ints, offset: int | Ints, end: End) -> tuple[Ints, Mask | None]:
+def _shifted(codes: Ints, offset: int | Ints, end: LimitEnd) -> tuple[Ints, Mask | None]:
     """Add offsets to codes, without wrapping around: a limit beyond all codes is none, or excludes all of them.
 
     Raises
@@ -208,7 +211,7 @@ def _shifted(codes: Ints, offset: int | Ints, end: End) -> tuple[Ints, Mask | No
     return codes, carry >= 0 if end.upper else carry <= 0
 
 
-def _whole_offsets(offset: Offset, domain: Domain, end: End) -> tuple[int | Ints, bool, Mask | None]:
+def _whole_offsets(offset: Offset, domain: Domain, end: LimitEnd) -> tuple[int | Ints, bool, Mask | None]:
     """Return offsets as whole steps, whether the end is strict with these, and which rows have one.
 
     Raises

@@ -1,4 +1,4 @@
-"""Joins by inequalities: what is sought in the right side for each left row, and the finder that looks for it.
+"""Joins by inequalities: what each left row looks for in the right side, and the prober that finds it.
 
 A left row seeks right rows of an equal key whose value lies between two limits and, where there is a second value,
 whose second value is at least a threshold. Range joins, overlaps, and the inequalities of a predicate all come to this.
@@ -13,23 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import EMPTY
 from juncture.columnar.order_encoding import TooWideError
 from juncture.kernels.array_types import Codes, Ints
-from juncture.local.inequality.index import Ordered
+from juncture.local.inequality.index import SortedIndex
 from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.output.batches import stream
-from juncture.local.output.pairs import Asked, Check, Finder
+from juncture.local.output.pairs import Check, MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
 
-__all__ = ["InequalityFinder", "Prepare", "Sought", "key_codes", "run"]
+__all__ = ["InequalityProber", "Prepare", "ProbeKeys", "run"]
 
 
 @dataclass(frozen=True)
-class Sought:
+class ProbeKeys:
     """What the rows of a left batch seek.
 
     Attributes
@@ -51,7 +51,7 @@ class Sought:
     possible: Mask | None = None
 
 
-class InequalityFinder:
+class InequalityProber:
     """Finds right rows between limits.
 
     Parameters
@@ -72,10 +72,10 @@ class InequalityFinder:
 
     def __init__(
         self,
-        right: Ordered,
+        right: SortedIndex,
         columns: Sequence[str],
         coded: Sequence[str],
-        seek: Callable[[pa.RecordBatch], Sought],
+        seek: Callable[[pa.RecordBatch], ProbeKeys],
         *,
         by_row: bool = False,
         nested: bool = False,
@@ -89,26 +89,28 @@ class InequalityFinder:
         self._nested = nested
         self._check = check
 
-    def find(self, batch: pa.RecordBatch) -> Asked:
+    def find(self, batch: pa.RecordBatch) -> MatchSpans:
         """Return what the rows of a batch ask for."""
-        sought, rows = self._seek(batch), batch.num_rows
-        keys = self.right.key_codes(sought.keys, rows)
-        if sought.possible is not None:
-            keys[~sought.possible] = EMPTY
-        low = np.full(rows, LEAST) if sought.low is None else sought.low
-        high = np.full(rows, GREATEST) if sought.high is None else sought.high
+        probe_keys, rows = self._seek(batch), batch.num_rows
+        keys = self.right.key_codes(probe_keys.keys, rows)
+        if probe_keys.possible is not None:
+            keys[~probe_keys.possible] = EMPTY
+        low = np.full(rows, LEAST) if probe_keys.low is None else probe_keys.low
+        high = np.full(rows, GREATEST) if probe_keys.high is None else probe_keys.high
         check = None if self._check is None else self._check(batch)
         if self._nested:
             whole = np.full(rows, len(self.right), np.int32)
-            return Asked(
-                np.zeros(rows, np.int32), whole, check=_compared(self.right, keys, low, high, sought.thresholds, check)
+            return MatchSpans(
+                np.zeros(rows, np.int32),
+                whole,
+                check=_compared(self.right, keys, low, high, probe_keys.thresholds, check),
             )
         first, end = self.right.spans(keys, low, high)
-        return Asked(first, end, thresholds=sought.thresholds, check=check)
+        return MatchSpans(first, end, thresholds=probe_keys.thresholds, check=check)
 
 
 def _compared(
-    right: Ordered, keys: Codes, low: Ints, high: Ints, thresholds: Ints | None, check: Check | None
+    right: SortedIndex, keys: Codes, low: Ints, high: Ints, thresholds: Ints | None, check: Check | None
 ) -> Check:
     """Return what compares pairs in full."""
     on = right.slots.on[: len(right)]
@@ -125,21 +127,13 @@ def _compared(
     return compared
 
 
-def key_codes(join: Resolved) -> KeyCodes:
-    """Return an empty table of keys, which the right side fills and the left one looks up."""
-    return KeyCodes(
-        [join.right_schema.field(name).type for name in join.right_by],
-        [join.left_schema.field(name).type for name in join.left_by],
-    )
-
-
-Prepare = Callable[[bool, Holder, JoinContext], Callable[[Payload], Finder]]
-"""Reads the right side, and returns what makes a finder of it once its columns are held.
+Prepare = Callable[[bool, Holder, JoinContext], Callable[[Payload], Prober]]
+"""Reads the right side, and returns what makes a prober of it once its columns are held.
 
 Takes whether its values are coded by rank, what holds columns on the way, and what the join may use.
 """
 
-Emit = Callable[[Source, Finder, Payload, JoinContext], Iterator[pa.RecordBatch]]
+Emit = Callable[[Source, Prober, Payload, JoinContext], Iterator[pa.RecordBatch]]
 
 
 def run(
@@ -169,17 +163,17 @@ def run(
     """
     names = tuple(dict.fromkeys((*join.right_payload, *checked)))
     make, payload = _prepared(right, names, prepare, context)
-    finder = make(payload)
+    prober = make(payload)
     context.threads.release_unused()
     if emit is not None:
-        yield from emit(left, finder, payload, context)
+        yield from emit(left, prober, payload, context)
     else:
-        yield from stream(join, left, finder, payload, context)
+        yield from stream(join, left, prober, payload, context)
 
 
 def _prepared(
     right: Source, names: tuple[str, ...], prepare: Prepare, context: JoinContext
-) -> tuple[Callable[[Payload], Finder], Payload]:
+) -> tuple[Callable[[Payload], Prober], Payload]:
     """Read the right side, again by rank if its values do not fit 64 bits."""
     for ranked in (False, True):
         holder = Holder(right, names)

@@ -20,13 +20,13 @@ from juncture.kernels.array_types import Floats
 from juncture.local.inequality.limits import floats
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.stats import Stats
-from juncture.predicate.decompose.join_condition import offset_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Shape
 from juncture.predicate.decompose.shape import Overlap as Overlapping
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, sides
+from juncture.predicate.language.types import DAY_S
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.range import Bound, ResolvedRange
@@ -35,8 +35,6 @@ from juncture.spec.schema import TIME_UNITS, Side
 from juncture.spec.where import ResolvedWhere
 
 __all__ = ["likely_pairs", "reach_columns"]
-
-_DAY_S = 86_400.0
 
 _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
@@ -49,7 +47,7 @@ _SEEN_LEAST = 10
 
 
 @dataclass(frozen=True)
-class Spans:
+class Windows:
     """From where to where rows reach, in numbers or seconds: NaN for those that match nothing.
 
     Attributes
@@ -64,13 +62,13 @@ class Spans:
     last: Floats
     step: float = 0.0
 
-    def mirrored(self) -> Spans:
+    def mirrored(self) -> Windows:
         """Return the same in the other direction."""
-        return Spans(-self.last, -self.first, self.step)
+        return Windows(-self.last, -self.first, self.step)
 
-    def widened(self, steps: tuple[float, float]) -> Spans:
+    def widened(self, steps: tuple[float, float]) -> Windows:
         """Return spans whose ends lie so many steps further out."""
-        return Spans(self.first - steps[0] * self.step, self.last + steps[1] * self.step, self.step)
+        return Windows(self.first - steps[0] * self.step, self.last + steps[1] * self.step, self.step)
 
 
 def reach_columns(join: Resolved, side: Side) -> tuple[str, ...]:
@@ -127,7 +125,7 @@ def _keys(join: ResolvedInequality, stats: Stats) -> int | None:
     return max(1, *known) if known else None
 
 
-def _meeting_share(left: Spans, right: Spans) -> float:
+def _meeting_share(left: Windows, right: Windows) -> float:
     """Return what share of all pairs share a point."""
     if np.isneginf(right.first).any():
         # What starts nowhere has a place where it ends.
@@ -179,7 +177,7 @@ def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
     return matches(residual, *pairs).true_count, rows
 
 
-def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterator[tuple[Spans, Spans] | None]:
+def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterator[tuple[Windows, Windows] | None]:
     """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
     if isinstance(join, ResolvedRange):
         yield _ranged(join, left, right)
@@ -197,12 +195,12 @@ def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterato
             yield _overlapping(overlap, left, right)
 
 
-def _interval(names: Interval, rows: pa.Table) -> Spans | None:
+def _interval(names: Interval, rows: pa.Table) -> Windows | None:
     first, last = (None if name is None else rows[name] for name in names)
     return _between(first, last, rows.num_rows)
 
 
-def _ranged(join: ResolvedRange, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+def _ranged(join: ResolvedRange, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
     ours, theirs = (_interval((on, on), rows) for on, rows in ((join.left_on, left), (join.right_on, right)))
     if ours is None or theirs is None:
         return None
@@ -220,15 +218,15 @@ def _ranged(join: ResolvedRange, left: pa.Table, right: pa.Table) -> tuple[Spans
 
     ends = ours.first + added(join.lower, open_end=-math.inf), ours.last + added(join.upper, open_end=math.inf)
     out = (_out(join.lower is None or join.lower.closed), _out(join.upper is None or join.upper.closed))
-    return Spans(*ends, ours.step).widened(out), theirs
+    return Windows(*ends, ours.step).widened(out), theirs
 
 
-def _banded(band: Band, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+def _banded(band: Band, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
     at = evaluate(band.right, right=right)
     return _both(_from_to(band.lower, band.upper, "left", left), _between(at, at))
 
 
-def _contained(part: Containment, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+def _contained(part: Containment, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
     if sides(part.point) == {"right"}:
         at = evaluate(part.point, right=right)
         return _both(_from_to(part.lower, part.upper, "left", left), _between(at, at))
@@ -238,23 +236,23 @@ def _contained(part: Containment, left: pa.Table, right: pa.Table) -> tuple[Span
     return None if ours is None else _both(ours.widened(out), theirs)
 
 
-def _overlapping(part: Overlapping, left: pa.Table, right: pa.Table) -> tuple[Spans, Spans] | None:
+def _overlapping(part: Overlapping, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
     theirs = _between(evaluate(part.right_start, right=right), evaluate(part.right_end, right=right))
     return _both(_from_to(part.left_start, part.left_end, "left", left), theirs)
 
 
-def _both(left: Spans | None, right: Spans | None) -> tuple[Spans, Spans] | None:
+def _both(left: Windows | None, right: Windows | None) -> tuple[Windows, Windows] | None:
     return None if left is None or right is None else (left, right)
 
 
-def _from_to(lower: End | None, upper: End | None, side: Side, rows: pa.Table, *, exact: bool = True) -> Spans | None:
+def _from_to(lower: End | None, upper: End | None, side: Side, rows: pa.Table, *, exact: bool = True) -> Windows | None:
     """Return spans between two ends of a predicate; if exact, with the half steps that whole numbers stand for."""
     first, last = (None if end is None else evaluate(end.expression, **{side: rows}) for end in (lower, upper))
     spans = _between(first, last, rows.num_rows)
     if spans is None:
         return None
-    added = [0.0 if end is None else float_of(offset_of(end)) for end in (lower, upper)]
-    moved = Spans(spans.first + added[0], spans.last + added[1], spans.step)
+    added = [0.0 if end is None else float_of(end.amount) for end in (lower, upper)]
+    moved = Windows(spans.first + added[0], spans.last + added[1], spans.step)
     out = (_out(lower is None or not lower.strict), _out(upper is None or not upper.strict))
     return moved.widened(out) if exact else moved
 
@@ -264,7 +262,7 @@ def _out(closed: bool) -> float:
     return 0.5 if closed else -0.5
 
 
-def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Spans | None:
+def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Windows | None:
     """Return the spans between two columns of values, of which None has no end."""
     ends: list[Floats] = []
     step = 0.0
@@ -277,7 +275,7 @@ def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Sp
             return None
         ends.append(known[0])
         step = max(step, known[1])
-    return Spans(ends[0], ends[1], step)
+    return Windows(ends[0], ends[1], step)
 
 
 def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
@@ -289,7 +287,7 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
     if pat.is_timestamp(data_type) or pat.is_duration(data_type):
         array, unit = array.cast(pa.int64()), 1_000.0 ** -TIME_UNITS.index(data_type.unit)
     elif pat.is_date(data_type):
-        array, unit, step = array_of(days(array), pa.int64(), validity(array)), _DAY_S, _DAY_S
+        array, unit, step = array_of(days(array), pa.int64(), validity(array)), float(DAY_S), float(DAY_S)
     elif pat.is_integer(data_type):
         step = 1.0
     elif not (pat.is_floating(data_type) or pat.is_decimal(data_type)):

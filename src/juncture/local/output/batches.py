@@ -16,7 +16,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Codes
 from juncture.local.output import pairs
-from juncture.local.output.pairs import Finder, Task, cut, only_whether, pairs_of, spans_of, with_lonely
+from juncture.local.output.pairs import Prober, Task, cut, only_whether, pairs_of, spans_of, with_unmatched
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
@@ -45,7 +45,7 @@ _FRUGAL_TASK_BYTES = 2 << 20
 def stream(
     join: Resolved,
     left: Source,
-    finder: Finder,
+    prober: Prober,
     payload: Payload,
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
@@ -57,14 +57,14 @@ def stream(
         The spec, resolved.
     left
         The left side.
-    finder
+    prober
         Finds matches in the right side.
     payload
         The right columns that the output shows.
     context
         What the join may use.
     """
-    work = _Stream(join, left, finder, payload, context)
+    work = _Stream(join, left, prober, payload, context)
     yield from work.semi() if join.how in ("semi", "anti") else work.pairs()
 
 
@@ -75,32 +75,32 @@ class _Stream:
         self,
         join: Resolved,
         left: Source,
-        finder: Finder,
+        prober: Prober,
         payload: Payload,
         context: JoinContext,
     ) -> None:
         self._join = join
         self._left = left
-        self._finder = finder
+        self._prober = prober
         self._payload = payload
         self._context = context
         self._keep = join.how in ("left", "full")
-        self._sorts = finder.by_row and not finder.right.is_in_order
+        self._sorts = prober.by_row and not prober.right.is_in_order
         self._schema = join.output_schema
         shown = [column.source for column in join.output if column.side == "left"]
         # Batches without columns would have no rows either.
-        self._columns = list(dict.fromkeys([*shown, *finder.columns])) or join.left_schema.names[:1]
+        self._columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
         self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
         task_bytes = _FRUGAL_TASK_BYTES if context.threads.is_frugal else _TASK_BYTES
         self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
         keeps_right = join.how in ("right", "full")
-        self._matched = np.zeros(finder.right.total if keeps_right else 0, np.bool_)
+        self._matched = np.zeros(prober.right.total if keeps_right else 0, np.bool_)
 
     def pairs(self) -> Iterator[pa.RecordBatch]:
         """Yield pairs, and then the right rows without a match where they are kept."""
         for batches in self._context.threads.map(self._finish, self._made(self._tasks(self._done_or_cut))):
             yield from batches
-        yield from self._lonely_right()
+        yield from self._unmatched_right()
 
     def semi(self) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with (or without) a match."""
@@ -123,7 +123,7 @@ class _Stream:
 
         tasks = read_through(
             self._left, made, self._context, "left",
-            columns=self._columns, coded=self._finder.coded, made_bytes=self._row_bytes,
+            columns=self._columns, coded=self._prober.coded, made_bytes=self._row_bytes,
         )  # fmt: skip
         yield from chain.from_iterable(tasks)
 
@@ -131,23 +131,23 @@ class _Stream:
         """Return the output of some rows, if it has no more than they are; otherwise what there is to do for them."""
         tasks = self._cut(batch)
         # Where rows without a match are kept, only the next task tells if the last row has one that passes the check.
-        depends = self._keep and tasks[0].spans.asked.check is not None
+        depends = self._keep and tasks[0].spans.match_spans.check is not None
         depends = depends or (self._sorts and any(task.continued for task in tasks))
         is_little = sum(task.size for task in tasks) <= batch.num_rows and not depends
         return [self._finish(task) for task in tasks] if is_little else tasks
 
     def _cut(self, batch: pa.RecordBatch) -> list[Task]:
-        asked = self._finder.find(batch)
-        if self._join.how in ("semi", "anti") and asked.check is None:
-            asked = only_whether(asked, self._finder.right, batch.num_rows)
-        most = self._pairs_most if asked.check is None else max(self._pairs_most, _CHECKED_LEAST)
-        spans = spans_of(batch, asked, self._finder.right, most)
-        return cut(spans, keep=self._keep and asked.check is None, most=most)
+        match_spans = self._prober.find(batch)
+        if self._join.how in ("semi", "anti") and match_spans.check is None:
+            match_spans = only_whether(match_spans, self._prober.right, batch.num_rows)
+        most = self._pairs_most if match_spans.check is None else max(self._pairs_most, _CHECKED_LEAST)
+        spans = spans_of(batch, match_spans, self._prober.right, most)
+        return cut(spans, keep=self._keep and match_spans.check is None, most=most)
 
     def _good(self, task: Task) -> Made:
         """Return a task's pairs of left row and position; if they have to be checked, without rows that lack any."""
-        check = task.spans.asked.check
-        lefts, positions = pairs_of(task, self._finder.right, keep=self._keep and check is None)
+        check = task.spans.match_spans.check
+        lefts, positions = pairs_of(task, self._prober.right, keep=self._keep and check is None)
         if check is not None:
             good = check(lefts, positions)
             lefts, positions = lefts[good], positions[good]
@@ -156,7 +156,7 @@ class _Stream:
     def _pairs(self, task: Task) -> Made:
         """Return a task's pairs of left and right row in their order."""
         task, lefts, positions = self._good(task)
-        rights = self._finder.right.rows_at(positions)
+        rights = self._prober.right.rows_at(positions)
         if self._sorts:
             both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
             lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
@@ -182,13 +182,13 @@ class _Stream:
 
     def _depends(self, task: Task) -> bool:
         """Tell whether a task's output may depend on others, or be less than the task can tell."""
-        return task.spans.asked.check is not None or (self._sorts and (task.continued or task.continues))
+        return task.spans.match_spans.check is not None or (self._sorts and (task.continued or task.continues))
 
     def _pieces(self, made: Made, *, had: bool) -> tuple[list[Made], bool]:
         """Return a task's pairs as pieces of bounded output, and whether its last row has had a match so far."""
         task, lefts, rights = made
-        if self._keep and task.spans.asked.check is not None:
-            lefts, rights, had = with_lonely(task, lefts, rights, had=had)
+        if self._keep and task.spans.match_spans.check is not None:
+            lefts, rights, had = with_unmatched(task, lefts, rights, had=had)
         most = self._pairs_most
         return [
             (task, lefts[start : start + most], rights[start : start + most]) for start in range(0, len(lefts), most)
@@ -221,7 +221,7 @@ class _Stream:
         table: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
         return table
 
-    def _lonely_right(self) -> Iterator[pa.RecordBatch]:
+    def _unmatched_right(self) -> Iterator[pa.RecordBatch]:
         """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
         rows = np.flatnonzero(~self._matched).astype(np.int32)
         for start in range(0, len(rows), _SLICE_ROWS):

@@ -1,4 +1,4 @@
-"""Spans of matches cut into tasks of bounded size, and the pairs of rows that a task stands for."""
+"""CountedSpans of matches cut into tasks of bounded size, and the pairs of rows that a task stands for."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from juncture.local.output.max_tree import Tree
 
 __all__ = [
     "PAIRS_MOST",
-    "Asked",
+    "BuildSide",
     "Check",
-    "Finder",
-    "Held",
-    "Spans",
+    "CountedSpans",
+    "MatchSpans",
+    "Prober",
     "Task",
     "cut",
     "only_whether",
     "pairs_of",
     "spans_of",
-    "with_lonely",
+    "with_unmatched",
 ]
 
 Check = Callable[[Codes, Codes], Mask]
@@ -37,13 +37,13 @@ PAIRS_MOST = 1 << 18
 
 
 @dataclass(frozen=True)
-class Asked:
+class MatchSpans:
     """What the left rows of a batch ask for.
 
     Attributes
     ----------
     first, end
-        Spans of right positions.
+        CountedSpans of right positions.
     rows
         The left row of each span, ascending, each row at least once; None if there is one span for each row.
     thresholds
@@ -59,7 +59,7 @@ class Asked:
     check: Check | None = None
 
 
-class Held(Protocol):
+class BuildSide(Protocol):
     """The right side in an order in which matches of a left row lie side by side."""
 
     def __len__(self) -> int: ...
@@ -84,7 +84,7 @@ class Held(Protocol):
         ...
 
 
-class Finder(Protocol):
+class Prober(Protocol):
     """Finds what left rows match.
 
     Attributes
@@ -100,31 +100,31 @@ class Finder(Protocol):
     by_row: bool
 
     @property
-    def right(self) -> Held:
+    def right(self) -> BuildSide:
         """The right side."""
         ...
 
-    def find(self, batch: pa.RecordBatch) -> Asked:
+    def find(self, batch: pa.RecordBatch) -> MatchSpans:
         """Return what the rows of a batch ask for."""
         ...
 
 
 @dataclass(frozen=True)
-class Spans:
-    """Spans whose matches are counted, none of them with more than a task may make.
+class CountedSpans:
+    """CountedSpans whose matches are counted, none of them with more than a task may make.
 
     Attributes
     ----------
     batch
         The left rows.
-    asked
+    match_spans
         The spans, with ``rows``.
     counts
         How many positions of each match, as far as spans and thresholds tell.
     """
 
     batch: pa.RecordBatch
-    asked: Asked
+    match_spans: MatchSpans
     counts: Ints
 
 
@@ -148,7 +148,7 @@ class Task:
         Whether it is the last of its batch.
     """
 
-    spans: Spans
+    spans: CountedSpans
     first: int
     end: int
     size: int
@@ -159,67 +159,69 @@ class Task:
     @property
     def first_row(self) -> int:
         """The left row, in its batch, of the first span."""
-        assert self.spans.asked.rows is not None
-        return int(self.spans.asked.rows[self.first])
+        assert self.spans.match_spans.rows is not None
+        return int(self.spans.match_spans.rows[self.first])
 
     @property
     def last_row(self) -> int:
         """The left row, in its batch, of the last span."""
-        assert self.spans.asked.rows is not None
-        return int(self.spans.asked.rows[self.end - 1])
+        assert self.spans.match_spans.rows is not None
+        return int(self.spans.match_spans.rows[self.end - 1])
 
 
-def _counts(asked: Asked, right: Held, *, only_whether: bool = False) -> Ints:
-    if asked.thresholds is None or right.tree is None:
-        lengths: Ints = np.maximum(asked.end.astype(np.int64) - asked.first, 0)
+def _counts(match_spans: MatchSpans, right: BuildSide, *, only_whether: bool = False) -> Ints:
+    if match_spans.thresholds is None or right.tree is None:
+        lengths: Ints = np.maximum(match_spans.end.astype(np.int64) - match_spans.first, 0)
         return lengths
-    counts = np.empty(len(asked.first), np.int64)
+    counts = np.empty(len(match_spans.first), np.int64)
     tree = right.tree
-    overlap.count_above(asked.first, asked.end, asked.thresholds, tree.values, tree.levels, only_whether, counts)
+    overlap.count_above(
+        match_spans.first, match_spans.end, match_spans.thresholds, tree.values, tree.levels, only_whether, counts
+    )
     return counts
 
 
-def only_whether(asked: Asked, right: Held, rows: int) -> Asked:
+def only_whether(match_spans: MatchSpans, right: BuildSide, rows: int) -> MatchSpans:
     """Return spans that have one position for rows with a match, and none for others: nothing is left to check."""
-    found = _counts(asked, right, only_whether=True) > 0
+    found = _counts(match_spans, right, only_whether=True) > 0
     matched = np.zeros(rows, np.int32)
-    matched[found if asked.rows is None else asked.rows[found]] = 1
-    return Asked(np.zeros(rows, np.int32), matched)
+    matched[found if match_spans.rows is None else match_spans.rows[found]] = 1
+    return MatchSpans(np.zeros(rows, np.int32), matched)
 
 
-def spans_of(batch: pa.RecordBatch, asked: Asked, right: Held, most: int = PAIRS_MOST) -> Spans:
+def spans_of(batch: pa.RecordBatch, match_spans: MatchSpans, right: BuildSide, most: int = PAIRS_MOST) -> CountedSpans:
     """Count the matches of the spans, and cut those with more than a task is to make."""
-    rows = np.arange(len(asked.first), dtype=np.int32) if asked.rows is None else asked.rows
-    counts = _counts(asked, right)
-    asked = replace(asked, rows=rows)
+    rows = np.arange(len(match_spans.first), dtype=np.int32) if match_spans.rows is None else match_spans.rows
+    counts = _counts(match_spans, right)
+    match_spans = replace(match_spans, rows=rows)
     if len(counts) == 0 or counts.max() <= most:
-        return Spans(batch, asked, counts)
+        return CountedSpans(batch, match_spans, counts)
     # A piece cannot have more matches than positions.
-    lengths = asked.end.astype(np.int64) - asked.first
+    lengths = match_spans.end.astype(np.int64) - match_spans.first
     pieces = np.where(counts > most, -(-lengths // most), 1)
     which = np.repeat(np.arange(len(rows)), pieces)
     number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    first = asked.first[which] + number * most
-    end = np.where(pieces[which] == 1, asked.end[which], np.minimum(first + most, asked.end[which]))
-    thresholds = None if asked.thresholds is None else asked.thresholds[which]
-    asked = Asked(first.astype(np.int32), end.astype(np.int32), rows[which], thresholds, asked.check)
-    counts = _counts(asked, right)
+    first = match_spans.first[which] + number * most
+    end = np.where(pieces[which] == 1, match_spans.end[which], np.minimum(first + most, match_spans.end[which]))
+    thresholds = None if match_spans.thresholds is None else match_spans.thresholds[which]
+    match_spans = MatchSpans(first.astype(np.int32), end.astype(np.int32), rows[which], thresholds, match_spans.check)
+    counts = _counts(match_spans, right)
     # A piece without matches must not pass for a row without any.
     good = (pieces[which] == 1) | (counts > 0)
     if not good.all():
-        asked = Asked(
-            asked.first[good],
-            asked.end[good],
+        match_spans = MatchSpans(
+            match_spans.first[good],
+            match_spans.end[good],
             rows[which][good],
             None if thresholds is None else thresholds[good],
-            asked.check,
+            match_spans.check,
         )
-    return Spans(batch, asked, counts[good])
+    return CountedSpans(batch, match_spans, counts[good])
 
 
-def cut(spans: Spans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
+def cut(spans: CountedSpans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
     """Cut spans into tasks; an empty span makes a pair too if rows without a match are kept."""
-    rows, counts = spans.asked.rows, spans.counts
+    rows, counts = spans.match_spans.rows, spans.counts
     assert rows is not None
     if len(counts) == 0:
         return [Task(spans, 0, 0, 0, continued=False, continues=False, last=True)]
@@ -242,26 +244,26 @@ def cut(spans: Spans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
     ]
 
 
-def pairs_of(task: Task, right: Held, *, keep: bool) -> tuple[Codes, Codes]:
+def pairs_of(task: Task, right: BuildSide, *, keep: bool) -> tuple[Codes, Codes]:
     """Return left row (in its batch) and right position of a task's pairs, in left order.
 
     If rows without a match are kept, such a row has the position -1.
     """
-    asked = task.spans.asked
-    assert asked.rows is not None
+    match_spans = task.spans.match_spans
+    assert match_spans.rows is not None
     lefts, positions = np.empty(task.size, np.int32), np.empty(task.size, np.int32)
-    span = asked.rows, asked.first, asked.end
-    if asked.thresholds is None or right.tree is None:
+    span = match_spans.rows, match_spans.first, match_spans.end
+    if match_spans.thresholds is None or right.tree is None:
         written = band.fill_pairs(*span, task.first, task.end, keep, lefts, positions)
     else:
         written = overlap.fill_above(
-            *span, asked.thresholds, task.spans.counts, right.tree.values, right.tree.levels, task.first, task.end,
-            keep, lefts, positions,
+            *span, match_spans.thresholds, task.spans.counts, right.tree.values, right.tree.levels,
+            task.first, task.end, keep, lefts, positions,
         )  # fmt: skip
     return lefts[:written], positions[:written]
 
 
-def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool) -> tuple[Codes, Codes, bool]:
+def with_unmatched(task: Task, lefts: Codes, rights: Codes, *, had: bool) -> tuple[Codes, Codes, bool]:
     """Add the rows that are left without a match to the pairs of a task that passed a check.
 
     Parameters
@@ -274,7 +276,7 @@ def with_lonely(task: Task, lefts: Codes, rights: Codes, *, had: bool) -> tuple[
     Returns
     -------
     lefts, rights
-        The pairs with those of lonely rows, whose right one is -1.
+        The pairs with those of unmatched rows, whose right one is -1.
     bool
         Whether the last row has had a match so far.
     """

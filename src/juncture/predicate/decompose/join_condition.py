@@ -15,7 +15,7 @@ from juncture.predicate.language.types import Type
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["bounded_values", "condition_of", "equal_bounds", "equalities_of", "offset_of", "sorting_value"]
+__all__ = ["bounded_values", "condition_of", "equal_bounds", "equalities_of", "sorting_value"]
 
 
 def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
@@ -94,7 +94,7 @@ def _containment_limits(part: Containment) -> list[_Limit]:
         return [_limit(part.point, part.lower, upper=False), _limit(part.point, part.upper, upper=True)]
     # The point is left, so the ends are what is limited by it, from the other direction.
     return [
-        _Limit(part.point, end.expression, -offset_of(end), upper, end.strict)
+        _Limit(part.point, end.expression, -end.amount, upper, end.strict)
         for end, upper in ((part.lower, True), (part.upper, False))
     ]
 
@@ -104,14 +104,7 @@ def _overlap_limits(part: Overlap) -> list[_Limit]:
 
 
 def _limit(right: Node, end: End, *, upper: bool) -> _Limit:
-    return _Limit(end.expression, right, offset_of(end), upper, end.strict)
-
-
-def offset_of(end: End) -> Fraction:
-    """Return an end's offset as a number, or in seconds."""
-    if not end.unit:
-        return end.offset if isinstance(end.offset, Fraction) else Fraction(end.offset)
-    return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, 1_000 ** TIME_UNITS.index(end.unit)))
+    return _Limit(end.expression, right, end.amount, upper, end.strict)
 
 
 def bounded_values(shape: Shape) -> tuple[list[BoundedValue], bool]:

@@ -20,15 +20,13 @@ from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.truth import flipped
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
-from juncture.predicate.language.types import TIME_STEPS, Type
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type
 from juncture.spec.schema import Side
 
 __all__ = ["Relation", "may_overflow", "separate"]
 
 Number = int | Fraction
 ColumnBounds = Mapping[Column, Interval]
-
-_DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ def _seconds_per_step(data_type: Type, result: Type) -> Number:
     """Return the natural size of a step: one for numbers, but whole days where a number moves a date."""
     if data_type.unit:
         return Fraction(1, TIME_STEPS[data_type.unit])
-    return _DAY_S if data_type.kind == "date" or result.kind == "date" else 1
+    return DAY_S if data_type.kind == "date" or result.kind == "date" else 1
 
 
 @dataclass

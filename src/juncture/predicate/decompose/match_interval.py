@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from juncture.predicate.decompose.shape import Band, End, Shape
 from juncture.predicate.language.nodes import Node, sides
-from juncture.predicate.language.types import TIME_STEPS
+from juncture.predicate.language.types import DAY_S, TIME_STEPS
 
 __all__ = ["Ends", "MatchInterval", "match_interval_of"]
 
 Ends = tuple[End | None, End | None]
-
-_DAY_S = 86_400
-_LINES = ("integer", "decimal", "float", "date", "timestamp", "duration")
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class MatchInterval:
             return None
         if self.is_whole:
             return float(self.steps(last, upper=True) - self.steps(first, upper=False))
-        return float(self._distance(last) - self._distance(first))
+        return float(last.amount - first.amount)
 
     @property
     def step_ns(self) -> int:
@@ -79,21 +75,14 @@ class MatchInterval:
         kind = self._expressions[0].type.kind
         return {"date": 86_400_000_000_000, "timestamp": 1_000, "duration": 1_000}.get(kind, 0) if self.is_whole else 0
 
-    def _distance(self, end: End) -> Fraction:
-        return self.seconds(end) if end.unit else Fraction(end.offset)
-
-    def seconds(self, end: End) -> Fraction:
-        """Return an offset in seconds."""
-        return Fraction(end.offset) * (_DAY_S if end.unit == "d" else Fraction(1, TIME_STEPS[end.unit]))
-
     def steps(self, end: End, *, upper: bool, unit: str = "us") -> int:
         """Return an offset in steps of the line, of which times have some unit, rounded away from the middle."""
         if not end.unit:
-            steps = Fraction(end.offset)
+            steps = end.amount
         elif end.expression.type.kind == "date":
-            steps = self.seconds(end) / _DAY_S
+            steps = end.amount / DAY_S
         else:
-            steps = self.seconds(end) * TIME_STEPS[unit]
+            steps = end.amount * TIME_STEPS[unit]
         return math.ceil(steps) if upper else math.floor(steps)
 
 

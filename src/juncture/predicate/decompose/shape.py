@@ -14,7 +14,7 @@ from juncture.predicate.intervals.truth import OPPOSITE, flipped
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe
-from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, ArithmeticOperator, Type
 from juncture.spec.schema import TIME_UNITS
 
 __all__ = ["Band", "Containment", "End", "Key", "Overlap", "Shape", "conjuncts", "shape"]
@@ -65,6 +65,13 @@ class End:
     offset: Number = 0
     strict: bool = False
     unit: str = ""
+
+    @property
+    def amount(self) -> Fraction:
+        """The offset as a number, or in seconds."""
+        if not self.unit:
+            return self.offset if isinstance(self.offset, Fraction) else Fraction(self.offset)
+        return Fraction(self.offset) * (DAY_S if self.unit == "d" else Fraction(1, TIME_STEPS[self.unit]))
 
     def __str__(self) -> str:
         text = describe(self.expression)
@@ -392,7 +399,7 @@ def _in_steps(offset: Number, left: Type, right: Type) -> tuple[Number, str]:
     """Return an offset in seconds as whole steps of the coarsest unit that serves both sides and the offset."""
     if left.kind not in ("date", "timestamp", "duration"):
         return _plain(offset), ""
-    units = {"d": Fraction(1, 86_400)} | TIME_STEPS
+    units = {"d": Fraction(1, DAY_S)} | TIME_STEPS
     sizes = [data_type.unit or "d" for data_type in (left, right)]
     names = ["d", *TIME_UNITS]
     start = max(names.index(size) for size in sizes)
@@ -407,15 +414,9 @@ def _plain(number: Number) -> Number:
     return int(number) if number.denominator == 1 else number
 
 
-def _seconds(end: End) -> Number:
-    if not end.unit:
-        return end.offset
-    return Fraction(end.offset) * (86_400 if end.unit == "d" else Fraction(1, TIME_STEPS[end.unit]))
-
-
 def _tightest(ends: list[End], sign: int) -> End | None:
     """Return the end that leaves least, if there is one: of lower ends (sign 1) the greatest, of others the least."""
-    return max(ends, key=lambda end: (sign * _seconds(end), end.strict), default=None)
+    return max(ends, key=lambda end: (sign * end.amount, end.strict), default=None)
 
 
 def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:

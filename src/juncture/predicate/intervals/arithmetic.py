@@ -30,7 +30,7 @@ from juncture.predicate.intervals.interval import (
 )
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
 from juncture.predicate.intervals.spans import Real, Span
-from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, ArithmeticOperator, Type
 
 __all__ = [
     "arithmetic",
@@ -45,8 +45,6 @@ __all__ = [
     "unary",
     "widened",
 ]
-
-_DAY_S = 86_400
 
 
 def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:
@@ -203,7 +201,7 @@ def scale_between(source: Type, target: Type) -> Fraction | int:
 
 
 def _steps_per_day(data_type: Type) -> int:
-    return 1 if data_type.kind == "date" else _DAY_S * TIME_STEPS[data_type.unit]
+    return 1 if data_type.kind == "date" else DAY_S * TIME_STEPS[data_type.unit]
 
 
 def in_steps_of(operand: Interval, target: Type) -> Span:

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from fractions import Fraction
 
 from juncture.errors import SpecError
-from juncture.predicate.language.types import TIME_STEPS, Type
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type
 
 __all__ = [
     "date_text",
@@ -19,7 +19,6 @@ __all__ = [
 ]
 
 _EPOCH = date(1970, 1, 1).toordinal()
-_DAY = 86_400
 _MOST_STEPS = 2**63
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(
@@ -28,8 +27,8 @@ _TIMESTAMP = re.compile(
     r"\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?"
 )
 _UNITS: dict[str, Fraction | int] = {
-    "WEEK": 7 * _DAY,
-    "DAY": _DAY,
+    "WEEK": 7 * DAY_S,
+    "DAY": DAY_S,
     "HOUR": 3_600,
     "MINUTE": 60,
     "SECOND": 1,
@@ -95,7 +94,7 @@ def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int,
     clock = [int(part or 0) for part in (hours, minutes, seconds)]
     if clock[0] > 23 or clock[1] > 59 or clock[2] > 59:
         raise SpecError(f"{text!r} is not a timestamp: its time of day does not exist.")
-    whole = read_date(day) * _DAY + clock[0] * 3_600 + clock[1] * 60 + clock[2]
+    whole = read_date(day) * DAY_S + clock[0] * 3_600 + clock[1] * 60 + clock[2]
     if zoned:
         whole -= _offset_s(text, offset, zone, whole)
     elif offset:
@@ -184,7 +183,7 @@ def _held(steps: int, unit: str, what: str) -> int:
         If there are more.
     """
     if not -_MOST_STEPS <= steps < _MOST_STEPS:
-        years = _MOST_STEPS // TIME_STEPS[unit] // (365 * _DAY)
+        years = _MOST_STEPS // TIME_STEPS[unit] // (365 * DAY_S)
         name = {"us": "microseconds", "ns": "nanoseconds"}[unit]
         raise SpecError(
             f"{what} is too far: in {name}, times and lengths of time reach no further than {years:,} years."
@@ -243,7 +242,7 @@ def timestamp_text(steps: int, data_type: Type) -> str:
     '1970-01-01 00:00:01.5Z'
     """
     seconds, fraction = divmod(steps, TIME_STEPS[data_type.unit])
-    days, second = divmod(seconds, _DAY)
+    days, second = divmod(seconds, DAY_S)
     digits = len(str(TIME_STEPS[data_type.unit])) - 1
     tail = f".{fraction:0{digits}d}".rstrip("0") if fraction else ""
     clock = f"{second // 3_600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{tail}"

@@ -20,6 +20,7 @@ from juncture.spec.schema import TIME_UNITS, plain_type
 __all__ = [
     "BIGINT",
     "BOOLEAN",
+    "DAY_S",
     "DOUBLE",
     "INT",
     "NULL",
@@ -49,6 +50,8 @@ MAX_DIGITS = 38
 _MIN_DIVISION_SCALE = 6
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _SQL_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
+
+DAY_S = 86_400
 
 TIME_STEPS: dict[str, int] = {unit: int(1_000**power) for power, unit in enumerate(TIME_UNITS)}
 """Steps per second of the units of timestamps and durations."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
@@ -92,7 +91,7 @@ def _end(interval: MatchInterval, end: End | None, names: Names, *, upper: bool)
     if interval.is_whole:
         return order.end(_whole(end, value), Bound(constant=interval.steps(end, upper=upper)), None, None, upper=upper)
     number = _number(end, value)
-    offset = float(Fraction(end.offset) if not end.unit else interval.seconds(end))
+    offset = float(end.amount)
     moved = number + F.lit(offset)
     slack = F.abs(number) * F.lit(_ROUNDING) + F.lit(abs(offset) * _ROUNDING)
     moved = moved if not offset else (moved + slack if upper else moved - slack)

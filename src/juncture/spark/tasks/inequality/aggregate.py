@@ -53,7 +53,7 @@ class _KeyExtents:
         np.maximum.at(last, which, ranges.last)
         return cls(hashes, first, last)
 
-    def meets(self, ranges: KeyRanges) -> Mask:
+    def overlaps(self, ranges: KeyRanges) -> Mask:
         """Tell which right rows may match."""
         at = np.minimum(np.searchsorted(self.hashes, ranges.hashes), len(self.hashes) - 1)
         same = ranges.valid & (self.hashes[at] == ranges.hashes)
@@ -94,7 +94,7 @@ class BoundaryAggregate(PacketStage):
             for rows in partition.rows("right", *contents).tables():
                 ranges = self.placements[1].place(rows)
                 for owner, extent in targets.items():
-                    found = np.flatnonzero(extent.meets(ranges))
+                    found = np.flatnonzero(extent.overlaps(ranges))
                     if len(found):
                         yield Packet(owner, Content.OWNED, compact(rows.take(found)), "right")
 

@@ -17,7 +17,7 @@ from juncture.predicate.decompose.match_interval import MatchInterval
 from juncture.predicate.decompose.shape import End
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.nodes import Node
-from juncture.predicate.language.types import TIME_STEPS, arrow_type
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, arrow_type
 from juncture.spark.tasks.inequality.placement import moved, numbers
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, one_chunk
@@ -101,7 +101,7 @@ class PredicatePlacement:
             codes = np.asarray(raw_values(values.cast(pa.int64()), np.int64))
             return moved(codes, interval.steps(end, upper=upper, unit=end.expression.type.unit or "us")), valid
         floats = _numbers(values, end)
-        offset = float(interval.seconds(end) if end.unit else end.offset)
+        offset = float(end.amount)
         if offset:
             slack = (np.abs(floats) + abs(offset)) * _ROUNDING
             with np.errstate(invalid="ignore", over="ignore"):
@@ -117,7 +117,7 @@ def _numbers(values: pa.Array, end: End) -> Floats:
     """Return values as floats: seconds where they are times."""
     data_type = end.expression.type
     if data_type.kind == "date":
-        return numbers(values.cast(pa.date32()).cast(pa.int32())) * 86_400.0
+        return numbers(values.cast(pa.date32()).cast(pa.int32())) * float(DAY_S)
     if data_type.kind in ("timestamp", "duration"):
         return numbers(values.cast(pa.int64())) / TIME_STEPS[data_type.unit]
     return numbers(values.cast(arrow_type(data_type)))

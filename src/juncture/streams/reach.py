@@ -1,0 +1,138 @@
+"""How far as-of matches reach, in codes: by tolerances, and as far as a right row would be a better match.
+
+All is rounded outwards: a row is looked at, or waited for, rather than missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.order_encoding import StepCoder, float_codes
+from juncture.kernels.array_types import Ints, Words
+from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.streams.bounds import GREATEST, NO_LIMIT
+
+__all__ = ["Reach", "improving", "moved", "reach_of", "served"]
+
+_ROUNDED = 2
+"""By how many codes a sum or difference of floats may be off."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Between which codes right rows may match left ones: the ends of tolerances.
+
+    Attributes
+    ----------
+    low, high
+        The codes.
+    possible
+        Which left rows match anything; None for all.
+    """
+
+    low: Ints
+    high: Ints
+    possible: Mask | None
+
+
+def reach_of(join: ResolvedAsof, coder: StepCoder, left: pa.RecordBatch, codes: Ints) -> Reach:
+    """Return the codes that left rows with some codes reach by their tolerance."""
+    if join.tolerance is None:
+        return Reach(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
+    if join.tolerance.column is None:
+        words, good = coder.limit(join.tolerance), None
+    else:
+        words, good = coder.limits(plain(left.column(join.tolerance.column)))
+    return Reach(*_around(coder, codes, words), good)
+
+
+def served(join: ResolvedAsof, coder: StepCoder, codes: Ints) -> tuple[Ints, Ints]:
+    """Return between which codes left rows are that right rows may serve, by a tolerance that all share."""
+    if join.tolerance is None or join.tolerance.column is not None:
+        return np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST)
+    return _around(coder, codes, coder.limit(join.tolerance))
+
+
+def improving(spec: Asof, coder: StepCoder, codes: Ints, best: Ints, has_all: Mask, reach: Reach) -> tuple[Ints, Ints]:
+    """Return between which codes a right row would be taken: before, or instead of, the last one that is.
+
+    Parameters
+    ----------
+    spec, coder
+        The join, and what its codes are made by.
+    codes
+        Of left rows.
+    best, has_all
+        The code of the last right row that each takes, and which of them have as many as they take.
+    reach
+        Of their tolerance.
+    """
+    low, high = reach.low, reach.high
+    strict = not spec.allow_exact_matches
+    if spec.direction == "backward":
+        return np.where(has_all, np.maximum(low, best), low), np.minimum(high, moved(codes, -strict))
+    if spec.direction == "forward":
+        return np.maximum(low, moved(codes, +strict)), np.where(has_all, np.minimum(high, best), high)
+    mirrored = _mirrored(coder, codes, best)
+    is_behind = best <= codes
+    low = np.where(has_all, np.maximum(low, np.where(is_behind, best, mirrored)), low)
+    high = np.where(has_all, np.minimum(high, np.where(is_behind, mirrored, best)), high)
+    return low, high
+
+
+def moved(codes: Ints, steps: int) -> Ints:
+    """Return codes some steps on, and no farther than codes go."""
+    if not steps:
+        return codes
+    far = np.broadcast_to(np.int64(abs(steps)), codes.shape)
+    return _ahead(codes, far) if steps > 0 else _behind(codes, far)
+
+
+def _around(coder: StepCoder, codes: Ints, words: Words) -> tuple[Ints, Ints]:
+    """Return the codes as far behind others, and ahead of them, as distances say."""
+    if coder.domain.kind == "float":
+        distance, values = words.view(np.float64), _floats(codes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, high = float_codes(values - distance), float_codes(values + distance)
+        return moved(low, -_ROUNDED), moved(high, _ROUNDED)
+    steps = np.broadcast_to(np.minimum(words, np.uint64(GREATEST)).astype(np.int64), codes.shape)
+    return _behind(codes, steps), _ahead(codes, steps)
+
+
+def _mirrored(coder: StepCoder, codes: Ints, best: Ints) -> Ints:
+    """Return the code as far on the other side, up to which a right row would be as near, or nearer if it is ahead."""
+    is_behind = best <= codes
+    if coder.domain.kind == "float":
+        with np.errstate(over="ignore", invalid="ignore"):
+            there = _floats(codes) + (_floats(codes) - _floats(best))
+        found = float_codes(there)
+        return np.where(is_behind, moved(found, _ROUNDED), moved(found, -_ROUNDED))
+    steps = _distance(codes, best)
+    # Of two at the same distance the earlier one is taken.
+    nearer_ahead = _ahead(codes, np.maximum(steps - 1, 0))
+    return np.where(is_behind, nearer_ahead, _behind(codes, steps))
+
+
+def _distance(codes: Ints, others: Ints) -> Ints:
+    """Return how far apart codes are, at most as far as codes go."""
+    # Differences of codes are exact as unsigned ones.
+    far = np.maximum(codes, others).view(np.uint64) - np.minimum(codes, others).view(np.uint64)
+    return np.minimum(far, np.uint64(GREATEST)).astype(np.int64)
+
+
+def _ahead(codes: Ints, steps: Ints) -> Ints:
+    total = codes + steps
+    return np.where(total < codes, np.int64(GREATEST), total)
+
+
+def _behind(codes: Ints, steps: Ints) -> Ints:
+    return ~_ahead(~codes, steps)
+
+
+def _floats(codes: Ints) -> npt.NDArray[np.float64]:
+    return (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)
