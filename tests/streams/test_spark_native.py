@@ -181,8 +181,8 @@ def test_what_is_told(spark):
     for line in (
         "algorithm  native: Spark's own join of two streams, by virtual times of both",
         "left order  a, growing, at most 5 behind",
-        "left state  rows are kept while a > a - 3",
-        "right state  rows are kept while a > a - 10",
+        "left state  rows are kept while a > the right a - 3",
+        "right state  rows are kept while a > the left a - 10",
         "watermarks  a millisecond of virtual time for 1; left rows may be 6 behind, right rows may be 1 behind",
         "given      matches at once, left rows without one when they expire",
     ):
