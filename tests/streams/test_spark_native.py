@@ -185,6 +185,7 @@ def test_what_is_told(spark):
         "right state  rows are kept while a > the left a - 10",
         "watermarks  a millisecond of virtual time for 1; left rows may be 6 behind, right rows may be 1 behind",
         "given      matches at once, left rows without one when they expire",
+        "* native  no time is estimated, since a stream has no end",
     ):
         assert line in said, said
     assert jn.join_range(rate(spark), rate(spark), on="a", lower=-1, upper=0, **ORDERS).isStreaming

@@ -77,6 +77,7 @@ def test_what_is_told(spark):
     said = plan.explain()
     assert "because    the left side is a stream, whose rows neither end nor are moved" in said
     assert "state      none" in said
+    assert "* broadcast       no time is estimated, since a stream has no end" in said
     assert "table      as it was when this plan was made" in said
     others = [option for option in plan.choice.options if option.algorithm != "broadcast"]
     assert {option.refusal for option in others} == {"the left side is a stream, whose rows neither end nor are moved."}

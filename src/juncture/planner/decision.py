@@ -25,12 +25,15 @@ class Option:
         What it should take; None where that is not estimated.
     refusal
         Why it cannot serve, or None.
+    remark
+        Why its cost is not estimated, if it runs without being named.
     """
 
     algorithm: str
     does: str
     cost_s: float | None = None
     refusal: str | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

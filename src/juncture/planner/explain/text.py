@@ -134,7 +134,7 @@ def verdict(option: Option) -> str:
     if option.refusal:
         return f"no: {option.refusal}"
     if option.cost_s is None:
-        return "only when it is named: a reference to compare with"
+        return option.remark or "only when it is named: a reference to compare with"
     return _about(option.cost_s)
 
 

@@ -31,7 +31,7 @@ from juncture.streams.condition import Condition, condition_of
 from juncture.streams.explain import GIVEN, kept_while, order_text
 from juncture.streams.order import Order, SideOrder, orders_of
 from juncture.streams.output import streaming_join
-from juncture.streams.spark.refusals import IN_PROCESS, refuse_to_count, refuse_to_measure
+from juncture.streams.spark.refusals import IN_PROCESS, UNENDING, refuse_to_count, refuse_to_measure
 from juncture.streams.spark.virtual_time import NAMES, VirtualTime, window_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def plan_of_streams(
 _CHOICE = Choice(
     algorithm="native",
     reason="the condition limits how far apart the orders of rows that match are, which Spark can prune by",
-    options=(Option(algorithm="native", does="Spark's own join of two streams, by virtual times of both"),),
+    options=(
+        Option(algorithm="native", does="Spark's own join of two streams, by virtual times of both", remark=UNENDING),
+    ),
     rows=Estimate(value=None, how="streams have no end"),
     shuffle_bytes=None,
     task_bytes=None,

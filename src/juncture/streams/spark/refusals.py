@@ -9,9 +9,11 @@ from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
 from juncture.runtime.progress import Report
 
-__all__ = ["IN_PROCESS", "refuse_to_count", "refuse_to_measure"]
+__all__ = ["IN_PROCESS", "UNENDING", "refuse_to_count", "refuse_to_measure"]
 
 IN_PROCESS = "juncture.stream(…) joins record batches of two streams in this process, by any of its joins."
+
+UNENDING = "no time is estimated, since a stream has no end"
 
 
 def refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Run, Any]:

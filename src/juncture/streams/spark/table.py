@@ -14,7 +14,7 @@ from juncture.inputs import kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.stats import Stats
 from juncture.spark.plan import plan as plan_of_tables
-from juncture.streams.spark.refusals import refuse_to_count, refuse_to_measure
+from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,9 +45,14 @@ def plan_with_table(
     """
     _check(spec, algorithm, lazy=lazy, is_read=kind_of(right, "right") == "spark")
     planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, session=session, stats=stats)
+    options = tuple(
+        replace(option, cost_s=None, remark=UNENDING) if option.algorithm == _ALGORITHM else option
+        for option in planned.choice.options
+    )
+    reason = "the left side is a stream, whose rows neither end nor are moved"
     return replace(
         planned,
-        choice=replace(planned.choice, reason="the left side is a stream, whose rows neither end nor are moved"),
+        choice=replace(planned.choice, reason=reason, options=options),
         details=(*planned.details, *_words(right)),
         measure=refuse_to_measure,
         count_matches=refuse_to_count,
