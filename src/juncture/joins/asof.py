@@ -118,7 +118,7 @@ def join_asof(
     -----
     In-process the left ``by`` and ``on`` columns are held in memory, sorted once, and the right is streamed past them:
     time O((L + R) log L), memory O(L) and the matched right rows. On Spark see ``juncture.plan(…).explain()``. The
-    idea of the streamed probe is that of Daft's as-of join ("Scaling As-of Joins", seed 000).
+    idea of the streamed probe is that of Daft's as-of join ("Scaling As-of Joins").
 
     Examples
     --------

@@ -94,7 +94,7 @@ def join(
     -----
     Time O(L + R) and the output. In memory, the keys of the smaller side and the right rows that can match are held;
     on disk, what ``memory`` allows. On Spark its own operators join, by hints, and the rows of keys that would keep one
-    task busy are divided among several. The algorithms are those of "Understanding Join Algorithms" (seed 004).
+    task busy are divided among several. The algorithms are those of "Understanding Join Algorithms".
 
     Examples
     --------

@@ -120,7 +120,7 @@ def join_range(
     -----
     In-process the right ``by`` and ``on`` columns are held in memory and sorted, and the left is streamed past them:
     time O((L + R) log R) and the output. On Spark see ``juncture.plan(…).explain()``. Bins of time, and looking into
-    the neighbouring ones, come from "Efficient Range-Joins With Spark 2.0" (seed 001).
+    the neighbouring ones, come from "Efficient Range-Joins With Spark 2.0".
 
     Examples
     --------

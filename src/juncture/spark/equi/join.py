@@ -3,7 +3,7 @@
 Spark is told by a hint which of them to take, and the rows of keys that would keep one task busy are divided among
 several (`juncture.spark.equi.salt`).
 
-Source: "Understanding Join Algorithms" (seed 004), and the hints of Spark's SQL reference.
+Source: "Understanding Join Algorithms", and the hints of Spark's SQL reference.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ have a match, the repeated ones are left to a join of their own, of which each t
 
 Keys are told by their hash. Equal keys have equal hashes, so that nothing depends on how good the sample was.
 
-Source of the idea: the answers to skew in Spark's tuning guide, and to hot keys in "Understanding Join Algorithms"
-(seed 004).
+Source of the idea: the answers to skew in Spark's tuning guide, and to hot keys in "Understanding Join Algorithms".
 """
 
 from __future__ import annotations
@@ -220,8 +219,8 @@ class _Salted:
     def repeated_by_match(self, side: Side, how: str) -> DataFrame:
         """Return the rows of a side that others repeat and that have a match (``semi``), or that have none (``anti``).
 
-        Without a condition beside the key, one row of each key tells. With one, rows that agree in all that decides
-        share their fate.
+        Without a condition beside the key, one row of each key tells. With one, of the rows that agree in all that
+        decides, all have a match or none has.
         """
         pairs, other = self._pairs, _other(side)
         rows = self._rows[side].where(F.col(f"{side[0]}copied"))

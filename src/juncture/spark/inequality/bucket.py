@@ -4,10 +4,11 @@ Each left row is in one bin of its level, the one that it starts in. A right row
 left row may start that shares a point with it: those that it touches, and a few before. So each pair of rows meets in
 exactly one bin, and left rows are not copied, which leaves it to Spark's own kinds of join what becomes of those
 without a match. Where right rows are longer than left ones, they meet on the level of the right row, with the roles
-swapped; then left rows are copied too, and who has no match is found by match marks: what decides it, in which rows
-that agree share their fate. No row needs a number.
+swapped; then left rows are copied too, and who has no match is found by match marks: the values that decide it, for of
+the rows that agree in them, all have a match or none has. No row needs a number.
 
-Source of the idea: bucketing, double joining and filtering (seed 001), here with levels instead of one width.
+Source of the idea: bucketing, double joining and filtering ("Efficient Range-Joins With Spark 2.0"), here with levels
+instead of one width.
 """
 
 from __future__ import annotations

@@ -141,7 +141,8 @@ class Pairs:
     output, names
         The columns of the result, and what they are called.
     decisive
-        For each side, the columns that decide whether a row has a match: rows that agree in them share their fate.
+        For each side, the columns that decide whether a row has a match: of the rows that agree in them, all
+        have a match or none has.
     hashable
         For each side, the columns of the input that can be hashed: nearly all.
     spans

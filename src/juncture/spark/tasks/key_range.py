@@ -68,7 +68,7 @@ class Placement(Protocol):
 
     @property
     def decisive(self) -> tuple[str, ...]:
-        """The columns that decide what a row matches: rows that agree in them share their fate."""
+        """The columns that decide what a row matches: of the rows that agree in them, all match or none does."""
         ...
 
     def place(self, table: pa.Table) -> KeyRanges:

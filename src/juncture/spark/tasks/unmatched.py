@@ -1,9 +1,9 @@
 """Rows without a match, where others than the partition that owns them may have matched them: a second shuffle.
 
 The partition that owns such a row sends it on as *unmatched*. Each partition that has a copy of it and a match for that
-sends *match marks* to the owner: columns, and the values that a row has in them if it is matched. Rows that agree in
-these share their fate, so that no row needs a number, and a task that runs again says the same. Which columns decide is
-for each kind of join to say.
+sends *match marks* to the owner: columns, and the values that a row has in them if it is matched. Of the rows that
+agree in these, all have a match or none has, so that no row needs a number, and a task that runs again says the same.
+Which columns decide is for each kind of join to say.
 """
 
 from __future__ import annotations

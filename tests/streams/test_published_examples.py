@@ -1,4 +1,4 @@
-"""The three queries and the figures of seed 002: stream joins by pruning symmetric hash joins (Synnada, 2023)."""
+"""The three queries and the figures of "General-purpose Stream Joins via Pruning Symmetric Hash Joins"."""
 
 from __future__ import annotations
 
