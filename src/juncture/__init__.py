@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan, stream
+    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan, stream, stream_listener
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from juncture.spec.where import Where
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import Order
+    from juncture.streams.progress import StreamProgress
 
 # What is logged is shown to those who ask for it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -45,6 +46,7 @@ __all__ = [
     "StateError",
     "Stats",
     "StreamJoin",
+    "StreamProgress",
     "Where",
     "__version__",
     "bounds",
@@ -55,6 +57,7 @@ __all__ = [
     "join_where",
     "plan",
     "stream",
+    "stream_listener",
 ]
 
 _HOME = {
@@ -73,6 +76,7 @@ _HOME = {
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.stats",
     "StreamJoin": "juncture.streams.join",
+    "StreamProgress": "juncture.streams.progress",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "join": "juncture.joins",
@@ -82,6 +86,7 @@ _HOME = {
     "join_where": "juncture.joins",
     "plan": "juncture.joins",
     "stream": "juncture.joins",
+    "stream_listener": "juncture.joins",
 }
 
 

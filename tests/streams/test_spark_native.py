@@ -14,7 +14,7 @@ import pytest
 import juncture as jn
 from juncture.streams.spark.native import plan_of_streams
 from support.engines import to_spark
-from support.streaming import cut, read_stream, run, write_files
+from support.streaming import cut, read_stream, run, without_end, write_files
 from support.tables import difference
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -73,12 +73,6 @@ def a_stream(chance: random.Random, kind: str, *, falls: bool) -> pa.Table:
             "n": pa.array([*range(ROWS), -1], pa.int64()),
         }
     )
-
-
-def without_end(answer: pa.Table) -> pa.Table:
-    """Return an answer without the rows that came last, which nothing comes after that would let them go."""
-    numbers = [answer.column(name).to_pylist() for name in ("n", "n_right") if name in answer.column_names]
-    return answer.filter(pa.array([-1 not in row for row in zip(*numbers, strict=True)], pa.bool_()))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from juncture.joins.equi import join
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
 from juncture.joins.range import join_range
-from juncture.joins.streaming import stream
+from juncture.joins.streaming import stream, stream_listener
 from juncture.joins.where import join_where
 
-__all__ = ["join", "join_asof", "join_overlap", "join_range", "join_where", "plan", "stream"]
+__all__ = ["join", "join_asof", "join_overlap", "join_range", "join_where", "plan", "stream", "stream_listener"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
@@ -31,6 +32,7 @@ from juncture.streams.condition import Condition, condition_of
 from juncture.streams.explain import GIVEN, kept_while, order_text
 from juncture.streams.order import Order, SideOrder, orders_of
 from juncture.streams.output import streaming_join
+from juncture.streams.spark.progress import observed
 from juncture.streams.spark.refusals import IN_PROCESS, UNENDING, refuse_to_count, refuse_to_measure
 from juncture.streams.spark.virtual_time import NAMES, VirtualTime, window_of
 
@@ -206,7 +208,9 @@ class _Bounded:
                     end = "how far" if window.lower is window.upper else "on both sides how far"
                     missing = f"the condition does not limit {end} {right.text!r} may be from {left.text!r}"
                 else:
-                    return VirtualTime.of(left, right, window)
+                    sides = self.join.left_schema, self.join.right_schema
+                    schemas = [[(field.name, str(field.type)) for field in schema] for schema in sides]
+                    return VirtualTime.of(left, right, window).marked_for([self.join.spec.to_dict(), schemas])
         raise PlanError(
             f"Spark would hold rows for ever, and the state would grow without end: {missing}, which is what it can "
             f'prune by. Add conditions such as "l.ts >= r.ts - INTERVAL 1 HOUR AND l.ts <= r.ts" on the orders. '
@@ -253,7 +257,8 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
         "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
         "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
     }
-    ours, theirs = (_watermarked(side, pairs, names, bounded) for side in _SIDES)
+    token = token_hex(4)
+    ours, theirs = (_watermarked(side, pairs, names, bounded, token) for side in _SIDES)
     # Rows without a key or a time match nothing, and a full join of streams would match null keys with one another.
     guards = [F.col(name).isNotNull() for pair in pairs.keys for name in pair]
     guards += [F.col(name).isNotNull() for name in NAMES.values()]
@@ -264,8 +269,19 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
     if not pairs.keys:
         # Spark wants an equality, and one of constants would be none to it.
         guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
-    condition = pairs.condition(*guards, bounded.time.condition())
-    return pairs.result(ours.join(theirs, condition, SPARK_HOW[join.how]))
+    # Rows of the state are seen again in pairs, and, of joins that keep them, alone.
+    known = _known(bounded.time)
+    joined = ours.join(theirs, pairs.condition(*guards, bounded.time.condition(), known), SPARK_HOW[join.how])
+    return pairs.result(joined.where(known) if join.how in ("left", "right", "full") else joined)
+
+
+def _known(time: VirtualTime) -> Column:
+    """Return what is true of rows of this join, and an error of those that a checkpoint has of another one."""
+    said = (
+        "juncture.errors.StateError: The checkpoint of this query is of another join: its condition, its orders, their "
+        "delays or the columns were others. Start the query with that join, or with a new checkpoint and output."
+    )
+    return F.when(time.is_foreign(), F.raise_error(F.lit(said)).cast("boolean")).otherwise(F.lit(True))
 
 
 def _nothing(time: str) -> Column:
@@ -273,10 +289,14 @@ def _nothing(time: str) -> Column:
     return F.unix_millis(F.col(time)) % F.lit(1)
 
 
-def _watermarked(side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded) -> DataFrame:
+def _watermarked(
+    side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded, token: str
+) -> DataFrame:
     """Return the columns of a side that the state has to hold, with a virtual time and its watermark."""
     is_left = side == "left"
     rows, decisive = (pairs.left, pairs.decisive[0]) if is_left else (pairs.right, pairs.decisive[1])
     held = dict.fromkeys([*(names[side][name] for name in bounded.join.needed(side)), *decisive])
-    rows = rows.withColumn(NAMES[side], bounded.virtual(side, names)).select(*held, NAMES[side])
+    rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))
+    steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))
+    rows = observed(rows, token, side, steps, scale).select(*held, NAMES[side])
     return rows.withWatermark(NAMES[side], f"{bounded.time.delay(side)} milliseconds")
