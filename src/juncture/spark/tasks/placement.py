@@ -53,23 +53,19 @@ class Coding:
         left, right = join.left_schema, join.right_schema
         return cls(key_types(join), (left.field(join.left_on).type, right.field(join.right_on).type))
 
-    def hashes(self, columns: list[pa.Array]) -> tuple[Words, Mask]:
-        """Return a hash of each row's key, and which rows have one that the other side may have too."""
-        hashes, present = _hashes(columns[0], self.by[0])
-        valid = np.ones(len(hashes), np.bool_) if present is None else present.copy()
-        for column, types in zip(columns[1:], self.by[1:], strict=True):
+    def hashes(self, columns: Sequence[pa.Array], rows: int) -> tuple[Words, Mask]:
+        """Return a hash of each row's key, and which rows have one that the other side may have too.
+
+        Without key columns all hashes are zero.
+        """
+        hashes, valid = np.zeros(rows, np.uint64), np.ones(rows, np.bool_)
+        for place, (column, types) in enumerate(zip(columns, self.by, strict=True)):
             ours, present = _hashes(column, types)
-            hashes = _mixed(hashes) ^ ours
+            hashes = _mixed(hashes) ^ ours if place else ours
             if present is not None:
                 valid &= present
         dropped = np.uint64(64 - self.hash_bits)
         return (hashes >> dropped << dropped if dropped else hashes), valid
-
-    def keyed(self, table: pa.Table, by: tuple[str, ...]) -> tuple[Words, Mask]:
-        """Return a hash of each row's key, and which rows have one. Without ``by`` all hashes are zero."""
-        if not by:
-            return np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_)
-        return self.hashes([one_chunk(table[name]) for name in by])
 
     def codes(self, column: pa.Array) -> tuple[Ints, Mask | None]:
         """Return a number for each ``on``, and which rows have one, None for all: those that are not null or NaN."""
