@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan, stream, stream_listener
+    from juncture.incremental.join import ChangeJoin
+    from juncture.joins import (
+        changes,
+        join,
+        join_asof,
+        join_overlap,
+        join_range,
+        join_where,
+        plan,
+        stream,
+        stream_listener,
+    )
     from juncture.planner.plan import Plan
     from juncture.planner.stats import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
@@ -32,6 +43,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Asof",
+    "ChangeJoin",
     "DataError",
     "Equi",
     "JunctureError",
@@ -50,6 +62,7 @@ __all__ = [
     "Where",
     "__version__",
     "bounds",
+    "changes",
     "join",
     "join_asof",
     "join_overlap",
@@ -62,6 +75,7 @@ __all__ = [
 
 _HOME = {
     "Asof": "juncture.spec.asof",
+    "ChangeJoin": "juncture.incremental.join",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "JunctureError": "juncture.errors",
@@ -79,6 +93,7 @@ _HOME = {
     "StreamProgress": "juncture.streams.progress",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
+    "changes": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_overlap": "juncture.joins",
