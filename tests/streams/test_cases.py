@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import timedelta
 
@@ -10,7 +11,11 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import DataError
+from juncture.errors import DataError, PlanError
+from juncture.streams.join import StreamJoin
+from juncture.streams.plan import StreamPlan
+from juncture.streams.setup import Setup
+from juncture.streams.snapshot import Snapshot, from_ipc, to_ipc
 from support.kinds import defined_rows
 from support.tables import difference, read_table
 
@@ -287,6 +292,44 @@ def test_a_state_is_replaced_as_a_whole(tmp_path):
     # The process ended while the old one was being replaced.
     (tmp_path / "state").rename(tmp_path / ".state.old")
     assert jn.StreamJoin.restore(tmp_path / "state").state.left.rows == 2
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        jn.Where("l.k = r.k AND l.a > r.a - 3 AND l.a < r.a + 10", how="full"),
+        jn.Range(on="a", by="k", lower=-3, upper=3, agg={"a": "max"}),
+        jn.Asof(on="a", by="k", how="full"),
+    ],
+    ids=["pairs", "aggregates", "asof"],
+)
+def test_many_states_of_one_plan(spec):
+    """A join for each key, each made anew for each of its batches, gives what one join of all keys gives."""
+    setup = Setup(spec, SCHEMA, SCHEMA, (jn.Order("a", delay=2),), (jn.Order("a"),), False, "count")
+    plan, states, found, chance = StreamPlan(setup), {}, [], random.Random(5)
+    one = StreamJoin(plan)
+    wanted = []
+    for step in range(40):
+        side, key = chance.choice(["left", "right"]), chance.randrange(3)
+        batch = left(*((key, step + chance.randrange(2)) for _ in range(3))).sort_by("a")
+        join = StreamJoin.of(plan, states[key]) if key in states else StreamJoin(plan)
+        found += join.push(**{side: batch})
+        state = join.snapshot()
+        tables = {name: from_ipc(to_ipc(table)) for name, table in state.tables.items()}
+        states[key] = Snapshot(state.setup, json.loads(json.dumps(state.progress)), tables)
+        wanted += one.push(**{side: batch})
+    found += [batch for state in states.values() for batch in StreamJoin.of(plan, state).close()]
+    assert rows(found) == rows(wanted + one.close())
+
+
+def test_a_tie_that_is_an_error_is_one_of_the_state_that_goes_on(tmp_path):
+    join = jn.stream(SCHEMA, SCHEMA, jn.Asof(on="a", ties="error"), left=jn.Order("a"), right=jn.Order("a"))
+    join.push(left=left((1, 5)), right=left((1, 4), (2, 4)))
+    with pytest.raises(DataError, match="tie"):
+        join.push(right=left((1, 6)))
+    join.save(tmp_path / "state")
+    with pytest.raises(PlanError, match="no answer"):
+        jn.StreamJoin.restore(tmp_path / "state").close()
 
 
 def test_a_saved_join_keeps_what_has_matched(tmp_path):

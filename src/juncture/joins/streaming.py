@@ -82,8 +82,10 @@ side has no order, so that nothing tells which right rows can still come. Pass r
 jn.Order('at', descending=True), if the right rows come in that order; or pass allow_unbounded=True if there is room \
 for all of them.
     """
-    from juncture.streams.join import Setup, StreamJoin
+    from juncture.streams.join import StreamJoin
     from juncture.streams.order import orders_of
+    from juncture.streams.plan import StreamPlan
+    from juncture.streams.setup import Setup
 
     if not isinstance(spec, Spec):
         raise SpecError(
@@ -94,4 +96,4 @@ for all of them.
         if not isinstance(schema, pa.Schema):
             raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
     orders = orders_of(left, "left"), orders_of(right, "right")
-    return StreamJoin(Setup(spec, left_schema, right_schema, *orders, bool(allow_unbounded), late))
+    return StreamJoin(StreamPlan(Setup(spec, left_schema, right_schema, *orders, bool(allow_unbounded), late)))

@@ -40,6 +40,7 @@ class AggregateJoin:
         self._condition = condition
         self._bounds = bounds
         self._frontiers = frontiers
+        self.failed = False
         self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
         self._keys = HeldKeys(condition.key_types, self.stores)
 

@@ -25,7 +25,7 @@ from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Column, Node, children, sides, walk
 from juncture.predicate.language.types import Type, in_steps
-from juncture.spec.schema import Side
+from juncture.spec.schema import Side, other_side
 from juncture.streams.condition import Condition, Relation
 from juncture.streams.frontier import Frontier
 from juncture.streams.order import SideOrder, domain_of
@@ -187,7 +187,7 @@ class Bounds:
     def __init__(self, condition: Condition, side: Side, orders: Sequence[SideOrder]) -> None:
         self.condition = condition
         self.side: Side = side
-        self._other: Side = "right" if side == "left" else "left"
+        self._other = other_side(side)
         self.orders = tuple(orders)
         self._marks = [
             Column(order.node.type, self._other, f" order {place}", False) for place, order in enumerate(orders)
@@ -246,8 +246,9 @@ class Bounds:
         """Return which rows can still match."""
         if frontier.ended:
             return Limits(np.full(self.lines, NO_LIMIT, np.int64), ended=True)
-        if self._last is not None and self._last[0] == frontier.least:
-            return self._last[1]
+        last = self._last
+        if last is not None and last[0] == frontier.least:
+            return last[1]
         found = self._limits(frontier.least, self._moving_relations)
         self._last = (list(frontier.least), found)
         return found

@@ -9,7 +9,7 @@ from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.duration import format_duration
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import Side, other_side
 from juncture.streams.asof import AsofSide
 from juncture.streams.bounds import Bounds, Filter
 from juncture.streams.condition import Relation, bare_text
@@ -171,7 +171,7 @@ def unbounded(bounds: Bounds | AsofSide) -> str:
     if isinstance(bounds, AsofSide):
         return _unbounded_asof(bounds)
     side = bounds.side
-    other = "right" if side == "left" else "left"
+    other = other_side(side)
     wanted = []
     for relation in bounds.condition.relations[: bounds.condition.matching]:
         node, text = (relation.right, relation.right_text) if side == "left" else (relation.left, relation.left_text)
@@ -200,7 +200,7 @@ def unbounded(bounds: Bounds | AsofSide) -> str:
 def _unbounded_asof(held: AsofSide) -> str:
     """Return why a side of an as-of join cannot be held, and what would bound it."""
     join, side = held.bounds.join, held.side
-    other: Side = "right" if side == "left" else "left"
+    other = other_side(side)
     on = join.right_on if other == "right" else join.left_on
     coming = held.bounds.coming[other]
     if not (coming.rises or coming.falls):
