@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,11 +28,14 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Algorithm", "Found", "Report", "Search", "pieces"]
+__all__ = ["Algorithm", "Found", "Prepared", "Report", "Search", "pieces"]
 
 _log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
+
+Prepared = Callable[[StepCoder], Left]
+"""Returns the left side, read and sorted before."""
 
 _LEFT_ROW_BYTES = 56
 _CANDIDATE_BYTES = 16
@@ -127,6 +130,8 @@ class Search:
         Whether to return the codes of the matches' ``on``.
     first_row
         What errors call the first left row.
+    prepared
+        Returns the left side where it is joined in one piece; by default it is read.
     """
 
     def __init__(
@@ -141,6 +146,7 @@ class Search:
         skip_parts: bool = True,
         keep_codes: bool = False,
         first_row: int = 0,
+        prepared: Prepared | None = None,
     ) -> None:
         self._join = join
         self._left = left
@@ -149,6 +155,7 @@ class Search:
         self._context = context
         self._skip_parts = skip_parts
         self._first_row = first_row
+        self._prepared = prepared
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
@@ -221,6 +228,12 @@ class Search:
 
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
+            if (
+                self._prepared is not None
+                and isinstance(self._coder, StepCoder)
+                and len(piece) == len(self._left.part_rows)
+            ):
+                return self._prepared(self._coder)
             return read_left(self._join, self._left, piece, self._coder, self._context)
 
     def _on_columns(self) -> Iterator[pa.Array]:
