@@ -5,7 +5,7 @@ code  meaning
 ====  ==================================================================================
 1     an error that nobody foresaw; ``--debug`` shows where it came from
 2     a mistake in the arguments, the files or the data, with a message that says which
-130   interrupted
+130   interrupted, and 143 ended by another process
 141   whoever read the output has gone, as `head` does
 ====  ==================================================================================
 """
