@@ -30,8 +30,8 @@ app = typer.Typer(
 )
 app.add_typer(join.app, name="join")
 app.add_typer(explain.app, name="explain")
+app.add_typer(demo.app, name="demo")
 app.command("calibrate")(calibrate)
-app.command("demo")(demo.demo)
 app.command("warmup")(warmup)
 # What other packages add, the benchmarks for one.
 for _command in entry_points(group="juncture.commands"):
