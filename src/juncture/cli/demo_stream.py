@@ -31,7 +31,7 @@ __all__ = ["Replay", "Shown", "stream"]
 
 _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h")
 _ON = {"flights": "departure", "weather": "observed"}
-_PERIODS = 24
+_PERIODS = 12
 
 _COLUMNS = (
     ("batch", 5),
@@ -48,7 +48,7 @@ _INDENT = " " * 7
 def stream() -> None:
     """Join flights to the weather while both come in, on Spark.
 
-    The year 2013 is replayed in files of half a month each. Every flight is given once, with the weather before its
+    The year 2013 is replayed month by month. Every flight is given once, with the weather before its
     departure, as soon as no weather can still come that would be later. In the end all that was given is held against
     the join of both tables.
     """
