@@ -11,9 +11,10 @@ from juncture.spec.duration import format_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, other_side
 from juncture.streams.asof import AsofSide
-from juncture.streams.bounds import Bounds, Filter
+from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Relation, bare_text
-from juncture.streams.order import SideOrder
+from juncture.streams.order import ORDERED_KINDS, SideOrder
+from juncture.streams.watches import Filter
 
 __all__ = ["GIVEN", "explained", "given_text", "kept_while", "order_text", "unbounded"]
 
@@ -193,7 +194,7 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
     wanted = []
     for relation in bounds.condition.relations[: bounds.condition.matching]:
         node, text = (relation.right, relation.right_text) if side == "left" else (relation.left, relation.left_text)
-        if node is not None and node.type.kind in ("integer", "float", "decimal", "date", "timestamp"):
+        if node is not None and node.type.kind in ORDERED_KINDS:
             falls = relation.upper != (side == "left")
             wanted.append(f"jn.Order({text!r}{', descending=True' if falls else ''})")
     if not bounds.orders:
