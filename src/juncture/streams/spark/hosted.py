@@ -16,7 +16,7 @@ from juncture.planner.plan import Plan
 from juncture.planner.stats import SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.exchange import finish, packets
-from juncture.spark.input.frame import FrameSide
+from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.plan import Query, typed_sides
 from juncture.spark.query import SHUFFLE_PARTITIONS
 from juncture.spark.result import given_back, result_schema, task_output
@@ -133,15 +133,11 @@ def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str
         yield "partitions", f"{buckets:,} by key, as long as the checkpoint lives"
     else:
         yield "partitions", "one task joins all rows"
-    yield (
-        "watermarks",
-        "each side has its own: the greatest of its orders up to a micro-batch, less the delay; every task is told of "
-        "both in the same micro-batch",
-    )
+    yield "watermarks", "each side's own: the greatest of its orders in all micro-batches so far, less the delay"
     yield "given", given_text(join)
 
 
-def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[FrameSide], buckets: int, memory_bytes: int) -> DataFrame:
+def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], buckets: int, memory_bytes: int) -> DataFrame:
     """Return the join as Spark runs it."""
     setup = plan.setup
     sent = []
