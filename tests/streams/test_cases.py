@@ -167,6 +167,31 @@ def test_the_answer_does_not_get_lost_in_an_error(tmp_path):
         assert rows(each.push(left=left((1, 99)))) == [(1, 3, None, None), (1, 99, 1, 100)]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        SCHEMA.set(1, SCHEMA.field("a").with_nullable(False)),
+        pa.schema([SCHEMA.field("a"), SCHEMA.field("k")]),
+        SCHEMA.with_metadata({"of": "another source"}).set(0, SCHEMA.field("k").with_metadata({"unit": "m"})),
+    ],
+    ids=["nullability", "order", "metadata"],
+)
+def test_batches_that_say_the_same_otherwise(other, tmp_path):
+    join = band("left", late="collect")
+    for batch in (left((1, 4), (2, 9)), left((3, 1), (1, 9)), left((3, 2), (2, 10))):
+        columns = [batch.column(name) for name in other.names]
+        join.push(left=pa.record_batch(columns, schema=other))
+        join.push(left=batch.slice(0, 0))
+    assert join.late.left == pa.Table.from_batches([left((3, 1)), left((3, 2))])
+    assert join.late.left.schema.equals(SCHEMA, check_metadata=True)
+    join.save(tmp_path / "state")
+    again = jn.StreamJoin.restore(tmp_path / "state")
+    assert again.late.left == join.late.left
+    found = again.push(right=right((1, 20)))
+    assert rows(found) == [(1, 4, None, None), (1, 9, None, None), (2, 10, None, None), (2, 9, None, None)]
+    assert all(batch.schema == join.schema for batch in found)
+
+
 def test_two_readers():
     chance = random.Random(1)
     tables = []

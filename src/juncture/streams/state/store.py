@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.kernels.array_types import Codes
-from juncture.streams.bounds import Limits
+from juncture.streams.limits import Limits
 from juncture.streams.state.segment import Segment, merged
 
 __all__ = ["Store"]
