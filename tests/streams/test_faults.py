@@ -14,7 +14,14 @@ from support.tables import difference
 pytestmark = pytest.mark.early
 
 
-@pytest.mark.parametrize(("name", "batches", "kills"), [("native-full", 5, 2)])
+SHORT = ["native-full"]
+RUNS = [
+    *((name, 5, 2) for name in SHORT),
+    *(pytest.param(name, 20, 10, marks=pytest.mark.nightly) for name in CASES),
+]
+
+
+@pytest.mark.parametrize(("name", "batches", "kills"), RUNS)
 def test_killed(tmp_path, name, batches, kills):
     chance = random.Random(f"{name} {kills}")
     left, right = write_input(tmp_path, batches, chance).values()

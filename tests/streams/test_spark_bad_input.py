@@ -42,7 +42,7 @@ def joined(spark, folder, predicate=BAND, *, how="left", delay=5):
 
 
 ORDERS = {
-    "missing": ({"left_order": jn.Order("b")}, jn.SchemaError, r"'b'.*Did you mean 'a'"),
+    "missing": ({"left_order": jn.Order("b")}, jn.SchemaError, r"no column 'b'.*There are: 'a'"),
     "not ordered": ({"right_order": jn.Order("k")}, jn.SchemaError, r"'k'.*STRING.*no order of a stream"),
     "constant": ({"left_order": jn.Order("1 + 2")}, jn.SpecError, r"'1 \+ 2' is the same for all rows"),
     "of the other side": ({"left_order": jn.Order("r.a")}, jn.JunctureError, r"r\.a"),
@@ -75,15 +75,17 @@ def test_streams_of_different_sessions(spark):
         assert jn.join_where(left, right, BAND, **orders).isStreaming
 
 
+MODES = {"update": r"join.*update output mode", "complete": r"output mode: complete.*no streaming aggregations"}
+
+
 @pytest.mark.in_turn
-@pytest.mark.parametrize("mode", ["update", "complete"])
+@pytest.mark.parametrize("mode", MODES)
 def test_output_modes(spark, tmp_path, mode):
     for side in ("left", "right"):
         write_files([rows([1, 2])], tmp_path / side)
     stream = joined(spark, tmp_path).writeStream.outputMode(mode).format("memory").queryName(f"in_{mode}")
-    with pytest.raises(Exception, match=rf"(?si)join.*{mode}.*mode|{mode}.*mode.*join") as raised:
+    with pytest.raises(Exception, match=f"(?si){MODES[mode]}"):
         stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().processAllAvailable()
-    assert "streaming" in str(raised.value)
 
 
 @pytest.mark.in_turn
@@ -122,8 +124,9 @@ def test_a_checkpoint_of_another_join(short, tmp_path, case):
     with pytest.raises(Exception, match=r"The checkpoint of this query is of another join.*Start the query with"):
         run(joined(short, tmp_path, **ANOTHER[case]), tmp_path)
     # With the same join it goes on as if nothing had been.
-    answer = run(joined(short, tmp_path), tmp_path).answer
-    assert sorted(answer["n"].to_pylist()) == sorted([1, 50, 51, 51, 52, 52, 52])
+    both = rows([1, 50, 51, 52, 120])
+    problem = difference(run(joined(short, tmp_path), tmp_path).answer, jn.join_where(both, both, BAND), ordered=False)
+    assert problem is None, problem
 
 
 @pytest.mark.in_turn

@@ -16,7 +16,7 @@ _COMMANDS = {
     "join": "juncture.cli.join:app",
     "explain": "juncture.cli.explain:app",
     "calibrate": "juncture.cli.calibrate:calibrate",
-    "demo": "juncture.cli.demo:demo",
+    "demo": "juncture.cli.demo:app",
     "warmup": "juncture.cli.warmup:warmup",
 }
 """Where each command is."""
