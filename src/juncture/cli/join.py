@@ -162,6 +162,8 @@ def asof(
     matches: options.Matches = 1,
     order_by: options.OrderBy = None,
     ties: options.Ties = "greatest",
+    prefer: options.Prefer = "earlier",
+    nulls_equal: options.NullsEqual = False,
 ) -> Spec:
     """Match each left row with the right row that was in force at its time.
 
@@ -186,6 +188,8 @@ def asof(
         matches=matches,
         order_by=order_by or (),
         ties=ties,
+        prefer=prefer,
+        nulls_equal=nulls_equal,
     )
 
 

@@ -47,10 +47,11 @@ def _others() -> list[EntryPoint]:
 
 def _command(name: str, loaded: Any) -> Any:
     """Return the command of a function, or of an application of commands."""
-    if not isinstance(loaded, typer.Typer):
+    if isinstance(loaded, typer.Typer):
+        command: Any = typer.main.get_group(loaded)
+    else:
         app = typer.Typer(add_completion=False)
         app.command(name)(loaded)
-        loaded = app
-    command = typer.main.get_command(loaded)
+        command = typer.main.get_command(app)
     command.name = name
     return command

@@ -172,7 +172,16 @@ Ties = Annotated[
     str,
     typer.Option(
         metavar="RULE",
-        help="Among right rows at the same --on: take the greatest, or stop with an error.",
+        help="Among right rows at the same --on: take the greatest, the first or last of the table or by --order-by, "
+        "or stop with an error.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Prefer = Annotated[
+    str,
+    typer.Option(
+        metavar="WHICH",
+        help="Of two right rows at the same distance: the earlier or the later is the nearest.",
         rich_help_panel=_MEANING,
     ),
 ]

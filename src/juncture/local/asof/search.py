@@ -157,7 +157,7 @@ class Search:
         self._first_row = first_row
         self._prepared = prepared
         spec = join.spec
-        any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
+        any_match = spec.how in ("semi", "anti") and spec.ties != "error" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
         # What comes after the best match decides whether a tie has to be decided, and nothing else.
         self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
@@ -171,7 +171,7 @@ class Search:
             self._ties = "order"
         self._coder: Coder = StepCoder.of(join)
         self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
-        # Without columns to decide, tied rows are equal, and the last of them wins.
+        # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
         self._trusts_codes = True
 
@@ -283,6 +283,7 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
+            first=join.spec.ties == "first",
         )
 
     def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
@@ -294,8 +295,9 @@ class Search:
         counters[kernels.FIRST_TIED] = -1
         if len(left.slots) == 0:
             return counters
+        later = self._join.spec.prefer == "later"
         if isinstance(self._coder, RankCoder):
-            choose_exact(left, self._coder.values, behind, ahead, self._wanted, pointers, counters)
+            choose_exact(left, self._coder.values, behind, ahead, self._wanted, later, pointers, counters)
             return counters
         rows = left.slots.rows
         if left.barred is not None:
@@ -308,8 +310,9 @@ class Search:
             counts[kernels.FIRST_TIED] = -1
             step, wanted = int(len(limits) > 1), self._wanted
             kernels.choose(
-                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, pointers, codes, counts
-            )
+                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, later, pointers, codes,
+                counts,
+            )  # fmt: skip
             return counts
 
         for counts in self._context.threads.map(choose, left.slots.ranges(self._context)):
