@@ -26,12 +26,13 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_any_types(kind, data, seed):
+def test_any_types(kind, data, seed, tmp_path_factory):
     example = data.draw(EXAMPLES[kind])
+    folder = tmp_path_factory.mktemp("state") if seed % 3 == 0 else None
     try:
-        check(Changing(example.spec, example.left, example.right, random.Random(seed), epochs=5))
+        check(Changing(example.spec, example.left, example.right, random.Random(seed), epochs=5, folder=folder))
     except (DataError, SchemaError) as error:
         # Rows are compared by 64 bits, and have to be equal to themselves.
         assume("64 bits" not in str(error) and "no equality" not in str(error))
@@ -82,13 +83,13 @@ def pool(schema: pa.Schema, chance: random.Random, rows: int, spread: int) -> pa
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind} {len(str(spec.to_dict()))}")
 @pytest.mark.parametrize("how", HOWS)
-def test_many_epochs(spec, how):
+def test_many_epochs(spec, how, tmp_path):
     for seed in range(2):
         chance = random.Random(f"{spec} {how} {seed}")
         spread, rows = chance.choice([4, 12, 40]), chance.choice([6, 20])
         tables = [pool(schema, chance, rows, spread) for schema in (LEFT, RIGHT)]
-        changing = Changing(replace(spec, how=how), *tables, chance, epochs=8, most=chance.choice([1, 3, 8]))
-        check(changing)
+        folder = tmp_path / "state" if seed else None
+        check(Changing(replace(spec, how=how), *tables, chance, 8, chance.choice([1, 3, 8]), folder))
 
 
 @pytest.mark.parametrize("how", ["left", "inner"])

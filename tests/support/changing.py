@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +42,7 @@ class Changing:
     chance: random.Random
     epochs: int = 8
     most: int = 6
+    folder: Path | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -48,7 +51,20 @@ class Changing:
         self.join = self.opened()
 
     def opened(self) -> jn.ChangeJoin:
-        return jn.changes(self.left.schema, self.right.schema, self.spec, **self.arguments)
+        arguments = self.arguments | {"state": self.folder}
+        return jn.changes(self.left.schema, self.right.schema, self.spec, **arguments)
+
+    def reopen(self) -> None:
+        """Close the join and open it again, or go on with a copy of its folder, as if the process had been killed."""
+        assert self.folder is not None
+        if self.chance.random() < 0.5:
+            copy = self.folder.with_name(f"{self.folder.name}+")
+            shutil.copytree(self.folder, copy)
+            self.folder = copy
+        epoch, offset = self.join.epoch, self.join.offset
+        self.join.close()
+        self.join = self.opened()
+        assert (self.join.epoch, self.join.offset) == (epoch, offset)
 
     def pool(self, side: str) -> pa.Table:
         return self.left if side == "left" else self.right
@@ -98,7 +114,13 @@ class Changing:
         assert types == [(each.name, shown_type(each.type)) for each in wanted.schema]
 
     def take(self, changes: dict[str, pa.Table]) -> None:
-        for row, weight in signed_rows(self.join.apply(**changes), self.join.schema).items():
+        given = self.join.apply(**changes, offset=self.join.epoch + 1)
+        assert self.join.offset == self.join.epoch
+        if self.folder is not None:
+            if self.chance.random() < 0.3:
+                self.reopen()
+            assert signed_rows(self.join.last(), self.join.schema) == signed_rows(given, self.join.schema)
+        for row, weight in signed_rows(given, self.join.schema).items():
             self.answer[row] += weight
             assert self.answer[row] >= 0
             if not self.answer[row]:
@@ -131,3 +153,4 @@ def check(changing: Changing) -> None:
         pass
     result = changing.join.result()
     assert Counter(canonical_rows(result)) == changing.answer
+    changing.join.close()

@@ -14,15 +14,22 @@ __all__ = ["Changes"]
 
 
 class Changes:
-    """Rows of the output with weights, gathered during an epoch."""
+    """Rows of the output with weights, gathered during an epoch.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    are_wanted
+        Whether anybody asks for them; otherwise they are dropped, and need not be made.
+    """
+
+    def __init__(self, *, are_wanted: bool = True) -> None:
+        self.are_wanted = are_wanted
         self._batches: list[pa.RecordBatch] = []
         self._weights: list[Ints] = []
 
     def add(self, batch: pa.RecordBatch, weights: Ints) -> None:
         """Add rows, of which none has a weight of zero."""
-        if batch.num_rows:
+        if self.are_wanted and batch.num_rows:
             self._batches.append(batch)
             self._weights.append(weights)
 

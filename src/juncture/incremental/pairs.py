@@ -62,13 +62,21 @@ class PairOperator:
             arrangement.change(left, [], np.zeros((arrangement.lines, len(left)), np.int64), journal)
         if len(deltas["right"][0]):
             # Which left rows have no match is known in the end.
-            self._push("right", *deltas["right"], journal, Changes() if self._how == "semi" else changes, alone=False)
+            self._push("right", *deltas["right"], journal, changes, alone=False)
         for run in arrangement.runs if arrangement.lines else []:
             given = self._given("left", run.counts[0] > 0)
             assert given is not None
             rows = np.flatnonzero(given)
             if len(rows):
                 changes.add(self._output.alone(run.taken(rows), "left"), run.weights[rows])
+
+    def load(self, deltas: Mapping[Side, tuple[Delta, list[Place]]]) -> None:
+        """Take the first rows of both sides, and count matches where rows are kept by them."""
+        if any(arrangement.lines for arrangement in self._arrangements.values()):
+            self.populate(deltas, Journal(), Changes(are_wanted=False))
+            return
+        for side, (delta, places) in deltas.items():
+            self._arrangements[side].change(delta, places, np.zeros((0, len(delta)), np.int64), Journal())
 
     def _push(
         self, side: Side, delta: Delta, places: list[Place], journal: Journal, changes: Changes, *, alone: bool = True
@@ -92,7 +100,8 @@ class PairOperator:
     ) -> tuple[Codes, Codes]:
         """Return which of some candidates match, and add the pairs."""
         check = self._condition.check
-        if check is None and not self._gives_pairs:
+        gives_pairs = self._gives_pairs and changes.are_wanted
+        if check is None and not gives_pairs:
             return rows, positions
         ours, theirs = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
         left, right = (ours, theirs) if side == "left" else (theirs, ours)
@@ -101,7 +110,7 @@ class PairOperator:
             index = array_of(np.flatnonzero(good), pa.int64())
             rows, positions = rows[good], positions[good]
             left, right = rows_of(left, index), rows_of(right, index)
-        if self._gives_pairs:
+        if gives_pairs:
             changes.add(self._output.pairs(left, right), delta.weights[rows] * run.weights[positions])
         return rows, positions
 

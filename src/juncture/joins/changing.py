@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ def changes(
     right_schema: pa.Schema,
     spec: Spec,
     *,
+    state: str | PathLike[str] | None = None,
     memory: str | int | None = None,
     output: Literal["weight", "change_type", "debezium"] = "weight",
     missing: Literal["error", "count"] = "error",
@@ -33,6 +36,9 @@ def changes(
         The columns of both tables.
     spec
         What the join means: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
+    state
+        A folder that the rows are kept in, so that they outlive the process: every epoch is there as a whole or not at
+        all. If it has rows of this join, it goes on with them. None keeps them in memory alone.
     memory
         How much `ChangeJoin.result` may hold besides the rows, such as ``"1GB"``.
     output
@@ -52,6 +58,8 @@ def changes(
         If an argument has a value that makes no sense.
     SchemaError
         If columns are missing, or types do not fit.
+    StateError
+        If the folder is open in another process, of another join or version, or damaged.
 
     Examples
     --------
@@ -65,7 +73,7 @@ def changes(
     >>> [batch.to_pylist() for batch in join.apply(right=pa.table({"ts": [5], "bid": [11]}))]
     [[{'ts': 7, 'bid': 10, '_weight': -1}, {'ts': 7, 'bid': 11, '_weight': 1}]]
     """
-    from juncture.incremental.join import ChangeJoin, ChangeSetup
+    from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
 
     if not isinstance(spec, Spec):
         raise SpecError(
@@ -76,4 +84,5 @@ def changes(
         if not isinstance(schema, pa.Schema):
             raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
     memory_bytes = None if memory is None else size_bytes(memory, argument="memory")
-    return ChangeJoin(ChangeSetup(spec, left_schema, right_schema, output, missing), memory_bytes)
+    setup = ChangeSetup(spec, left_schema, right_schema, output, missing)
+    return ChangeJoin(setup, memory_bytes, None if state is None else store_in(Path(state), setup))
