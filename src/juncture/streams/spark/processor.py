@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class JoinProcessor(StatefulProcessor):
             state = getattr(join.state, side)
             values = sum(map(len, came[side])), state.rows, state.bytes, state.late_rows - before
             metrics.update(zip([name for name in METRICS if name.startswith(side)], values, strict=True))
-        yield _frame(Content.EMPTY, [pa.py_buffer(b"")], metrics)
+        yield _frame(Content.EMPTY, [None], metrics)
 
     def close(self) -> None:
         """Do nothing: there is nothing but state."""
@@ -166,7 +166,12 @@ def _sorted(
     return rows, greatest
 
 
-def _frame(content: Content, cells: list[pa.Buffer], metrics: Mapping[str, int] | None = None) -> pd.DataFrame:
+def _frame(
+    content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, int] | None = None
+) -> pd.DataFrame:
     """Return packets as Spark takes them."""
-    columns = {"content": [str(content)] * len(cells), "rows": [cell.to_pybytes() for cell in cells]}
+    columns = {
+        "content": [str(content)] * len(cells),
+        "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
+    }
     return pd.DataFrame(columns | {name: [(metrics or {}).get(name, 0)] * len(cells) for name in METRICS})
