@@ -52,6 +52,7 @@ BAND = "l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9"
 CASES = {
     "native-left": Case(jn.Where(BAND, how="left")),
     "native-full": Case(jn.Where(BAND, how="full"), {STORE: ROCKS}),
+    "hosted-asof": Case(jn.Asof(on="a", by="k", tolerance=20), {STORE: ROCKS}),
 }
 
 
