@@ -109,17 +109,21 @@ class Host:
     def _joined(self, target: int, packets: Sequence[Packet]) -> Iterator[pa.Table]:
         frames = (batch.to_pandas()[PACKET_SCHEMA.names[1:]] for batch in write_packets(packets))
         for frame in self._processor(target).handleInputRows((target,), frames, None):
-            for content, cell in zip(frame["content"], frame["rows"], strict=True):
-                if content == Content.OUTPUT:
-                    yield pa.ipc.open_stream(cell).read_all()
-                elif content == Content.ERROR:
-                    [found] = pa.ipc.open_stream(cell).read_all().to_pylist()
-                    raise getattr(__import__("juncture.errors").errors, found["kind"])(found["message"])
-                else:
-                    self.metrics += frame.drop(columns=["content", "rows"]).to_dict("records")
+            for packet in read_packets([_sent_on(frame)]):
+                if packet.content is Content.OUTPUT:
+                    yield packet.rows
+            if (frame["content"] == Content.EMPTY).any():
+                self.metrics += frame.drop(columns=["content", "rows"]).to_dict("records")
 
     def close(self) -> Iterator[pa.RecordBatch]:
         """Yield what would follow if nothing more came."""
         for target in self.states:
             join = self._processor(target)._restored()
             yield from join.close()
+
+
+def _sent_on(frame: Any) -> pa.RecordBatch:
+    """Return what a bucket gives as the last tasks get it."""
+    columns = {"target": [0] * len(frame), "side": [None] * len(frame)}
+    columns |= {name: frame[name].tolist() for name in ("content", "rows")}
+    return pa.record_batch([pa.array(columns[each.name], each.type) for each in PACKET_SCHEMA], schema=PACKET_SCHEMA)

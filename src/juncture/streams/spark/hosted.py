@@ -20,7 +20,7 @@ from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.plan import Query, typed_sides
 from juncture.spark.query import SHUFFLE_PARTITIONS
 from juncture.spark.result import given_back, result_schema, task_output
-from juncture.spark.session.session import resources
+from juncture.spark.session.session import resources, setting
 from juncture.spark.tasks.packets import Content, read_packets
 from juncture.spark.tasks.stage import OutputStage
 from juncture.spark.type_rules import check_times, check_types
@@ -40,9 +40,12 @@ from juncture.streams.spark.scatter import ToBuckets
 from juncture.streams.spark.virtual_time import delay_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["plan_hosted"]
+
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ def plan_hosted(
     """
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     session = sides[0].session
+    _check_store(session)
     join = spec.resolve(sides[0].schema, sides[1].schema)
     check_times(sides[0].spark_schema, sides[1].spark_schema, session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
@@ -107,6 +111,22 @@ def plan_hosted(
         measure=refuse_to_measure,
         count_matches=refuse_to_count,
     )
+
+
+def _check_store(session: SparkSession) -> None:
+    """Refuse sessions whose state store hosts no operators of others.
+
+    Raises
+    ------
+    PlanError
+        With the setting that mends it.
+    """
+    store = setting(session, _STORE) or ""
+    if not store.endswith("RocksDBStateStoreProvider"):
+        raise PlanError(
+            f"Spark hosts this join in transformWithState, whose state has to be in RocksDB, and {_STORE} is "
+            f"{store or 'not set'!r}. Set it before the join is made: spark.conf.set({_STORE!r}, {_ROCKS!r})."
+        )
 
 
 _CHOICE = Choice(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ class JoinProcessor(StatefulProcessor):
             state = getattr(join.state, side)
             values = sum(map(len, came[side])), state.rows, state.bytes, state.late_rows - before
             metrics.update(zip([name for name in METRICS if name.startswith(side)], values, strict=True))
-        yield _frame(Content.EMPTY, [pa.py_buffer(b"")], metrics)
+        yield _frame(Content.EMPTY, [None], metrics)
 
     def close(self) -> None:
         """Do nothing: there is nothing but state."""
@@ -174,9 +174,14 @@ def _sorted(
     return rows, greatest
 
 
-def _frame(content: Content, cells: list[pa.Buffer], metrics: Mapping[str, float | None] | None = None) -> pd.DataFrame:
+def _frame(
+    content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None] | None = None
+) -> pd.DataFrame:
     """Return packets as Spark takes them."""
-    columns = {"content": [str(content)] * len(cells), "rows": [cell.to_pybytes() for cell in cells]}
+    columns = {
+        "content": [str(content)] * len(cells),
+        "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
+    }
     told = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
     told |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
     return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in told.items()})
