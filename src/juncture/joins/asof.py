@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
 from juncture.planner.stats import Stats
-from juncture.spec.asof import Asof, Direction
+from juncture.spec.asof import Asof, Direction, Prefer, Ties
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
 
@@ -33,7 +33,9 @@ def join_asof(
     how: How = "left",
     matches: int = 1,
     order_by: str | Sequence[str] = (),
-    ties: Literal["greatest", "error"] = "greatest",
+    ties: Ties = "greatest",
+    prefer: Prefer = "earlier",
+    nulls_equal: bool = False,
     coalesce: bool = True,
     suffix: str = "_right",
     algorithm: str = "auto",
@@ -61,11 +63,11 @@ def join_asof(
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
     by
         Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
-        Null equals nothing.
+        Null equals nothing, unless ``nulls_equal`` says so.
     direction
         - ``"backward"`` (the default): the greatest right ``on`` that is not greater than the left's;
         - ``"forward"``: the least right ``on`` that is not less;
-        - ``"nearest"``: the one at the least distance, the earlier of two at the same.
+        - ``"nearest"``: the one at the least distance, the one that ``prefer`` says of two at the same.
     tolerance
         The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``,
         or the name of a left column that holds one per row. None for no limit.
@@ -80,7 +82,15 @@ def join_asof(
         Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right columns
         decide after them, so the answer is always the same.
     ties
-        ``"greatest"`` (the default), or ``"error"`` to refuse data in which a tie has to be decided.
+        - ``"greatest"`` (the default): of right rows at the same ``on`` the greatest wins, as ``order_by`` says;
+        - ``"first"``, ``"last"``: the first or the last one in the order of the right table, as in pandas and Polars,
+          or in that of ``order_by``. Spark DataFrames have no order of their own, so there ``order_by`` is needed;
+        - ``"error"``: data in which a tie has to be decided are refused.
+    prefer
+        Which of two right rows at the same distance is the nearest: ``"earlier"`` (the default), or ``"later"``, as in
+        Polars and Daft.
+    nulls_equal
+        Whether a null in ``by`` equals a null.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -153,6 +163,8 @@ def join_asof(
         matches=matches,
         order_by=order_by,
         ties=ties,
+        prefer=prefer,
+        nulls_equal=nulls_equal,
         coalesce=coalesce,
         suffix=suffix,
     )

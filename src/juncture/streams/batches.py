@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches
+from juncture.columnar.arrays import joined_batches, memory_pool
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
 from juncture.spec.schema import Side
 
-__all__ = ["batches_of", "gathered"]
+__all__ = ["batches_of", "combined", "gathered"]
 
 
 def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
@@ -70,9 +70,24 @@ def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.Recor
     return pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
 
 
-def gathered(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return batches as one, if their types allow."""
+def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """Return many small batches as one, if their types allow; raises what `batches_of` does."""
+    if len(batches) < 2:
+        return [each for batch in batches for each in batches_of(batch, side, schema)]
     try:
-        return [joined_batches(batches)] if batches else []
+        # Whether their schemas are one is seen at once, rather than for each of them.
+        table = pa.Table.from_batches(batches).combine_chunks(memory_pool())
+    except pa.ArrowException:
+        alike = [each for batch in batches for each in batches_of(batch, side, schema)]
+        return combined(alike)
+    return batches_of(table, side, schema)
+
+
+def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return batches of one schema as one, if their types allow."""
+    if len(batches) < 2:
+        return batches
+    try:
+        return [joined_batches(batches)]
     except pa.ArrowException:
         return batches

@@ -214,7 +214,8 @@ class StreamJoin:
         ----------
         left, right
             Record batches, or readers of them. The side that is behind in its order is read next, so that little is
-            held; where orders do not compare, both in turn.
+            held; where orders do not compare, both in turn. A batch without rows says that there are none at the
+            moment: what has been read is joined, and the other side is read next.
         rows_at_once
             How many rows of a side to read before they are joined: small batches are gathered, since each costs as much
             as some thousand rows. 1 joins each batch as it is read.

@@ -188,25 +188,26 @@ class SideOrder:
         mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
         return mask
 
+    @property
+    def steps(self) -> int | None:
+        """How far codes may be behind, where that is as far anywhere; None for floats."""
+        if self.coder.domain.kind == "float" and self.delay:
+            return None
+        return min(int(self.delay), _GREATEST)
+
     def behind(self, codes: Ints) -> Ints:
-        """Return the least codes that are not late after some greatest ones."""
-        if self.delay == 0:
-            return codes
-        if self.coder.domain.kind == "float":
-            sign = -1.0 if self.order.descending else 1.0
-            values = _floats_of(~codes if self.order.descending else codes)
-            with np.errstate(over="ignore"):
-                moved = float_codes(values - sign * self.delay)
-            return ~moved if self.order.descending else moved
-        step = np.int64(min(int(self.delay), _GREATEST))
-        floor = np.int64(-(2**63)) + step
-        return np.where(codes < floor, np.int64(-(2**63)), codes - step)
+        """Return the least codes of floats that are not late after some greatest ones."""
+        sign = -1.0 if self.order.descending else 1.0
+        values = _floats_of(~codes if self.order.descending else codes)
+        with np.errstate(over="ignore"):
+            moved = float_codes(values - sign * self.delay)
+        return ~moved if self.order.descending else moved
 
     def behind_one(self, code: int) -> int:
         """Return the least code that is not late after a greatest one."""
-        if self.coder.domain.kind == "float":
+        if self.steps is None:
             return int(self.behind(np.array([code], np.int64))[0])
-        return max(code - int(self.delay), -(2**63))
+        return max(code - self.steps, -(2**63))
 
     def code_of(self, value: object) -> int:
         """Return the code of a value that a user gives.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm
@@ -14,20 +12,18 @@ from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.bucket import join_bucket
-from juncture.spark.inequality.shuffle import inequality_stages
+from juncture.spark.inequality.condition import inequality_pairs
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.files import in_sql
-from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
-from juncture.spark.tasks.key_range import Placement
 from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
-from juncture.spec.where import ResolvedWhere
 
 __all__ = ["InequalityPlanning"]
 
@@ -41,26 +37,11 @@ _COPIES_MOST = 4.0
 
 
 class InequalityPlanning(Planning):
-    """The making of one plan of a range, overlap or predicate join.
-
-    Parameters
-    ----------
-    pairs
-        Returns a join of its kind in terms of SQL.
-    placements
-        Returns what tells tasks where rows lie, or None.
-    request
-        What the plan is made for.
-    """
+    """The making of one plan of a range, overlap or predicate join."""
 
     statistics: InequalityStatistics
 
-    def __init__(
-        self,
-        pairs: Callable[[Any, FrameSide, FrameSide], Pairs],
-        placements: Callable[[Any], tuple[Placement, Placement] | None],
-        request: Request,
-    ) -> None:
+    def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._learners |= {
             "sample": self._sample,
@@ -70,12 +51,11 @@ class InequalityPlanning(Planning):
         }
         if isinstance(self._join, ResolvedRange):
             self._right, self._left_out = reachable_files(self._join, self._left, self._right)
-        self._placements = placements(self._join)
-        self._pairs, no_sql = self._in_sql(pairs)
+        self._placements = inequality_placements(self._join)
+        self._pairs, no_sql = self._in_sql()
         spans = None if self._pairs is None else self._pairs.spans
-        is_keyed = isinstance(self._join, ResolvedWhere) and bool(self._join.shape.keys)
         self._features = JoinFeatures(
-            has_keys=bool(self._join.left_by) or is_keyed,
+            has_keys=bool(self._join.left_by or self._join.condition.equalities),
             is_bounded=spans is not None,
             is_partitionable=self._placements is not None,
             no_sql=no_sql,
@@ -88,10 +68,10 @@ class InequalityPlanning(Planning):
         self._cut_details: tuple[tuple[str, str], ...] = ()
         self.statistics = InequalityStatistics(self._left, self._right, request.given)
 
-    def _in_sql(self, pairs: Callable[[Any, FrameSide, FrameSide], Pairs]) -> tuple[Pairs | None, str | None]:
+    def _in_sql(self) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
         try:
-            return pairs(*in_sql(self._join, self._left, self._right)), None
+            return inequality_pairs(*in_sql(self._join, self._left, self._right)), None
         except PlanError as error:
             return None, str(error)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.batches import gathered
+from juncture.streams.batches import combined
 from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
 
@@ -43,7 +43,7 @@ class BucketJoin(StreamJoin):
         """
         self._check_open()
         for side in SIDES:
-            for batch in gathered(list(rows[side])):
+            for batch in combined(list(rows[side])):
                 self._take(side, batch)
         for side in SIDES:
             self._move(side, greatest[side])

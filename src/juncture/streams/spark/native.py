@@ -14,8 +14,7 @@ from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.stats import SideStats, Stats
 from juncture.predicate.language.nodes import columns
-from juncture.spark.inequality.range import range_pairs
-from juncture.spark.inequality.where import where_pairs
+from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.plan import Query, typed_sides
@@ -218,7 +217,7 @@ class _Bounded:
 
 def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
     """Return the join of two streams as Spark runs it."""
-    pairs = where_pairs(join, left, right) if isinstance(join, ResolvedWhere) else range_pairs(join, left, right)
+    pairs = inequality_pairs(join, left, right)
     names: dict[Side, dict[str, str]] = {
         "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
         "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},

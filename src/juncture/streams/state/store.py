@@ -71,7 +71,7 @@ class Store:
         kept = []
         for segment in self.segments:
             if limits.ended or limits.may_kill(segment.least):
-                gone = segment.kill(limits.dead(segment.codes))
+                gone = segment.expire(limits)
                 if len(gone):
                     self.evicted += len(gone)
                     yield segment, gone
