@@ -263,5 +263,6 @@ def _watermarked(
     held = dict.fromkeys([*(names[side][name] for name in bounded.join.needed(side)), *decisive])
     rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))
     steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))
-    rows = observed(rows, token, side, steps, scale).select(*held, NAMES[side])
+    metrics = {"rows": F.count(F.lit(1)), "last": F.max(steps)}
+    rows = observed(rows, token, side, metrics, scale).select(*held, NAMES[side])
     return rows.withWatermark(NAMES[side], f"{bounded.time.delay(side)} milliseconds")
