@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.arrays import Mask, validity
 from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import float_codes
+from juncture.columnar.order_encoding import RoughCoder
 from juncture.kernels.array_types import Ints, Words
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import TIME_UNITS, plain_type
 
-__all__ = ["Coding", "decimal_shift", "dense_keys", "key_types", "one_chunk", "row_codes"]
-
-_DECIMAL_DIGITS_MAX = 76
-_DAY_MILLIS = 86_400_000
+__all__ = ["Coding", "dense_keys", "key_types", "one_chunk", "row_codes"]
 
 
 @dataclass(frozen=True)
@@ -67,29 +64,10 @@ class Coding:
         dropped = np.uint64(64 - self.hash_bits)
         return (hashes >> dropped << dropped if dropped else hashes), valid
 
-    def codes(self, column: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return a number for each ``on``, and which rows have one, None for all: those that are not null or NaN."""
-        column, types = plain(column), tuple(map(plain_type, self.on))
-        valid = validity(column)
-        if pat.is_floating(column.type):
-            values = raw_values(column.cast(pa.float64()), np.float64)
-            numbers = ~np.isnan(values)
-            return float_codes(values), numbers if valid is None else valid & numbers
-        if pat.is_decimal(column.type):
-            return _decimal_codes(column, types), valid
-        if any(map(pat.is_uint64, types)):
-            # Half the value, so that there is room for both signed and unsigned ones.
-            if pat.is_uint64(column.type):
-                return (raw_values(column, np.uint64) >> np.uint64(1)).astype(np.int64), valid
-            return raw_values(column.cast(pa.int64()), np.int64) >> 1, valid
-        if pat.is_timestamp(column.type):
-            # The coarser unit, rounded down: the finer one may have no room for the other's values.
-            coarser = min(TIME_UNITS.index(side.unit) for side in types)
-            factor = 1_000 ** (TIME_UNITS.index(column.type.unit) - coarser)
-            return raw_values(column, np.int64) // factor, valid
-        if pat.is_date(column.type):
-            column = column.cast(pa.date32()).view(pa.int32())
-        return np.asarray(raw_values(column.cast(pa.int64()), np.int64)), valid
+    @cached_property
+    def order(self) -> RoughCoder:
+        """The codes of ``on``."""
+        return RoughCoder(self.on)
 
 
 def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
@@ -153,24 +131,3 @@ def _mixed(values: Words) -> Words:
     values *= np.uint64(0xC4CEB9FE1A85EC53)
     values ^= values >> np.uint64(33)
     return values
-
-
-def decimal_shift(types: Sequence[pa.DataType]) -> int:
-    """Return how many of the lowest bits of a decimal of some types its code leaves out."""
-    return max(0, int(10 ** _decimal_digits(types)).bit_length() - 63)
-
-
-def _decimal_digits(types: Sequence[pa.DataType]) -> int:
-    scale = max(side.scale for side in types)
-    return min(int(max(side.precision - side.scale for side in types) + scale), _DECIMAL_DIGITS_MAX)
-
-
-def _decimal_codes(column: pa.Array, types: tuple[pa.DataType, ...]) -> Ints:
-    """Return the highest 63 bits that a decimal of these types can have, rounded down."""
-    scale = max(side.scale for side in types)
-    words = raw_values(column.cast(pa.decimal256(_decimal_digits(types), scale)), np.uint64)
-    first, rest = divmod(decimal_shift(types), 64)
-    codes = words[:, first] >> np.uint64(rest)
-    if rest:
-        codes |= words[:, first + 1] << np.uint64(64 - rest)
-    return np.asarray(codes.view(np.int64), np.int64)
