@@ -13,10 +13,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, validity
-from juncture.columnar.key_encoding import Integers, form_of
+from juncture.columnar.arrays import Mask
+from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import RoughCoder
 from juncture.kernels.array_types import Ints, Words
@@ -55,12 +54,10 @@ class Coding:
 
         Without key columns all hashes are zero.
         """
-        hashes, valid = np.zeros(rows, np.uint64), np.ones(rows, np.bool_)
-        for place, (column, types) in enumerate(zip(columns, self.by, strict=True)):
-            ours, present = _hashes(column, types)
-            hashes = _mixed(hashes) ^ ours if place else ours
-            if present is not None:
-                valid &= present
+        if not self.by:
+            return np.zeros(rows, np.uint64), np.ones(rows, np.bool_)
+        hashes, usable = KeyHashes(*zip(*self.by, strict=True)).of(columns)
+        valid = np.ones(rows, np.bool_) if usable is None else usable
         dropped = np.uint64(64 - self.hash_bits)
         return (hashes >> dropped << dropped if dropped else hashes), valid
 
@@ -100,34 +97,3 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     column = column.combine_chunks()
     return column if isinstance(column, pa.Array) else column.chunk(0)
-
-
-def _hashes(column: pa.Array, types: tuple[pa.DataType, pa.DataType]) -> tuple[Words, Mask | None]:
-    """Return a hash of each value, and which values have one."""
-    if pat.is_dictionary(column.type):
-        values, present = _hashes(column.dictionary, types)
-        valid = validity(column.indices)
-        indices = np.asarray(column.indices if valid is None else column.indices.fill_null(0))
-        if len(values) == 0:
-            return np.zeros(len(column), np.uint64), np.zeros(len(column), np.bool_)
-        if present is not None:
-            valid = present[indices] if valid is None else valid & present[indices]
-        return values[indices], valid
-    form = form_of(*types).of(column)
-    if isinstance(form, Integers):
-        return _mixed(form.values.view(np.uint64)), form.valid
-    from juncture.kernels.keys import hash_bytes
-
-    hashes = np.empty(len(column), np.uint64)
-    hash_bytes(form.offsets, form.data, hashes)
-    return hashes, form.valid
-
-
-def _mixed(values: Words) -> Words:
-    """Spread each number over all 64 bits (the finalizer of MurmurHash3)."""
-    values = values ^ (values >> np.uint64(33))
-    values *= np.uint64(0xFF51AFD7ED558CCD)
-    values ^= values >> np.uint64(33)
-    values *= np.uint64(0xC4CEB9FE1A85EC53)
-    values ^= values >> np.uint64(33)
-    return values
