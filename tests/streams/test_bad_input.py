@@ -264,6 +264,13 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         band().save(tmp_path / "file" / "state")
 
 
+def test_an_asof_join_that_goes_by_table_order():
+    schema = pa.schema({"t": pa.int64()})
+    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    with refused(PlanError, "ties='last'", "a stream has none", "order_by="):
+        jn.stream(schema, schema, jn.Asof(on="t", ties="last"), **orders)
+
+
 def test_a_tie_that_is_an_error_ends_the_join():
     schema = pa.schema({"t": pa.int64(), "v": pa.int64()})
     join = jn.stream(schema, schema, jn.Asof(on="t", ties="error"), left=jn.Order("t"), right=jn.Order("t"))

@@ -22,7 +22,7 @@ from juncture.testing.rows import values
 from support.kinds import Spec, defined_rows
 from support.tables import difference
 
-__all__ = ["Streamed", "arrange", "check", "in_time", "order_values"]
+__all__ = ["Streamed", "arrange", "check", "in_time", "order_values", "picked"]
 
 SIDES = ("left", "right")
 

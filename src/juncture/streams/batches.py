@@ -10,7 +10,7 @@ from juncture.columnar.arrays import joined_batches, memory_pool
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
 from juncture.spec.schema import Side
 
-__all__ = ["batches_of", "gathered"]
+__all__ = ["batches_of", "combined", "gathered"]
 
 
 def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
@@ -79,11 +79,14 @@ def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> li
         table = pa.Table.from_batches(batches).combine_chunks(memory_pool())
     except pa.ArrowException:
         alike = [each for batch in batches for each in batches_of(batch, side, schema)]
-        return _joined(alike)
+        return combined(alike)
     return batches_of(table, side, schema)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return batches of one schema as one, if their types allow."""
+    if len(batches) < 2:
+        return batches
     try:
         return [joined_batches(batches)]
     except pa.ArrowException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -273,7 +273,7 @@ class StreamJoin:
         return Snapshot(self._plan.described, progress, {name: table for name, table in tables.items() if len(table)})
 
     @classmethod
-    def of(cls, plan: StreamPlan, snapshot: Snapshot) -> StreamJoin:
+    def of(cls, plan: StreamPlan, snapshot: Snapshot) -> Self:
         """Return the join of a plan as it was at some moment.
 
         Parameters
