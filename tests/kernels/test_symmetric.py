@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import symmetric as kernels
+from juncture.kernels.next_row import find_next, mark_wanted
+from juncture.kernels.row_order import sort_rows
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 EXTREMES = [LEAST, LEAST + 1, GREATEST - 1, GREATEST]
@@ -24,7 +26,7 @@ def sides(draw, relations: int):
     )
     order = np.empty(count, np.int32)
     first = np.ascontiguousarray(codes[0]) if relations else np.zeros(count, np.int64)
-    kernels.sort_rows(keys, first, order)
+    sort_rows(keys, first, order)
     return keys[order], np.take(codes, order, axis=1)
 
 
@@ -57,7 +59,7 @@ def test_matches_are_those_of_all_pairs(relations, data, room):
 def test_rows_are_sorted_stably(rows):
     keys, codes = np.array([row[0] for row in rows], np.int32), np.array([row[1] for row in rows], np.int64)
     order = np.empty(len(rows), np.int32)
-    kernels.sort_rows(keys, codes, order)
+    sort_rows(keys, codes, order)
     assert order.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
 
 
@@ -69,8 +71,20 @@ def test_rows_are_sorted_stably(rows):
 def test_rows_whose_codes_rise_or_fall_are_sorted_stably(codes, falls, keys):
     codes.sort(reverse=falls)
     order = np.empty(len(codes), np.int32)
-    kernels.sort_rows(np.array(keys[: len(codes)], np.int32), np.array(codes, np.int64), order)
+    sort_rows(np.array(keys[: len(codes)], np.int32), np.array(codes, np.int64), order)
     assert order.tolist() == sorted(range(len(codes)), key=lambda row: (keys[row], codes[row]))
+
+
+@given(
+    pieces=st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=9), max_size=4),
+    follow=st.booleans(),
+)
+def test_sorted_pieces_are_sorted_stably(pieces, follow):
+    rows = [(key, code + 10 * number * follow) for number, piece in enumerate(pieces) for key, code in sorted(piece)]
+    keys, codes = np.array([row[0] for row in rows], np.int32), np.array([row[1] for row in rows], np.int64)
+    order = np.empty(len(rows), np.int32)
+    sort_rows(keys, codes, order)
+    assert order.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
 
 
 @given(
@@ -124,7 +138,7 @@ def test_a_reach_beyond_62_bits_is_none():
 def test_wanted_rows_are_the_last_before_a_query(rows, queries, ends, matches, strict, far):
     rows, queries = sorted(rows), sorted(queries)
     wanted = np.zeros(len(rows), np.uint8)
-    kernels.mark_wanted(
+    mark_wanted(
         np.array([row[0] for row in rows], np.int32), np.array([row[1] for row in rows], np.int64),
         np.array([row[1] + far for row in rows], np.int64),
         np.array([each[0] for each in queries], np.int32), np.array([each[1] for each in queries], np.int64),
@@ -149,7 +163,7 @@ def test_the_next_row_is_the_nearest_on_its_side(data, forward):
     starts = np.concatenate([[0], edges, [len(held_keys)]]).astype(np.int64)
     groups = held_keys[starts[:-1]] if len(held_keys) else np.zeros(0, np.int32)
     positions, tied = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint8)
-    kernels.find_next(keys, codes[0], groups, starts, held[0], forward, positions, tied)
+    find_next(keys, codes[0], groups, starts, held[0], forward, positions, tied)
     for row in range(len(keys)):
         near = [
             int(code)

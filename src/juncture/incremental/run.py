@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.key_table import EMPTY
-from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.row_order import sort_rows
 from juncture.streams.state.segment import Segment, first_codes
 
 __all__ = ["Run", "key_order", "merged"]
@@ -122,7 +122,7 @@ def key_order(keys: Codes, codes: Table) -> Codes:
     empty = np.flatnonzero(keys == EMPTY).astype(np.int32)
     rows = np.flatnonzero(keys != EMPTY).astype(np.int32) if len(empty) else None
     order = np.empty(len(keys) - len(empty), np.int32)
-    kernels.sort_rows(keys if rows is None else keys[rows], first if rows is None else first[rows], order)
+    sort_rows(keys if rows is None else keys[rows], first if rows is None else first[rows], order)
     return order if rows is None else np.concatenate([empty, rows[order]])
 
 

@@ -13,8 +13,9 @@ from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.columnar.key_table import EMPTY
 from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError, PlanError
-from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.next_row import find_next, mark_wanted
+from juncture.kernels.row_order import sort_rows
 from juncture.local.asof.join import find
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -224,11 +225,12 @@ class AsofJoin:
     def _settle(self, waiting: list[Place], coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Find the matches of left rows, and yield those that are final."""
         left = joined_batches([segment.taken(positions) for segment, positions in waiting])
+        keys = np.concatenate([segment.keys[positions] for segment, positions in waiting])
         codes = np.concatenate([segment.codes[0][positions] for segment, positions in waiting])
         reach = reach_of(self._join, self._bounds.coder, left, codes)
         right = self.stores["right"].segments
         right_codes = np.concatenate([np.zeros(0, np.int64), *(segment.codes[0] for segment in right)])
-        pointers = self._pointers(left, waiting, codes, right_codes, reach)
+        pointers = self._pointers(left, waiting, keys, codes, right_codes, reach)
         final = self._final(codes, pointers, right_codes, coming, reach)
         first = 0
         for segment, positions in waiting:
@@ -238,26 +240,28 @@ class AsofJoin:
         self.stores["left"].sweep()
         if final.any():
             index = np.flatnonzero(final)
-            given, pointers = rows_of(left, array_of(index, pa.int64())), pointers[index]
+            given = left
+            if len(index) < len(final):
+                given, pointers = rows_of(left, array_of(index, pa.int64())), pointers[index]
             if self._join.spec.ties == "error" and not self._are_final:
-                pointers = self._decided(given, settled=True)
+                pointers = self._decided(given, keys[index], settled=True)
             yield from self._given(given, pointers, right)
 
     def _pointers(
-        self, left: pa.RecordBatch, waiting: list[Place], codes: Ints, right_codes: Ints, reach: Reach
+        self, left: pa.RecordBatch, waiting: list[Place], keys: Codes, codes: Ints, right_codes: Ints, reach: Reach
     ) -> Ints:
         """Return the slots of the right rows that each left row matches; those that are tied are decided apart."""
         is_rounded = self._bounds.coder.domain.kind == "float" and (
             self._join.tolerance is not None or self._join.spec.direction == "nearest"
         )
         if self._search.spec.matches > 1 or is_rounded:
-            return self._decided(left, settled=self._are_final)
+            return self._decided(left, keys, settled=self._are_final)
         slots, tied = np.full(len(codes), -1), np.zeros(len(codes), np.bool_)
         first = 0
-        for segment, positions in waiting:
+        for _, positions in waiting:
             here = slice(first, first + len(positions))
             first = here.stop
-            slots[here], tied[here] = self._nearest(segment.keys[positions], codes[here], right_codes)
+            slots[here], tied[here] = self._nearest(keys[here], codes[here], right_codes)
         if self._join.tolerance is not None and len(right_codes):
             found = right_codes[slots]
             slots[(found < reach.low) | (found > reach.high)] = -1
@@ -266,7 +270,7 @@ class AsofJoin:
         open_ties = np.flatnonzero(tied & (slots >= 0))
         if len(open_ties) and not self._any_does:
             rows = rows_of(left, array_of(open_ties, pa.int64()))
-            slots[open_ties] = self._decided(rows, settled=self._are_final)[:, 0]
+            slots[open_ties] = self._decided(rows, keys[open_ties], settled=self._are_final)[:, 0]
         return slots.reshape(-1, 1)
 
     def _nearest(self, keys: Codes, codes: Ints, right_codes: Ints) -> tuple[Ints, Mask]:
@@ -296,7 +300,7 @@ class AsofJoin:
         first = 0
         for segment in self.stores["right"].segments:
             held = segment.codes[0]
-            kernels.find_next(keys, wanted, segment.groups, segment.starts, held, forward, positions, same)
+            find_next(keys, wanted, segment.groups, segment.starts, held, forward, positions, same)
             there = positions >= 0
             found = held[positions]
             equal = there & (best >= 0) & (found == best_codes)
@@ -314,7 +318,7 @@ class AsofJoin:
         plain = self._join.spec.direction == "backward" and not self._bounds.coming["right"].falls
         return self._frontiers["right"].ended or (plain and not self._any_does)
 
-    def _decided(self, left: pa.RecordBatch, *, settled: bool) -> Ints:
+    def _decided(self, left: pa.RecordBatch, keys: Codes, *, settled: bool) -> Ints:
         """Return the slots of the right rows that each left row matches, best first, however ties are decided.
 
         Raises
@@ -323,7 +327,10 @@ class AsofJoin:
             If the rows are settled, ties are errors, and there is one.
         """
         segments = self.stores["right"].segments
-        alive = [np.flatnonzero(segment.alive) for segment in segments]
+        # Rows of other keys are none of their matches, and there may be many.
+        wanted = np.zeros(max([int(keys.max()), *(int(each.groups[-1]) for each in segments)]) + 1, np.bool_)
+        wanted[keys] = True
+        alive = [np.flatnonzero(segment.alive & wanted[segment.keys]) for segment in segments]
         batches = [segment.taken(positions) for segment, positions in zip(segments, alive, strict=True)]
         right = pa.Table.from_batches(batches) if batches else held_schema(self._join, "right").empty_table()
         search = self._search
@@ -441,10 +448,10 @@ class AsofJoin:
     ) -> None:
         """Mark rows that serve queries not before them."""
         order, query_order = np.empty(len(keys), np.int32), np.empty(len(query_keys), np.int32)
-        kernels.sort_rows(keys, codes, order)
-        kernels.sort_rows(query_keys, queries, query_order)
+        sort_rows(keys, codes, order)
+        sort_rows(query_keys, queries, query_order)
         marks = np.zeros(len(keys), np.uint8)
-        kernels.mark_wanted(
+        mark_wanted(
             keys[order], codes[order], far[order], query_keys[query_order], queries[query_order], *coming,
             self._join.spec.matches, not self._join.spec.allow_exact_matches, marks,
         )  # fmt: skip

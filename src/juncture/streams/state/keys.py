@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.columnar.key_table import EMPTY, KeyCodes
-from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes
+from juncture.kernels.row_order import sort_rows
 from juncture.spec.schema import Side
 from juncture.streams.state.segment import first_codes
 
@@ -86,8 +86,8 @@ def in_order(keys: Codes, codes: npt.NDArray[np.int64]) -> Codes:
     if (keys == EMPTY).any():
         rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
         order = np.empty(len(rows), np.int32)
-        kernels.sort_rows(keys[rows], first[rows], order)
+        sort_rows(keys[rows], first[rows], order)
         return rows[order]
     order = np.empty(len(keys), np.int32)
-    kernels.sort_rows(keys, first, order)
+    sort_rows(keys, first, order)
     return order

@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.row_order import sort_rows
 from juncture.streams.limits import Limits
 
 __all__ = ["Segment", "merged"]
@@ -130,7 +131,7 @@ def merged(segments: Sequence[Segment], matching: int) -> Segment:
         matched.append(segment.matched[alive])
     all_keys, all_codes = np.concatenate(keys), np.concatenate(codes, axis=1)
     order = np.empty(len(all_keys), np.int32)
-    kernels.sort_rows(all_keys, first_codes(all_codes), order)
+    sort_rows(all_keys, first_codes(all_codes), order)
     return Segment(
         joined_batches(batches),
         order,

@@ -1,0 +1,70 @@
+"""Searches in sorted ranges that begin where the last one ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from juncture.kernels.compiled import inlined
+
+__all__ = ["first_at_least", "first_from_end", "first_from_start", "group_of"]
+
+
+@inlined
+def first_at_least(values: Any, first: Any, end: Any, least: Any) -> Any:
+    """Return the first position of a sorted range whose value is at least a limit."""
+    while first < end:
+        middle = (first + end) >> 1
+        if values[middle] < least:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@inlined
+def first_from_end(values: Any, first: Any, end: Any, least: Any) -> Any:
+    """Return the same, looked for from the end backwards: in few steps if it is near there."""
+    step = np.int64(1)
+    while first < end:
+        place = max(first, end - step)
+        if values[place] < least:
+            first = place + 1
+            break
+        end = place
+        step <<= 1
+    return first_at_least(values, first, end, least)
+
+
+@inlined
+def first_from_start(values: Any, first: Any, end: Any, least: Any) -> Any:
+    """Return the same, looked for from the start onwards: in few steps if it is near there."""
+    step = np.int64(1)
+    while first < end:
+        place = min(end - 1, first + step - 1)
+        if values[place] >= least:
+            end = place
+            break
+        first = place + 1
+        step <<= 1
+    return first_at_least(values, first, end, least)
+
+
+@inlined
+def group_of(groups: Any, first: Any, key: Any) -> Any:
+    """Return the first group from a position on whose key is not less: nearby ones are found at once."""
+    step = np.int64(1)
+    end = first
+    while end < len(groups) and groups[end] < key:
+        first = end + 1
+        end += step
+        step <<= 1
+    end = min(end, np.int64(len(groups)))
+    while first < end:
+        middle = (first + end) >> 1
+        if groups[middle] < key:
+            first = middle + 1
+        else:
+            end = middle
+    return first

@@ -1,0 +1,138 @@
+"""As-of joins of streams: the held row next to each row, and the held rows that may still be taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.compiled import boolean, compiled, int32s_in, int64, int64s, int64s_in, uint8s, void
+from juncture.kernels.gallop import first_at_least, first_from_start, group_of
+
+__all__ = ["find_next", "mark_wanted"]
+
+_GREATEST = 2**63 - 1
+
+
+@compiled(void(int32s_in, int64s_in, int64s_in, int32s_in, int64s_in, int64, int64, int64, boolean, uint8s))
+def mark_wanted(
+    keys: Codes,
+    codes: Ints,
+    far: Ints,
+    query_keys: Codes,
+    queries: Ints,
+    first: int,
+    last: int,
+    matches: int,
+    strict: bool,
+    wanted: npt.NDArray[np.uint8],
+) -> None:
+    """Mark the rows that are among the last few before a query of their key, or before one that may still come.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows, sorted by key and code.
+    far
+        The greatest query that each row may serve.
+    query_keys, queries
+        The queries that wait, sorted alike.
+    first, last
+        Between which codes queries may come, of any key; none if the first is greater.
+    matches
+        How many rows serve a query.
+    strict
+        Whether a row does not serve a query of its own code.
+    wanted
+        Out: 1 for rows that are wanted; others stay as they are. Of rows of one code all are, or none.
+
+    Notes
+    -----
+    A linear pass over the rows, and a binary search among the queries for each.
+    """
+    shift = np.int64(1) if strict else np.int64(0)
+    start = 0
+    query = np.int64(0)
+    while start < len(keys):
+        key = keys[start]
+        end = start
+        while end < len(keys) and keys[end] == key:
+            end += 1
+        while query < len(query_keys) and query_keys[query] < key:
+            query += 1
+        after = query
+        while after < len(query_keys) and query_keys[after] == key:
+            after += 1
+        greater = end
+        for row in range(end - 1, start - 1, -1):
+            if row + 1 < end and codes[row + 1] > codes[row]:
+                greater = row + 1
+            top = np.int64(_GREATEST)
+            if greater + matches - 1 < end:
+                top = codes[greater + matches - 1] - np.int64(1) + shift
+            top = min(top, far[row])
+            if codes[row] == _GREATEST and strict:
+                continue
+            low = codes[row] + shift
+            found = max(low, np.int64(first)) <= min(top, np.int64(last))
+            if not found:
+                place = first_at_least(queries, query, after, low)
+                found = place < after and queries[place] <= top
+            if found:
+                wanted[row] = 1
+        query = after
+        start = end
+
+
+@compiled(void(int32s_in, int64s_in, int32s_in, int64s_in, int64s_in, boolean, int64s, uint8s))
+def find_next(
+    keys: Codes,
+    codes: Ints,
+    groups: Codes,
+    starts: Ints,
+    held: Ints,
+    forward: bool,
+    positions: Ints,
+    tied: npt.NDArray[np.uint8],
+) -> None:
+    """Find the held row of each row's key whose code is next to its own, or equal.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows, by key and code: keys, and the codes from which on to look.
+    groups, starts, held
+        The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes, sorted
+        within each group.
+    forward
+        Whether to take the least code that is not less, rather than the greatest that is not greater.
+    positions
+        Out: the position of the held row, the first or the last of its code; -1 if there is none.
+    tied
+        Out: whether another one has its code.
+
+    Notes
+    -----
+    A search for each row, from where the one before it ended.
+    """
+    group = np.int64(0)
+    searched, place = np.int64(-1), np.int64(0)
+    for row in range(len(keys)):
+        positions[row] = -1
+        tied[row] = 0
+        group = group_of(groups, group, keys[row])
+        if group == len(groups) or groups[group] != keys[row]:
+            continue
+        first, end = starts[group], starts[group + 1]
+        place = place if searched == group else first
+        searched = group
+        if forward:
+            place = first_from_start(held, place, end, codes[row])
+            if place < end:
+                positions[row] = place
+                tied[row] = place + 1 < end and held[place + 1] == held[place]
+            continue
+        place = end if codes[row] == _GREATEST else first_from_start(held, place, end, codes[row] + 1)
+        if place > first:
+            positions[row] = place - 1
+            tied[row] = place - 1 > first and held[place - 2] == held[place - 1]

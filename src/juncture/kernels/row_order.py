@@ -1,0 +1,154 @@
+"""The order of rows by key and code: by digits, and by few of them where rows are about in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.compiled import compiled, inlined, int32s, int32s_in, int64s_in, void
+
+__all__ = ["sort_rows"]
+
+_DIGITS = 1 << 11
+_DIGIT_BITS = 11
+_RUNS_MOST = 16
+
+
+@inlined
+def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
+    """Move rows in the order of one digit, unless all have the same; tell whether they were moved."""
+    counts[:] = 0
+    for row in range(len(digits)):
+        counts[np.int64((digits[row] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))] += 1
+    total = np.int64(0)
+    for value in range(_DIGITS):
+        count = counts[value]
+        if count == len(digits):
+            return False
+        counts[value] = total
+        total += count
+    for place in range(len(order)):
+        moved = order[place]
+        digit = np.int64((digits[moved] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))
+        other[counts[digit]] = moved
+        counts[digit] += 1
+    return True
+
+
+@inlined
+def _by_digits(digits: Any, most: Any, order: Any, other: Any, counts: Any) -> Any:
+    """Return rows in the order of their digits, stably, and room for as many."""
+    shift = np.int64(0)
+    while shift < 64 and (most >> np.uint64(shift)) > np.uint64(0):
+        if _pass(digits, order, other, shift, counts):
+            order, other = other, order
+        shift += _DIGIT_BITS
+    return order, other
+
+
+@inlined
+def _rising_or_falling(codes: Any) -> Any:
+    """Tell whether codes never fall, and whether they never rise."""
+    falls, rises = np.int64(0), np.int64(0)
+    for row in range(1, len(codes)):
+        falls += codes[row] < codes[row - 1]
+        rises += codes[row] > codes[row - 1]
+    return falls == 0, rises == 0
+
+
+@inlined
+def _is_in_few_runs(keys: Any) -> Any:
+    """Tell whether rows are a few pieces one after the other, each of them sorted by key."""
+    runs = np.int64(0)
+    for row in range(1, len(keys)):
+        runs += keys[row] < keys[row - 1]
+    return runs <= _RUNS_MOST
+
+
+@inlined
+def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
+    """Tell whether rows that are in the order of their keys are in that of their codes, too."""
+    for place in range(1, len(order)):
+        row, before = order[place], order[place - 1]
+        if codes[row] < codes[before] and keys[row] == keys[before]:
+            return False
+    return True
+
+
+@inlined
+def _reverse(codes: Any, order: Any) -> Any:
+    """Write the order of rows whose codes never rise, stably."""
+    end, place = len(codes), np.int64(0)
+    while end > 0:
+        first = end - 1
+        while first > 0 and codes[first - 1] == codes[first]:
+            first -= 1
+        for row in range(first, end):
+            order[place] = row
+            place += 1
+        end = first
+
+
+@inlined
+def _by_codes(codes: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any:
+    """Return rows in the order of their codes, stably, and room for as many."""
+    least = np.int64(codes[0])
+    for row in range(len(codes)):
+        least = min(least, codes[row])
+    most = np.uint64(0)
+    for row in range(len(codes)):
+        digits[row] = np.uint64(codes[row]) - np.uint64(least)
+        most = max(most, digits[row])
+    return _by_digits(digits, most, order, other, counts)
+
+
+@inlined
+def _by_keys(keys: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any:
+    """Return rows in the order of their keys, stably, and room for as many."""
+    most = np.uint64(0)
+    for row in range(len(keys)):
+        digits[row] = np.uint64(keys[row])
+        most = max(most, digits[row])
+    return _by_digits(digits, most, order, other, counts)
+
+
+@compiled(void(int32s_in, int64s_in, int32s))
+def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
+    """Write the order of rows by key and then code, stably.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows.
+    order
+        Out: the rows in their order.
+
+    Notes
+    -----
+    Some 3 ns a row for each 11 bits in which keys differ, and for each 11 of the codes unless they rise or fall all
+    along, or the rows are a few sorted pieces whose codes follow on each other.
+    """
+    count = len(keys)
+    for row in range(count):
+        order[row] = row
+    if count < 2:
+        return
+    rises, falls = _rising_or_falling(codes)
+    if not rises and falls:
+        _reverse(codes, order)
+    digits = np.empty(count, np.uint64)
+    counts = np.empty(_DIGITS, np.int64)
+    current, other = order.copy(), np.empty(count, np.int32)
+    if not (rises or falls or _is_in_few_runs(keys)):
+        current, other = _by_codes(codes, digits, current, other, counts)
+    current, other = _by_keys(keys, digits, current, other, counts)
+    if not (rises or falls) and not _are_sorted(keys, codes, current):
+        # Pieces whose codes do not follow on each other.
+        for row in range(count):
+            current[row] = row
+        current, other = _by_codes(codes, digits, current, other, counts)
+        current, other = _by_keys(keys, digits, current, other, counts)
+    for row in range(count):
+        order[row] = current[row]
