@@ -9,6 +9,8 @@ from support.cases import read_cases
 from support.engines import fits_spark, to_spark
 from support.reports import expected_report
 
+pytestmark = pytest.mark.in_turn
+
 
 def cases():
     """Return a few cases of each concern: a report takes Spark a second or two."""
@@ -23,7 +25,6 @@ def cases():
     return fitting[::9]
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_a_report(spark, case):
     join = case.spec.resolve(case.left.schema, case.right.schema)

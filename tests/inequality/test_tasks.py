@@ -10,17 +10,13 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
-from juncture.spark.inequality.overlap import overlap_placements
-from juncture.spark.inequality.range import range_placements
 from juncture.spark.inequality.shuffle import inequality_stages
-from juncture.spark.inequality.where import where_placements
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from spark.stages import output_of, run
+from spark.stages import PLACEMENTS, output_of, run
 from support.kinds import defined_rows, kind_of
 from support.tables import difference
 
-PLACEMENTS = {"range": range_placements, "overlap": overlap_placements, "where": where_placements}
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
 
 

@@ -17,6 +17,8 @@ from support.arrays import build
 from support.engines import SPARK, SPARK_NEAR
 from support.files import write_short
 
+pytestmark = pytest.mark.in_turn
+
 LEFT = pa.table({"ts": [1, 3, 5, None], "k": ["a", "b c", "a", "b c"], "x": [10, 20, 30, 40]})
 SPECS: list[tuple[Any, tuple[str, ...]]] = [
     (jn.Asof(on="ts", by="k"), SPARK),
@@ -117,7 +119,6 @@ ENCODED = {
 }
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ENCODED)
 def test_encodings_that_spark_has_not(spark, tmp_path, name):
     """Each row group has other dictionaries, and a narrow one has no room for the values of all."""
@@ -150,7 +151,6 @@ def test_ordered_categories_have_no_order_on_spark_either(spark, tmp_path, left)
     check(spark, left, tmp_path / "sizes.parquet", [(jn.Asof(on="ts"), ("range",))])
 
 
-@pytest.mark.in_turn
 def test_nested_layouts_that_spark_has_not(spark, tmp_path):
     values = [["a"], [None], None, []]
     types = {
