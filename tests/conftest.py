@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 # `ci` gives the same examples every time, as many as eight minutes on two cores allow for the whole suite; `nightly`
 # gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=40, derandomize=True, database=None, **QUIET)
+settings.register_profile("ci", max_examples=25, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("nightly", max_examples=200, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-SPARK_EXAMPLES = {"ci": 4, "dev": 4, "nightly": 20, "thorough": 100}
+SPARK_EXAMPLES = {"ci": 2, "dev": 4, "nightly": 20, "thorough": 100}
 
 SESSIONS = ("connect", "classic")
 IN_PROCESS = "in-process"
