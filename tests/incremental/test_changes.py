@@ -168,7 +168,7 @@ def test_arguments_that_make_no_sense():
     with pytest.raises(SchemaError, match="'_weight', which says what changes"):
         jn.changes(LEFT.append(pa.field("_weight", pa.int64())), RIGHT, jn.Equi(on="id"))
     union = pa.schema({"id": pa.int64(), "u": pa.dense_union([pa.field("a", pa.int8())])})
-    with pytest.raises(SchemaError, match="right column 'u' .* no equality"):
+    with pytest.raises(SchemaError, match=r"right column 'u' .* no equality"):
         jn.changes(LEFT, union, jn.Equi(on="id"))
 
 
