@@ -27,7 +27,7 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
-from juncture.streams.bounds import GREATEST, NO_LIMIT
+from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.output import Output
 from juncture.streams.reach import moved, served
 

@@ -110,7 +110,7 @@ class ChangeJoin:
         store: Callable[[Mapping[Side, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
-        given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)  # type: ignore[attr-defined]
+        given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
         self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
         self.schema = written_schema(self.answer_schema, setup.output)
         self._memory_bytes = memory_bytes
