@@ -57,7 +57,12 @@ class StepCoder:
     def of(cls, join: ResolvedAsof) -> StepCoder:
         """Return the coder of a join."""
         sides = (join.left_schema.field(join.left_on), join.right_schema.field(join.right_on))
-        return cls(join.domain, all(pat.is_unsigned_integer(plain_type(side.type)) for side in sides))
+        return cls.between(join.domain, [side.type for side in sides])
+
+    @classmethod
+    def between(cls, domain: Domain, types: Iterable[pa.DataType]) -> StepCoder:
+        """Return the coder of columns of some types, which are compared in a domain."""
+        return cls(domain, all(pat.is_unsigned_integer(plain_type(each)) for each in types))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one: all that are neither null nor NaN.
@@ -170,13 +175,13 @@ class RankCoder:
     values: list[int]
 
     @classmethod
-    def of(cls, join: ResolvedAsof, columns: Iterable[pa.Array]) -> RankCoder:
-        """Return the coder of a join whose two ``on`` columns hold these values. Costs microseconds a value."""
+    def among(cls, domain: Domain, columns: Iterable[pa.Array]) -> RankCoder:
+        """Return the coder of all these values, which are compared in a domain. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
-            steps = steps_of(plain(column).unique(), join.domain)
+            steps = steps_of(plain(column).unique(), domain)
             distinct.update(step for step in steps if step is not None)
-        return cls(join.domain, sorted(distinct))
+        return cls(domain, sorted(distinct))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one."""
