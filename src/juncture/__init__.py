@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.joins import join, join_asof, join_many, join_overlap, join_range, join_where, plan, plan_many, stream
+    from juncture.joins import (
+        grid,
+        interpolate,
+        join,
+        join_asof,
+        join_many,
+        join_overlap,
+        join_range,
+        join_where,
+        plan,
+        plan_many,
+        stream,
+    )
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
@@ -55,6 +67,8 @@ __all__ = [
     "Where",
     "__version__",
     "bounds",
+    "grid",
+    "interpolate",
     "join",
     "join_asof",
     "join_many",
@@ -88,6 +102,8 @@ _HOME = {
     "TableReport": "juncture.planner.many_report",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
+    "grid": "juncture.joins",
+    "interpolate": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_many": "juncture.joins",

@@ -8,7 +8,20 @@ from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
 from juncture.joins.range import join_range
+from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import stream
 from juncture.joins.where import join_where
 
-__all__ = ["join", "join_asof", "join_many", "join_overlap", "join_range", "join_where", "plan", "plan_many", "stream"]
+__all__ = [
+    "grid",
+    "interpolate",
+    "join",
+    "join_asof",
+    "join_many",
+    "join_overlap",
+    "join_range",
+    "join_where",
+    "plan",
+    "plan_many",
+    "stream",
+]
