@@ -35,6 +35,7 @@ __all__ = [
     "algorithms_on_spark",
     "execute",
     "fits_spark",
+    "in_tasks",
     "is_connect",
     "join_in_process",
     "refuses",
@@ -74,6 +75,12 @@ def algorithms_on_spark(join: Resolved) -> list[str]:
     if isinstance(join, ResolvedAsof):
         return [algorithm for algorithm in SPARK if not refuses(algorithm, join)]
     return [algorithm for algorithm in SPARK_NEAR[kind_of(join.spec)] if not refuses_near(algorithm, join)]
+
+
+def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
+    """Return those of the algorithms on Spark that join in Python's tasks; what the others do is Spark's own SQL."""
+    tasks = {"asof": (*IN_TASKS, "hash"), "equi": ()}.get(kind, IN_TASKS)
+    return [algorithm for algorithm in algorithms if algorithm in tasks]
 
 
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:

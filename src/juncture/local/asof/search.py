@@ -216,7 +216,7 @@ class Search:
                 return self._attempt(piece, left, pointers, codes)
             except TooWideError:
                 _log.debug("Starting again: values of `on` do not fit 64 bits, so that their ranks are compared")
-                self._coder = RankCoder.of(self._join, self._on_columns())
+                self._coder = RankCoder.of(self._join.domain, self._on_columns())
                 self._keep_codes = False
                 left = None
             except TieFloodError:

@@ -11,7 +11,7 @@ from juncture.predicate.decompose.linear import Number, Relation, may_overflow, 
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.intervals.truth import OPPOSITE, flipped
-from juncture.predicate.language import build, nodes
+from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe
 from juncture.predicate.language.types import DAY_S, TIME_STEPS, ArithmeticOperator, Type
@@ -367,7 +367,7 @@ class _Parts:
         if kind != "integer" or Fraction(relation.offset).denominator != 1:
             return None
         sign: ArithmeticOperator = "+" if relation.offset > 0 else "-"
-        left = build.arithmetic(sign, relation.left, build.integer_literal(abs(int(relation.offset))))
+        left = build.arithmetic(sign, relation.left, conversions.integer_literal(abs(int(relation.offset))))
         return None if may_overflow(left, self._bounds) else Key(left, relation.right)
 
 

@@ -63,7 +63,8 @@ def _overlap(condition: JoinCondition, interval: MatchInterval) -> Column:
         touching and not (limit is not None and limit.strict and interval.domain.kind == "float")
         for limit in interval.left
     )
-    begins, ends = (F.col("rfirst"), F.col("llast")), (F.col("lfirst"), F.col("rlast"))
+    begins = F.col("rfirst"), F.col("llast")
+    ends = F.col("lfirst"), F.col("rfirst" if interval.is_point("right") else "rlast")
     is_before_end = begins[0] <= begins[1] if last else begins[0] < begins[1]
     return is_before_end & (ends[0] <= ends[1] if first else ends[0] < ends[1])
 
