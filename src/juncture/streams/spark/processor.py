@@ -80,7 +80,9 @@ class JoinProcessor(StatefulProcessor):
         except JunctureError as error:
             yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
             return
-        yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
+        # Spark fails to convert frames without rows.
+        if batches:
+            yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
         metrics: dict[str, float | None] = {"out_rows": sum(batch.num_rows for batch in batches)}
         metrics |= {f"{side}_passed": join.passed(side) for side in SIDES}
         for side, before in zip(SIDES, late, strict=True):
