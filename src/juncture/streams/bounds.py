@@ -24,7 +24,7 @@ from juncture.predicate.intervals.graph import Graph, Shrunk
 from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Column, Node, children, sides, walk
-from juncture.predicate.language.types import Type, in_steps
+from juncture.predicate.language.types import DAY_S, Type, in_steps
 from juncture.spec.schema import Side
 from juncture.streams.condition import Condition, Relation
 from juncture.streams.frontier import Frontier
@@ -39,7 +39,7 @@ Table = npt.NDArray[np.int64]
 
 _SAMPLES = {
     "date": (400, 4_000, 40_000),
-    "timestamp": (400 * 86_400, 4_000 * 86_400, 40_000 * 86_400),
+    "timestamp": (400 * DAY_S, 4_000 * DAY_S, 40_000 * DAY_S),
 }
 """Values by which it is seen whether a limit follows an order."""
 

@@ -21,7 +21,7 @@ from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language.nodes import Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
-from juncture.predicate.language.types import TIME_STEPS, Type, Value
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type, Value
 from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.schema import Domain, Side
@@ -274,7 +274,7 @@ class SideOrder:
         value = self.value_of(code)
         assert isinstance(value, int | float | Fraction)
         unit = self.node.type.unit
-        size = Fraction(1, TIME_STEPS[unit]) if unit else 86_400 if self.node.type.kind == "date" else 1
+        size = Fraction(1, TIME_STEPS[unit]) if unit else DAY_S if self.node.type.kind == "date" else 1
         far = float(value * size) if not isinstance(value, float) else value
         return -far if self.order.descending else far
 
