@@ -15,15 +15,14 @@ from support.session import session_for_tests
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# `ci` gives the same examples every time, as many as ten minutes on two cores allow for the whole suite.
-# HYPOTHESIS_PROFILE=thorough looks longer, and elsewhere each time.
+# `ci` gives the same examples every time, as many as eight minutes on two cores allow for the whole suite; `nightly`
+# gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 settings.register_profile("ci", max_examples=40, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
+settings.register_profile("nightly", max_examples=200, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-settings.load_profile(PROFILE)
-
+SPARK_EXAMPLES = {"ci": 4, "dev": 4, "nightly": 20, "thorough": 100}
 
 SESSIONS = ("connect", "classic")
 IN_PROCESS = "in-process"
@@ -37,19 +36,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the kind of Spark session that the tests marked `spark` use",
     )
     parser.addoption(
-        "--every-algorithm",
+        "--all",
         action="store_true",
-        help="run each case on Spark under every algorithm and on both kinds of session, instead of one in turn",
+        help="run the tests marked `nightly` as well, each case on Spark under every algorithm and on both kinds of "
+        "session instead of one in turn, and more random examples",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    profile = os.environ.get("HYPOTHESIS_PROFILE", "nightly" if config.getoption("--all") else "ci")
+    settings.load_profile(profile)
     # On Spark an example costs seconds, and is not shrunk: each try would cost as much.
-    several = {"ci": 4, "dev": 4, "thorough": 100}[PROFILE]
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    settings.register_profile("spark", settings.get_profile(PROFILE), max_examples=several, phases=phases)
+    settings.register_profile(
+        "spark", settings.get_profile(profile), max_examples=SPARK_EXAMPLES[profile], phases=phases
+    )
     config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of Spark session")
     config.addinivalue_line("markers", "early: starts before others, since it waits for processes that take long")
+    config.addinivalue_line("markers", "nightly: takes long, and runs with --all alone, as `make test-all` does")
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that does is marked)")
 
 
@@ -71,11 +75,14 @@ def session_kind(item: pytest.Item) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     turns: Counter[object] = Counter()
     kept, left = [], []
+    everything = config.getoption("--all")
     for item in items:
         kind = session_kind(item)
         if kind:
             item.add_marker("spark")
-        if item.get_closest_marker("in_turn") and not config.getoption("--every-algorithm"):
+        if item.get_closest_marker("nightly") and not everything:
+            left.append(item)
+        elif item.get_closest_marker("in_turn") and not everything:
             turns[item.function, kind] += 1
             (left if turns[item.function, kind] % 2 == (kind == "connect") else kept).append(item)
         else:

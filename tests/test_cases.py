@@ -48,7 +48,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         except JunctureError:
             # What the schemas tell is the same on either engine.
             continue
-        every = metafunc.config.getoption("--every-algorithm")
+        every = metafunc.config.getoption("--all")
         pairs += [(case, algorithm) for algorithm in (able if every else [able[number // 2 % len(able)]])]
     metafunc.parametrize(("case", "algorithm"), pairs, ids=[f"{case}, {algorithm}" for case, algorithm in pairs])
 

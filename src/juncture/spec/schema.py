@@ -20,6 +20,7 @@ from juncture.spec.values import DAY_S
 
 __all__ = [
     "LEFT_OUT",
+    "SIDES",
     "TIME_UNITS",
     "Domain",
     "How",
@@ -35,6 +36,7 @@ __all__ = [
     "is_fixed",
     "is_null_type",
     "left_columns",
+    "other_side",
     "output_columns",
     "plain_type",
     "shared_domain",
@@ -46,8 +48,15 @@ LEFT_OUT = b"juncture.left_out"
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 Side = Literal["left", "right"]
 
+SIDES: tuple[Side, Side] = ("left", "right")
+
 TIME_UNITS = ("s", "ms", "us", "ns")
 """Units of Arrow timestamps and durations, each a thousand times finer than the one before."""
+
+
+def other_side(side: Side) -> Side:
+    """Return the side that a side is joined with."""
+    return "right" if side == "left" else "left"
 
 
 @dataclass(frozen=True)

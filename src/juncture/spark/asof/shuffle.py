@@ -43,8 +43,14 @@ def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Plac
 
 
 def task_spec(join: ResolvedAsof) -> Asof:
-    """Return the spec as tasks take it, which see the needed right columns only."""
-    return replace(join.spec, order_by=()) if join.how in ("semi", "anti") else join.spec
+    """Return the spec as tasks take it, which see the needed right columns only, and rows in any order."""
+    spec = join.spec
+    if join.how in ("semi", "anti"):
+        return replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
+    if spec.ties == "first":
+        # What decides may be left out of what they see; that some column does must not.
+        return replace(spec, order_by=(*spec.order_columns(), join.right_on))
+    return replace(spec, ties="greatest") if spec.ties == "last" else spec
 
 
 def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> ShuffledJoin:
@@ -68,7 +74,15 @@ def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, 
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
     # One row more than are taken shows whether a tie had to be decided.
     count = spec.matches + (spec.ties == "error")
-    carryover = Carryover(join.right_by, join.right_on, in_packets.tie_columns, count, _SEEN[spec.direction])
+    carryover = Carryover(
+        join.right_by,
+        join.right_on,
+        in_packets.tie_columns,
+        count,
+        _SEEN[spec.direction],
+        least_wins=spec.ties == "first",
+        nulls_equal=join.nulls_equal,
+    )
     stages = replace(stages, scatter_right=partial(ScatterWithCarryover, carryover=carryover))
     if join.how not in ("right", "full"):
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))

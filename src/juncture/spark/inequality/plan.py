@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
-from pyspark.sql import types as st
-
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm
 from juncture.planner.planning_input import JoinFeatures
@@ -23,7 +20,6 @@ from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
-from juncture.spark.schema import spark_schema
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
 from juncture.spec.duration import NANOSECONDS
@@ -136,7 +132,7 @@ class InequalityPlanning(Planning):
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes
         if self._algorithms[algorithm].in_python:
-            schema = self._schema()
+            schema = result_schema(self._join, self._left, self._right)
             if algorithm == "range":
                 assert self._placements is not None
                 assert self._cuts is not None
@@ -153,16 +149,6 @@ class InequalityPlanning(Planning):
             details = _bin_details(self._pairs, bins, self._features.pairs)
             return Built(join_bucket(self._pairs, self._join.how, bins), details=details)
         return Built(join_nested(self._pairs, self._join.how))
-
-    def _schema(self) -> st.StructType:
-        """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""
-        fields = list(result_schema(self._join, self._left, self._right).fields)
-        theirs = {field.name: field.dataType for field in self._right.spark_schema.fields}
-        made = spark_schema(pa.schema([(each.name, each.type) for each in self._join.aggregates])).fields
-        for each, field in zip(self._join.aggregates, made, strict=True):
-            is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
-            fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
-        return st.StructType(fields)
 
     def _cut(self, _: Algorithm) -> bool:
         """Choose where to end partitions, by a sample of where rows lie; tell whether that was done."""

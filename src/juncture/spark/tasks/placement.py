@@ -37,17 +37,21 @@ class Coding:
         The types of the ``on`` columns.
     hash_bits
         How many bits of a hash are used: all, except where a test wants keys to collide.
+    nulls_equal
+        Whether null equals null in key columns.
     """
 
     by: tuple[tuple[pa.DataType, pa.DataType], ...]
     on: tuple[pa.DataType, ...]
     hash_bits: int = 64
+    nulls_equal: bool = False
 
     @classmethod
     def of(cls, join: ResolvedAsof) -> Coding:
         """Return the coding of a join."""
         left, right = join.left_schema, join.right_schema
-        return cls(key_types(join), (left.field(join.left_on).type, right.field(join.right_on).type))
+        on = left.field(join.left_on).type, right.field(join.right_on).type
+        return cls(key_types(join), on, nulls_equal=join.nulls_equal)
 
     def hashes(self, columns: Sequence[pa.Array], rows: int) -> tuple[Words, Mask]:
         """Return a hash of each row's key, and which rows have one that the other side may have too.
@@ -56,7 +60,7 @@ class Coding:
         """
         if not self.by:
             return np.zeros(rows, np.uint64), np.ones(rows, np.bool_)
-        hashes, usable = KeyHashes(*zip(*self.by, strict=True)).of(columns)
+        hashes, usable = KeyHashes(*zip(*self.by, strict=True), nulls_equal=self.nulls_equal).of(columns)
         valid = np.ones(rows, np.bool_) if usable is None else usable
         dropped = np.uint64(64 - self.hash_bits)
         return (hashes >> dropped << dropped if dropped else hashes), valid
@@ -73,12 +77,15 @@ def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
     return tuple((join.left_schema.field(a).type, join.right_schema.field(b).type) for a, b in pairs)
 
 
-def dense_keys(table: pa.Table, by: tuple[str, ...]) -> Ints:
-    """Return a small number for each row, the same for equal keys and only for those. No key may have a null."""
+def dense_keys(table: pa.Table, by: tuple[str, ...], *, nulls_equal: bool = False) -> Ints:
+    """Return a small number for each row, the same for equal keys and only for those.
+
+    No key may have a null, unless nulls are equal.
+    """
     columns = [one_chunk(table[name]) for name in by]
     types = [column.type for column in columns]
     codes = np.zeros(table.num_rows, np.int32)
-    KeyCodes(types, types).add(columns, codes)
+    KeyCodes(types, types, nulls_equal=nulls_equal).add(columns, codes)
     return codes.astype(np.int64)
 
 
