@@ -19,7 +19,7 @@ from juncture.columnar.arrays import array_of, days, plain, validity
 from juncture.kernels.array_types import Floats
 from juncture.local.inequality.limits import floats
 from juncture.planner.expected_rows import covered_share, float_of
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.predicate.decompose.match_interval import Ends, parts_of
 from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
