@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
-    from juncture.planner.stats import SideStats, Stats
+    from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
     from juncture.spec.equi import Equi
@@ -103,10 +103,10 @@ _HOME = {
     "Range": "juncture.spec.range",
     "Right": "juncture.spec.many",
     "SchemaError": "juncture.errors",
-    "SideStats": "juncture.planner.stats",
+    "SideStats": "juncture.planner.statistics",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
-    "Stats": "juncture.planner.stats",
+    "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
     "TableReport": "juncture.planner.many_report",

@@ -9,7 +9,7 @@ import pyarrow.types as pat
 
 import juncture as jn
 from juncture.planner.choose import choose
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange

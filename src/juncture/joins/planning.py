@@ -11,7 +11,7 @@ from juncture.inputs import choose_engine, is_stream
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.statistics import SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.exchange import finish, packets
 from juncture.spark.input.frame import FrameSide, SparkSide
