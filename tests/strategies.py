@@ -366,7 +366,10 @@ def layouts(draw: st.DrawFn, *, spark: bool, packed: bool | None = None) -> tupl
             side.pools[name] = draw(pools(side.types[name], 4))
     arguments = draw(spec_arguments(on_types, left, right))
     # Of many cases in one, some would have to fail.
-    arguments["ties"] = draw(st.sampled_from(["greatest"] * (1 if packed else 6) + ["error"] * (not packed)))
+    ties = ["greatest"] * (1 if packed else 5) + ["error"] * (not packed)
+    # Spark has no order of its own.
+    ties += ["first", "last"] if arguments["order_by"] or not spark else []
+    arguments["ties"] = draw(st.sampled_from(ties))
     arguments |= {"on": "ts"} if same_on else {"left_on": on[0], "right_on": on[1]}
     keys = [*by, *([("case", "case")] if packed else [])]
     arguments |= (
@@ -414,6 +417,10 @@ def spec_arguments(
         "coalesce": draw(st.booleans()),
         "order_by": draw(st.lists(st.sampled_from(list(right.types)), unique=True, max_size=2)),
     }
+    if arguments["direction"] == "nearest":
+        arguments["prefer"] = draw(st.sampled_from(["earlier", "later"]))
+    if draw(st.integers(0, 3)) == 0:
+        arguments["nulls_equal"] = True
     measure = draw(st.sampled_from(["none", "none", "none", "constant", "column"]))
     kind = kind_of(on_types)
     if measure == "constant":

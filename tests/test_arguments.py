@@ -129,7 +129,7 @@ WORDS = [
     (jn.join, {"how": "Left"}, "Did you mean 'left'?"),
     (jn.join_asof, {"direction": "next"}, "direction='forward'"),
     (jn.join_range, {"closed": "neither"}, "closed='none'"),
-    (jn.join_asof, {"ties": "last"}, "order_by="),
+    (jn.join_asof, {"ties": "any"}, "ties='last'"),
     (jn.join_asof, {"suffixes": ("_x", "_y")}, "suffix="),
     (jn.join, {"left_index": True}, "reset_index()"),
     (jn.join, {"indicator": True}, "constant column"),

@@ -137,6 +137,13 @@ def test_streaming_frames(spark):
     fails(jn.PlanError, *said, left=stream, right=stream, on="timestamp")
 
 
+def test_table_order_on_spark(spark):
+    frame = spark.createDataFrame([(1, 2)], "ts long, v long")
+    for algorithm in ("auto", "window", "broadcast"):
+        with pytest.raises(jn.PlanError, match=r"ties='first' .* on Spark a table has none: .* order_by="):
+            jn.plan(frame, frame, jn.Asof(on="ts", ties="first"), algorithm=algorithm)
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_spark_mixed_with_tables_of_this_process(spark, side):
     frame = spark.createDataFrame(LEFT)

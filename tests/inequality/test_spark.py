@@ -13,7 +13,7 @@ from juncture.errors import PlanError
 from juncture.spark.inequality import statistics as near_stats
 from juncture.spark.inequality.bins import Bins, HotBin
 from juncture.spark.inequality.bucket import join_bucket
-from juncture.spark.inequality.overlap import overlap_pairs
+from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.frame import FrameSide
 from support.engines import to_spark
 from support.kinds import defined_rows
@@ -66,7 +66,7 @@ def test_overlaps_by_bins_of_many_levels(spark, how, bins):
     spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), closed="both", how=how)
     sides = FrameSide.of(to_spark(spark, LEFT), "left"), FrameSide.of(to_spark(spark, RIGHT), "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
-    answer = join_bucket(overlap_pairs(join, *sides), how, bins)
+    answer = join_bucket(inequality_pairs(join, *sides), how, bins)
     assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
 
 

@@ -8,19 +8,13 @@ import pyarrow as pa
 
 from juncture import errors
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
-from juncture.spark.inequality.overlap import overlap_placements
-from juncture.spark.inequality.range import range_placements
-from juncture.spark.inequality.where import where_placements
 from juncture.spark.tasks.feed import BatchFeed, Feed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import PACKET_SCHEMA
 from juncture.spark.tasks.stage import Stage
 from juncture.spec.resolved import Resolved
 
-__all__ = ["PLACEMENTS", "arrived", "collect", "output_of", "run", "scattered"]
-
-PLACEMENTS = {"range": range_placements, "overlap": overlap_placements, "where": where_placements}
-"""What says where rows lie, by the kind of join."""
+__all__ = ["arrived", "collect", "output_of", "run", "scattered"]
 
 
 def output_of(join: Resolved) -> Output:

@@ -12,7 +12,7 @@ from juncture.spark.asof.broadcast import probe_stages
 from juncture.spark.asof.shuffle import asof_placements, asof_stages, task_spec
 from juncture.spark.exchange.partition import Cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
-from juncture.spark.inequality.shuffle import inequality_stages
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.feed import Feed
@@ -21,10 +21,9 @@ from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
-from spark.stages import PLACEMENTS, arrived, collect, output_of, run, scattered
+from spark.stages import arrived, collect, output_of, run, scattered
 from support.cases import Case, read_cases
 from support.engines import algorithms_on_spark, fits_spark, in_tasks
-from support.kinds import Spec, kind_of
 from support.tables import difference
 
 MEMORY_BYTES = 1 << 20
@@ -44,28 +43,28 @@ def test_in_tasks(case: Case, algorithm: str):
     assert case.resolved is not None
     if case.error is not None:
         with pytest.raises(case.error):
-            joined(case.spec, case.resolved, case.left, case.right, algorithm)
+            joined(case.resolved, case.left, case.right, algorithm)
         return
-    answer = joined(case.spec, case.resolved, case.left, case.right, algorithm)
+    answer = joined(case.resolved, case.left, case.right, algorithm)
     assert difference(answer, case.expected, ordered=False) is None
 
 
-def joined(spec: Spec, join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
+def joined(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
     """Return the rows of a join whose tasks run in turn."""
     if algorithm == "broadcast":
         return with_whole_right(join, left, right)
     if algorithm == "broadcast_left":
         return with_whole_left(join, left, right)
-    return run(shuffled_stages(spec, join, left, right, algorithm), left, right, TASKS)
+    return run(shuffled_stages(join, left, right, algorithm), left, right, TASKS)
 
 
-def shuffled_stages(spec: Spec, join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> ShuffledJoin:
+def shuffled_stages(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> ShuffledJoin:
     if isinstance(join, ResolvedAsof):
         coding = Coding.of(join)
         placements = asof_placements(join, coding)
         cuts = even_cuts(3) if algorithm == "hash" else cuts_at_rows(placements, left, right)
         return asof_stages(join, coding, cuts, output_of(join), MEMORY_BYTES)
-    placements = PLACEMENTS[kind_of(spec)](join)
+    placements = inequality_placements(join)
     assert placements is not None
     return inequality_stages(join, placements, cuts_at_rows(placements, left, right), output_of(join), MEMORY_BYTES)
 

@@ -112,9 +112,7 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
-    from juncture.predicate.decompose.match_interval import match_interval_of
-
-    interval = match_interval_of(join.shape)
+    interval = join.condition.interval
     if algorithm == "range":
         return interval is None and not join.shape.keys and not join.left_by
     if algorithm == "bucket":

@@ -18,10 +18,7 @@ from juncture.runtime.memory import peak_memory_bytes
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.inequality.overlap import overlap_placements
-from juncture.spark.inequality.range import range_placements
-from juncture.spark.inequality.shuffle import inequality_stages
-from juncture.spark.inequality.where import where_placements
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.placement import Coding
@@ -36,7 +33,6 @@ SPECS = {
     "overlap": jn.Overlap(left_interval=("at", "end"), right_interval=("at", "end"), by="key"),
     "where": jn.Where("l.at <= r.end AND r.at <= l.end AND l.key = r.key"),
 }
-PLACEMENTS = {jn.Range: range_placements, jn.Overlap: overlap_placements, jn.Where: where_placements}
 
 NO_CUTS = Cuts(np.empty(0, np.uint64), np.empty(0, np.int64))
 
@@ -68,7 +64,7 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     if kind == "asof":
         stages = asof_stages(join, Coding.of(join), NO_CUTS, output, memory_bytes)
     else:
-        stages = inequality_stages(join, PLACEMENTS[type(spec)](join), NO_CUTS, output, memory_bytes)
+        stages = inequality_stages(join, inequality_placements(join), NO_CUTS, output, memory_bytes)
     needed = needed_right(join)
 
     def arriving() -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity
 from juncture.kernels.array_types import Ints, Words
 from juncture.spec.asof import ResolvedAsof, Tolerance
+from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
 __all__ = ["Coder", "RankCoder", "StepCoder", "TooWideError", "float_codes", "steps_of"]
@@ -54,7 +55,7 @@ class StepCoder:
     unsigned: bool = False
 
     @classmethod
-    def of(cls, join: ResolvedAsof) -> StepCoder:
+    def of(cls, join: ResolvedAsof | ResolvedRange) -> StepCoder:
         """Return the coder of a join."""
         sides = (join.left_schema.field(join.left_on), join.right_schema.field(join.right_on))
         return cls(join.domain, all(pat.is_unsigned_integer(plain_type(side.type)) for side in sides))

@@ -49,7 +49,7 @@ def plan(
     left, right, algorithm, spark, lazy, memory, stats
         As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     left_order, right_order
-        As for `join_range` and `join_where`.
+        As for these functions.
     spec
         What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
 

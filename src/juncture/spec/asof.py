@@ -45,10 +45,11 @@ from juncture.spec.schema import (
 )
 from juncture.spec.values import TimeLength, whole
 
-__all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
+__all__ = ["Asof", "Direction", "Prefer", "ResolvedAsof", "Ties", "Tolerance"]
 
 Direction = Literal["backward", "forward", "nearest"]
-Ties = Literal["greatest", "error"]
+Prefer = Literal["earlier", "later"]
+Ties = Literal["greatest", "first", "last", "error"]
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class ResolvedAsof(Resolved):
     tolerance
         The tolerance in that domain, or None.
     tie_columns
-        The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, nulls
-        lowest, NaN highest.
+        The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, or the
+        least with ``ties="first"``, nulls lowest, NaN highest. None where the order of the right table decides.
     """
 
     spec: Asof
@@ -94,6 +95,16 @@ class ResolvedAsof(Resolved):
     domain: Domain
     tolerance: Tolerance | None
     tie_columns: tuple[str, ...]
+
+    @property
+    def goes_by_table_order(self) -> bool:
+        """Whether the order of the rows in the right table decides ties."""
+        return self.spec.ties in ("first", "last") and not self.spec.order_columns()
+
+    @property
+    def nulls_equal(self) -> bool:
+        """Whether null equals null in ``by``."""
+        return self.spec.nulls_equal
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, ties aside."""
@@ -133,7 +144,9 @@ class Asof(KeyedSpec):
     direction
         - ``"backward"``: the greatest right ``on`` that is not greater than the left's;
         - ``"forward"``: the least right ``on`` that is not less;
-        - ``"nearest"``: the one at the least distance, the earlier of two at the same.
+        - ``"nearest"``: the one at the least distance.
+    prefer
+        Which of two right rows at the same distance is the nearest: ``"earlier"`` or ``"later"``.
     tolerance
         The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as
         ``"5m"``, or the name of a left column that holds one per row. A left column of that name goes first.
@@ -148,7 +161,12 @@ class Asof(KeyedSpec):
         Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right
         columns decide after them, so that a tie has one answer on every engine.
     ties
-        ``"greatest"``, or ``"error"`` to refuse data in which a tie has to be decided.
+        - ``"greatest"``: the greatest row wins, as ``order_by`` says;
+        - ``"first"``, ``"last"``: the first or the last row in the order of the right table, or in that of ``order_by``
+          where it is given;
+        - ``"error"``: data in which a tie has to be decided are refused.
+    nulls_equal
+        Whether a null in ``by`` equals a null.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -184,6 +202,8 @@ class Asof(KeyedSpec):
     matches: int = 1
     order_by: str | Sequence[str] = ()
     ties: Ties = "greatest"
+    prefer: Prefer = "earlier"
+    nulls_equal: bool = False
     coalesce: bool = True
     suffix: str = "_right"
 
@@ -193,7 +213,13 @@ class Asof(KeyedSpec):
         check_choice("direction", self.direction, get_args(Direction))
         check_choice("how", self.how, get_args(How))
         check_choice("ties", self.ties, get_args(Ties))
-        freeze_flags(self, "allow_exact_matches", "coalesce")
+        check_choice("prefer", self.prefer, get_args(Prefer))
+        if self.prefer == "later" and self.direction != "nearest":
+            raise SpecError(
+                f"prefer='later' says which of two rows at the same distance is the nearest, and with direction="
+                f"{self.direction!r} there are no two. Pass direction='nearest', or leave prefer= out."
+            )
+        freeze_flags(self, "allow_exact_matches", "nulls_equal", "coalesce")
         matches = whole(self.matches)
         if matches is None or matches < 1:
             raise SpecError(f"matches={self.matches!r} is not a count of rows. Expected an integer of at least 1.")
@@ -250,9 +276,8 @@ class Asof(KeyedSpec):
         left = typed_distances([self.tolerance], domain, left)
         if shared and self.coalesce:
             equal.append((left_on, right_on))
-        fixed = {right_on, *right_by}
-        tie_columns = tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
-        if self.how not in ("semi", "anti") and (self.ties == "greatest" or self.matches > 1):
+        tie_columns = self._tie_columns(right, {right_on, *right_by})
+        if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
             check_ties(right, tie_columns, remedy=" (or pass ties='error' with matches=1, if there are none)")
         return ResolvedAsof(
             spec=self,
@@ -268,6 +293,13 @@ class Asof(KeyedSpec):
             tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
+
+    def _tie_columns(self, right: pa.Schema, fixed: set[str]) -> tuple[str, ...]:
+        """Return the right columns that decide ties, less those that are equal in a tie."""
+        order_by = self.order_columns()
+        if self.ties in ("first", "last") and not order_by:
+            return ()
+        return tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
 
 
 def _freeze_tolerance(value: object) -> Distance | None:

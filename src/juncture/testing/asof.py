@@ -51,19 +51,20 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     spec = join.spec
     left_on = on_values(left[join.left_on], join.domain)
     right_on = on_values(right[join.right_on], join.domain)
-    left_keys = keys(left, join.left_by)
-    right_keys = keys(right, join.right_by)
+    left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
+    right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
 
     def closeness(on: Any, other_on: Any, distance: Any) -> tuple[Any, ...]:
         # Distances between floats are rounded, so only the two sides are told apart by them; within a side the
         # values themselves decide.
-        side = (other_on > on, other_on if other_on > on else -other_on)
+        is_ahead = other_on > on
+        side = (is_ahead != (spec.prefer == "later"), other_on if is_ahead else -other_on)
         return (distance, *side) if spec.direction == "nearest" else side
 
     def rank(a: tuple[tuple[Any, ...], Any, int], b: tuple[tuple[Any, ...], Any, int]) -> int:
-        return sign(a[0], b[0]) or by_ties(b[2], a[2])
+        return sign(a[0], b[0]) or (by_ties(a[2], b[2]) if spec.ties == "first" else by_ties(b[2], a[2]))
 
     for row, (on, key, limit) in enumerate(zip(left_on, left_keys, limits(join, left), strict=True)):
         if on is None or key is None or limit is None:

@@ -80,6 +80,7 @@ def read_left(
     keys = KeyCodes(
         [join.left_schema.field(name).type for name in join.left_by],
         [join.right_schema.field(name).type for name in join.right_by],
+        nulls_equal=join.nulls_equal,
     )
     reading = _Reading(join, source, coder, keys, first, total)
     advance, done = context.progress.of("left"), 0
@@ -135,7 +136,7 @@ class _Reading:
         self.on[rows] = values
         usable = np.ones(len(codes), np.bool_) if valid is None else valid
         whole_key = np.ones(len(codes), np.bool_)
-        for column in columns:
+        for column in [] if self.join.nulls_equal else columns:
             present = validity(plain(column)) if column.null_count or _hides_nulls(column) else None
             whole_key = whole_key if present is None else whole_key & present
         codes[~usable] = EMPTY

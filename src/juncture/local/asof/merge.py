@@ -55,6 +55,8 @@ def merge(
     sorted_pointers = pointers[ordered.rows]
     if repeated and right.ties != "ignore":
         _order_ties(sorted_pointers, ends, right, context)
+    elif repeated and right.first:
+        sorted_pointers = _turned(sorted_pointers, ends)
     work = partial(_merge_range, slots, ordered, sorted_pointers, ends)
     best = []
     for direction in directions:
@@ -96,7 +98,16 @@ def _order_ties(pointers: Ints, ends: Rows, right: Right, context: JoinContext) 
     places = np.flatnonzero(inside)
     tied = pointers[places]
     keys = tie_keys(right.source, right.tie_columns, tied, context)
+    keys = [~key for key in keys] if right.first else keys
     pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
+
+
+def _turned(pointers: Ints, ends: Rows) -> Ints:
+    """Return the rows with each run of equal key and ``on`` turned round, so that the first of the table wins."""
+    places = np.arange(len(ends))
+    starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
+    turned: Ints = pointers[starts + ends - 1 - places]
+    return turned
 
 
 def _merge_range(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,11 +28,14 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Algorithm", "Found", "Report", "Search", "pieces"]
+__all__ = ["Algorithm", "Found", "Prepared", "Report", "Search", "pieces"]
 
 _log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
+
+Prepared = Callable[[StepCoder], Left]
+"""Returns the left side, read and sorted before."""
 
 _LEFT_ROW_BYTES = 56
 _CANDIDATE_BYTES = 16
@@ -127,6 +130,8 @@ class Search:
         Whether to return the codes of the matches' ``on``.
     first_row
         What errors call the first left row.
+    prepared
+        Returns the left side where it is joined in one piece; by default it is read.
     """
 
     def __init__(
@@ -141,6 +146,7 @@ class Search:
         skip_parts: bool = True,
         keep_codes: bool = False,
         first_row: int = 0,
+        prepared: Prepared | None = None,
     ) -> None:
         self._join = join
         self._left = left
@@ -149,8 +155,9 @@ class Search:
         self._context = context
         self._skip_parts = skip_parts
         self._first_row = first_row
+        self._prepared = prepared
         spec = join.spec
-        any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
+        any_match = spec.how in ("semi", "anti") and spec.ties != "error" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
         # What comes after the best match decides whether a tie has to be decided, and nothing else.
         self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
@@ -164,7 +171,7 @@ class Search:
             self._ties = "order"
         self._coder: Coder = StepCoder.of(join)
         self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
-        # Without columns to decide, tied rows are equal, and the last of them wins.
+        # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
         self._trusts_codes = True
 
@@ -221,6 +228,12 @@ class Search:
 
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
+            if (
+                self._prepared is not None
+                and isinstance(self._coder, StepCoder)
+                and len(piece) == len(self._left.part_rows)
+            ):
+                return self._prepared(self._coder)
             return read_left(self._join, self._left, piece, self._coder, self._context)
 
     def _on_columns(self) -> Iterator[pa.Array]:
@@ -270,6 +283,7 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
+            first=join.spec.ties == "first",
         )
 
     def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
@@ -281,8 +295,9 @@ class Search:
         counters[kernels.FIRST_TIED] = -1
         if len(left.slots) == 0:
             return counters
+        later = self._join.spec.prefer == "later"
         if isinstance(self._coder, RankCoder):
-            choose_exact(left, self._coder.values, behind, ahead, self._wanted, pointers, counters)
+            choose_exact(left, self._coder.values, behind, ahead, self._wanted, later, pointers, counters)
             return counters
         rows = left.slots.rows
         if left.barred is not None:
@@ -295,8 +310,9 @@ class Search:
             counts[kernels.FIRST_TIED] = -1
             step, wanted = int(len(limits) > 1), self._wanted
             kernels.choose(
-                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, pointers, codes, counts
-            )
+                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, later, pointers, codes,
+                counts,
+            )  # fmt: skip
             return counts
 
         for counts in self._context.threads.map(choose, left.slots.ranges(self._context)):

@@ -63,7 +63,7 @@ class CodedValue:
         possible: Mask | None = None
         for limit in self.value.limits:
             end = LimitEnd(limit.upper, limit.strict and self.value.exact)
-            codes, here = self.encoding.limits(self._values(limit.left, batch, "left"), _offset(limit, batch), end)
+            codes, here = self.encoding.limits(self._values(limit.value, batch, "left"), _offset(limit, batch), end)
             if not self.value.exact:
                 codes = _loosened(codes, upper=limit.upper)
             possible = both(possible, here)

@@ -126,6 +126,7 @@ def read_sorted_index(
     has_tree: bool = False,
     order_ties: Callable[[Slots], None] | None = None,
     holder: Holder | None = None,
+    are_known: bool = False,
 ) -> SortedIndex:
     """Read, code and sort the right side.
 
@@ -138,7 +139,7 @@ def read_sorted_index(
     code
         Returns what the join sees in a batch, given the number of its first row. Called by several threads at once.
     keys
-        An empty table of keys, whose first side is the right one.
+        A table of keys: an empty one, whose first side is the right one, unless all keys are known.
     context
         What the join may use.
     has_tree
@@ -147,6 +148,8 @@ def read_sorted_index(
         Brings the rows of equal key and value into an order of their own.
     holder
         Is given the columns that it holds on the way, so that they need not be read again.
+    are_known
+        Whether the table of keys has all that matter. Rows of others are left out.
 
     Raises
     ------
@@ -179,7 +182,7 @@ def read_sorted_index(
             if holder is not None:
                 holder.put(part, rows.start, batch)
             seen = code(batch, start)
-            keys.add(seen.keys, codes[rows])
+            (keys.find if are_known else keys.add)(seen.keys, codes[rows])
             if seen.on is not None:
                 on[rows] = seen.on
             if has_tree and seen.leaves is not None:

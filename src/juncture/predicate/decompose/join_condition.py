@@ -9,6 +9,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from juncture.predicate.decompose.match_interval import match_interval_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape
 from juncture.predicate.language.nodes import Column, Node, sides
 from juncture.predicate.language.types import Type
@@ -34,6 +35,7 @@ def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
         second=second,
         left_filter=shape.left_filter,
         right_filter=shape.right_filter,
+        interval=match_interval_of(shape),
         predicate=predicate,
         exact=exact,
     )

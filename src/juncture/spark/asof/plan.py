@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.asof.broadcast import join_broadcast_left
 from juncture.spark.asof.native import has_native, join_native
@@ -30,6 +31,13 @@ class AsofPlanning(Planning):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
+        spec = request.join.spec
+        if request.join.goes_by_table_order and spec.how not in ("semi", "anti"):
+            raise PlanError(
+                f"ties={spec.ties!r} takes the {spec.ties} row in the order of the right table, and on Spark a table "
+                "has none: rows come in any order. Name in order_by= the columns that give the order, or leave ties= "
+                "out."
+            )
         self._native = has_native(request.left.session)
         self._sample: Sample | None = None
         self._learners |= {"text": self._measure_text, "sample": self._take_sample}

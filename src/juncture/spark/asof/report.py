@@ -88,7 +88,7 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     keys = _keys(join, "right")
     names = {"right_on": join.right_on, **dict(zip(keys, join.right_by, strict=True))}
     usable = _is_usable(join, F.col("right_on"))
-    for key in keys:
+    for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
@@ -105,6 +105,8 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
         right_by=_keys(join, "right"),
         direction=join.spec.direction,
         allow_exact_matches=join.spec.allow_exact_matches,
+        prefer=join.spec.prefer,
+        nulls_equal=join.nulls_equal,
     )
     return joined(spec, _renamed(left, join.left_schema, names), candidates)
 
@@ -117,7 +119,8 @@ def _with_known_keys(join: ResolvedAsof, nearest: DataFrame, candidates: DataFra
     same = []
     for ours, theirs in zip(_keys(join, "left"), _keys(join, "right"), strict=True):
         named = _named_alike(known.schema[theirs].dataType, nearest.schema[ours].dataType)
-        same.append(F.col(ours) == F.col(theirs).cast(named))
+        cast = F.col(theirs).cast(named)
+        same.append(F.col(ours).eqNullSafe(cast) if join.nulls_equal else F.col(ours) == cast)
     return nearest.join(known, same, "left")
 
 
@@ -139,7 +142,7 @@ def _is_usable(join: ResolvedAsof, on: Column) -> Column:
 def _reason(join: ResolvedAsof) -> Column:
     """Name what became of a left row."""
     null_key = F.lit(False)
-    for key in _keys(join, "left"):
+    for key in [] if join.nulls_equal else _keys(join, "left"):
         null_key = null_key | F.col(key).isNull()
     return (
         F.when(~_is_usable(join, F.col("left_on")), "null_on")

@@ -65,7 +65,7 @@ class SqlJoin:
         on = F.col(self._l[self.join.left_on])
         by = [F.col(self._l[name]) for name in self.join.left_by]
         usable = self.domain.usable(on)
-        for column in by:
+        for column in [] if self.join.nulls_equal else by:
             usable = usable & column.isNotNull()
         row = F.struct(*self._l.values()).alias("row")
         return self._left.select(row, usable.alias("usable"), *self._named_keys(by), *self._named_words(on))
@@ -75,7 +75,7 @@ class SqlJoin:
         on = F.col(self._r[self.join.right_on])
         by = [F.col(self._r[name]) for name in self.join.right_by]
         rows = self._right.where(self.domain.usable(on))
-        for column in by:
+        for column in [] if self.join.nulls_equal else by:
             rows = rows.where(column.isNotNull())
         shown = [column.source for column in self.join.output if column.side == "right"]
         found = F.struct(*(self._r[name] for name in dict.fromkeys([self.join.right_on, *shown]))).alias("found")

@@ -27,6 +27,7 @@ __all__ = ["Coding", "decimal_shift", "dense_keys", "key_types", "one_chunk", "r
 
 _DECIMAL_DIGITS_MAX = 76
 _DAY_MILLIS = 86_400_000
+_NULL_HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -41,35 +42,43 @@ class Coding:
         The types of the ``on`` columns.
     hash_bits
         How many bits of a hash are used: all, except where a test wants keys to collide.
+    nulls_equal
+        Whether null equals null in key columns.
     """
 
     by: tuple[tuple[pa.DataType, pa.DataType], ...]
     on: tuple[pa.DataType, ...]
     hash_bits: int = 64
+    nulls_equal: bool = False
 
     @classmethod
     def of(cls, join: ResolvedAsof) -> Coding:
         """Return the coding of a join."""
         left, right = join.left_schema, join.right_schema
-        return cls(key_types(join), (left.field(join.left_on).type, right.field(join.right_on).type))
+        on = left.field(join.left_on).type, right.field(join.right_on).type
+        return cls(key_types(join), on, nulls_equal=join.nulls_equal)
 
-    def hashes(self, columns: list[pa.Array]) -> tuple[Words, Mask]:
-        """Return a hash of each row's key, and which rows have one that the other side may have too."""
-        hashes, present = _hashes(columns[0], self.by[0])
-        valid = np.ones(len(hashes), np.bool_) if present is None else present.copy()
-        for column, types in zip(columns[1:], self.by[1:], strict=True):
-            ours, present = _hashes(column, types)
-            hashes = _mixed(hashes) ^ ours
+    def hashes(self, columns: Sequence[pa.Array], rows: int) -> tuple[Words, Mask]:
+        """Return a hash of each row's key, and which rows have one that the other side may have too.
+
+        Without key columns all hashes are zero.
+        """
+        hashes, valid = np.zeros(rows, np.uint64), np.ones(rows, np.bool_)
+        for place, (column, types) in enumerate(zip(columns, self.by, strict=True)):
+            ours, present = self._column_hashes(column, types)
+            hashes = _mixed(hashes) ^ ours if place else ours
             if present is not None:
                 valid &= present
         dropped = np.uint64(64 - self.hash_bits)
         return (hashes >> dropped << dropped if dropped else hashes), valid
 
-    def keyed(self, table: pa.Table, by: tuple[str, ...]) -> tuple[Words, Mask]:
-        """Return a hash of each row's key, and which rows have one. Without ``by`` all hashes are zero."""
-        if not by:
-            return np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_)
-        return self.hashes([one_chunk(table[name]) for name in by])
+    def _column_hashes(self, column: pa.Array, types: tuple[pa.DataType, pa.DataType]) -> tuple[Words, Mask | None]:
+        """Return a hash of each value, and which values have one."""
+        hashes, present = _hashes(column, types)
+        is_there = validity(plain(column)) if self.nulls_equal else None
+        if present is None or is_there is None:
+            return hashes, present
+        return np.where(is_there, hashes, _NULL_HASH), present | ~is_there
 
     def codes(self, column: pa.Array) -> tuple[Ints, Mask | None]:
         """Return a number for each ``on``, and which rows have one, None for all: those that are not null or NaN."""
@@ -102,12 +111,15 @@ def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
     return tuple((join.left_schema.field(a).type, join.right_schema.field(b).type) for a, b in pairs)
 
 
-def dense_keys(table: pa.Table, by: tuple[str, ...]) -> Ints:
-    """Return a small number for each row, the same for equal keys and only for those. No key may have a null."""
+def dense_keys(table: pa.Table, by: tuple[str, ...], *, nulls_equal: bool = False) -> Ints:
+    """Return a small number for each row, the same for equal keys and only for those.
+
+    No key may have a null, unless nulls are equal.
+    """
     columns = [one_chunk(table[name]) for name in by]
     types = [column.type for column in columns]
     codes = np.zeros(table.num_rows, np.int32)
-    KeyCodes(types, types).add(columns, codes)
+    KeyCodes(types, types, nulls_equal=nulls_equal).add(columns, codes)
     return codes.astype(np.int64)
 
 
