@@ -16,7 +16,7 @@ from juncture.spark.inequality.shuffle import inequality_placements, inequality_
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
