@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
 from juncture.errors import PlanError
-from juncture.spark.asof.distance import Distances
+from juncture.spark.asof.distance import OnDistances
 from juncture.spark.sql.order_encoding import OrderEncoding
 from juncture.spec.asof import Asof, ResolvedAsof
 from strategies import SPARK_ON, pool
@@ -35,7 +35,7 @@ def codes_of(join: ResolvedAsof, columns: list[pa.Array]) -> list[int | None]:
 
 def words_of(join: ResolvedAsof, sides: list[str]) -> list[list]:
     """Return how SQL makes words of both sides' values, in each way that it has for their type."""
-    found = [[F.struct(*Distances.of(join).words(F.col(side))) for side in sides]]
+    found = [[F.struct(*OnDistances.of(join).words(F.col(side))) for side in sides]]
     types = join.left_schema.field("on").type, join.right_schema.field("on").type
     try:
         order = OrderEncoding.of(join.domain, types)

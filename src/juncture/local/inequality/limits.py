@@ -23,7 +23,7 @@ from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWid
 from juncture.kernels.array_types import Floats, Ints
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["GREATEST", "LEAST", "LimitEnd", "Offset", "OrderEncoding", "both", "floats"]
+__all__ = ["GREATEST", "LEAST", "LimitEncoding", "LimitEnd", "Offset", "both", "floats"]
 
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -49,7 +49,7 @@ class LimitEnd:
 
 
 @dataclass(frozen=True)
-class OrderEncoding:
+class LimitEncoding:
     """One order of values: codes of right columns in it, and the codes that left values limit them to.
 
     Attributes
@@ -68,12 +68,12 @@ class OrderEncoding:
         """The values."""
         return self.coder.domain
 
-    def by_rank(self, columns: Iterable[pa.Array]) -> OrderEncoding:
+    def by_rank(self, columns: Iterable[pa.Array]) -> LimitEncoding:
         """Return the encoding in which right columns with these values are coded by rank.
 
         It costs microseconds a value.
         """
-        return OrderEncoding(RankCoder.of(self.domain, columns), self.nan_counts)
+        return LimitEncoding(RankCoder.of(self.domain, columns), self.nan_counts)
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes of right values, and which rows have one.

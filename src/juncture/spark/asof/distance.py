@@ -1,4 +1,4 @@
-"""Distances between values of ``on``, as Spark columns that compare exactly.
+"""OnDistances between values of ``on``, as Spark columns that compare exactly.
 
 A value is a list of *words*, compared one after the other. Nearly always it is the single one of
 `juncture.spark.sql.order_encoding`. Decimals that share no
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["Distances"]
+__all__ = ["OnDistances"]
 
 _LOW = Decimal(10) ** 20
 _DIGITS_MAX = 37
@@ -31,7 +31,7 @@ _DIGITS_MAX = 37
 
 
 @dataclass(frozen=True)
-class Distances:
+class OnDistances:
     """How the ``on`` columns of a join are compared in SQL.
 
     Attributes
@@ -49,7 +49,7 @@ class Distances:
     digits: int
 
     @classmethod
-    def of(cls, join: ResolvedAsof) -> Distances:
+    def of(cls, join: ResolvedAsof) -> OnDistances:
         """Return the distances of a join.
 
         Raises

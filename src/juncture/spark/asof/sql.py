@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.spark.asof.distance import Distances
+from juncture.spark.asof.distance import OnDistances
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
@@ -46,7 +46,7 @@ class SqlJoin:
 
     def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
         self.join = join
-        self._distances = Distances.of(join)
+        self._distances = OnDistances.of(join)
         self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
         self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
         self._left = left.frame.toDF(*self._l.values())

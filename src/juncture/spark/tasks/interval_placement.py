@@ -20,7 +20,7 @@ from juncture.kernels.array_types import Floats, Ints, Words
 from juncture.local.inequality.conditions import equal_columns, equal_types
 from juncture.local.inequality.limits import both, floats
 from juncture.local.inequality.own_interval import check_interval
-from juncture.predicate.decompose.match_interval import value_type
+from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.types import DAY_S, TIME_STEPS
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
@@ -80,7 +80,7 @@ class Placement:
         for each in equalities:
             keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
         limits = [] if interval is None else interval.limits
-        coding = Coding(keys, tuple(value_type(join, place, limit.value) for place, limit in limits))
+        coding = Coding(keys, tuple(type_of_value(join, place, limit.value) for place, limit in limits))
         by = join.left_by if side == "left" else join.right_by
         own = condition.left_interval if side == "left" else condition.right_interval
         return cls(side, by, coding, interval, join.compared(side), equalities, own)

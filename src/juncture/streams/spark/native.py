@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.files import in_sql

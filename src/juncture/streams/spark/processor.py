@@ -168,11 +168,11 @@ def _sorted(
     rows: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
     greatest: dict[Side, list[list[int | None]]] = {side: [] for side in SIDES}
     for packet in packets:
-        assert packet.side is not None
+        side: Side = "left" if packet.side == "left" else "right"
         if packet.content is Content.FRONTIER:
-            greatest[packet.side].append(packet.rows[GREATEST].to_pylist())
+            greatest[side].append(packet.rows[GREATEST].to_pylist())
         else:
-            rows[packet.side] += packet.rows.to_batches()
+            rows[side] += packet.rows.to_batches()
     return rows, greatest
 
 
