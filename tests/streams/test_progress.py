@@ -10,7 +10,7 @@ import pytest
 import juncture as jn
 from juncture.streams.progress import ProgressReader, Scale
 from support.cluster import wait_for
-from support.streaming import read_stream, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, write_files
 
 DAY = 86_400.0
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -133,34 +133,48 @@ def test_a_query_whose_joins_do_not_tell():
     assert "not told by this sink" in repr(progress)
 
 
+@pytest.fixture
+def hosting(spark):
+    """Let a session have a state store that can host operators, and little to wait for."""
+    before = spark.conf.get(PARTITIONS)
+    spark.conf.set(STORE, ROCKS)
+    spark.conf.set(PARTITIONS, "2")
+    yield spark
+    spark.conf.set(PARTITIONS, before)
+    spark.conf.unset(STORE)
+
+
+SPECS = {"native": jn.Range(on="ts", by="k", lower="-1h", upper=0), "hosted": jn.Asof(on="ts", by="k")}
+
+
 @pytest.mark.in_turn
-@pytest.mark.parametrize("unit", ["us"])
-def test_a_query(spark, tmp_path, unit):
+@pytest.mark.parametrize("algorithm", SPECS)
+def test_a_query(hosting, tmp_path, algorithm):
     heard = []
     listener = jn.stream_listener(heard.append)
-    spark.streams.addListener(listener)
+    hosting.streams.addListener(listener)
     try:
         for name, hours in (("left", 9), ("right", 4)):
-            moments = [START, START + timedelta(hours=hours)]
-            write_files(
-                [pa.table({"k": ["a", "b"], "ts": pa.array(moments, pa.timestamp(unit, "UTC"))})], tmp_path / name
-            )
-        sides = [read_stream(spark, tmp_path / name) for name in ("left", "right")]
+            moments = pa.array([START, START + timedelta(hours=hours)], pa.timestamp("us", "UTC"))
+            write_files([pa.table({"k": ["a", "b"], "ts": moments})], tmp_path / name)
+        sides = [read_stream(hosting, tmp_path / name) for name in ("left", "right")]
         order = jn.Order("ts", delay="1h")
-        joined = jn.join_range(*sides, on="ts", by="k", lower="-1h", upper=0, left_order=order, right_order=order)
-        stream = joined.writeStream.format("memory").queryName("progress").trigger(availableNow=True)
-        query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        plan = jn.plan(*sides, SPECS[algorithm], left_order=order, right_order=order)
+        assert plan.algorithm == algorithm
+        stream = plan.execute().writeStream.format("memory").queryName(f"{algorithm}_progress")
+        query = stream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         query.awaitTermination()
         seen = jn.StreamProgress.recent(query)
         # Spark tells of a trigger some time after it.
         wait_for(lambda: len(heard) >= len(seen), "the listener")
     finally:
-        spark.streams.removeListener(listener)
+        hosting.streams.removeListener(listener)
     first, last = seen[0], jn.StreamProgress.of(query)
     assert last == seen[-1]
     assert [each.name for each in last.sides] == ["left", "right"]
     assert [each.rows for each in first.sides] == [2, 2]
     assert first.rows_out == 1
+    assert first.state_rows > 0
     assert [each.last for each in last.sides] == [START + timedelta(hours=9), START + timedelta(hours=4)]
     assert [each.lag for each in last.sides] == [timedelta(0), timedelta(hours=5)]
     # Four hours, less the delay, and up to two units of virtual time.

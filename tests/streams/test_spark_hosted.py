@@ -10,12 +10,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from support.streaming import cut, read_stream, run, without_end, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, without_end, write_files
 from support.tables import difference
-
-PARTITIONS = "spark.sql.shuffle.partitions"
-STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 START = datetime(2024, 2, 28)
 ROWS = 150
