@@ -33,7 +33,7 @@ def reported(batch=0, sides=None, watermark="1970-01-01T00:00:00.000Z", out=3, *
 
 def side(rows, last, scale):
     if not rows:
-        return {"rows": 0, "last": None} | dict.fromkeys(vars(scale))
+        return {"rows": 0}
     return {"rows": rows, "last": last} | vars(scale)
 
 
@@ -119,11 +119,13 @@ def test_a_join_that_tells_all_of_it():
     # Falling, and two behind.
     assert progress.watermark == 33.5
     assert (progress.state_rows, progress.state_bytes, progress.late_rows, progress.rows_out) == (20, 100, 2, 9)
-    idle = {name: dict.fromkeys(values) for name, values in sides.items()}
-    later = reader.read(reported(batch=1, sides=idle | {"juncture_ab12_out": {"rows": None}}, out=-1))
-    assert (later.state_rows, later.late_rows, later.rows_out) == (20, 0, 0)
-    assert [each.rows for each in later.sides] == [0, 0]
-    assert later.watermark == 33.5
+    # Metrics of no rows: as Spark has them, and in JSON.
+    for idle in ({name: dict.fromkeys(values) for name, values in sides.items()}, {name: {} for name in sides}):
+        out = {"juncture_ab12_out": {"rows": None} if any(idle.values()) else {}}
+        later = reader.read(reported(batch=1, sides=idle | out, out=-1))
+        assert (later.state_rows, later.late_rows, later.rows_out) == (20, 0, 0)
+        assert [each.rows for each in later.sides] == [0, 0]
+        assert later.watermark == 33.5
 
 
 def test_a_query_whose_joins_do_not_tell():
