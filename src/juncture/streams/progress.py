@@ -208,7 +208,7 @@ class ProgressReader:
             batch=reported["batchId"],
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
-            sides=tuple(self._sides(observed) if self._last else _sources(reported.get("sources") or ())),
+            sides=tuple(self._sides(observed) if self._scales else _sources(reported.get("sources") or ())),
             rows_out=out if out is not None else None if told < 0 else told,
             state_rows=sum(rows for rows, _ in held),
             state_bytes=sum(size for _, size in held),
