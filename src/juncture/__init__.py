@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from juncture.incremental.join import ChangeJoin
     from juncture.joins import (
         changes,
+        grid,
+        interpolate,
         join,
         join_asof,
         join_many,
@@ -72,6 +74,8 @@ __all__ = [
     "__version__",
     "bounds",
     "changes",
+    "grid",
+    "interpolate",
     "join",
     "join_asof",
     "join_many",
@@ -109,6 +113,8 @@ _HOME = {
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "changes": "juncture.joins",
+    "grid": "juncture.joins",
+    "interpolate": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_many": "juncture.joins",

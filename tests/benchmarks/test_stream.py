@@ -22,7 +22,7 @@ def test_everyone_gives_the_same_answer(keys):
 
 
 def test_results_become_a_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "in_process", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(measure, "in_process", lambda function, *calls: (function(*each) for each in calls))
     monkeypatch.setattr(measure, "LONG_ROWS", 100_000)
     monkeypatch.setattr(measure, "cells", lambda: [Cell(128, 8, 8_192)])
     monkeypatch.setitem(asof_beside_batch.__globals__["SCALES"], "small", (500, 5_000))

@@ -19,6 +19,8 @@ from support.engines import to_spark
 from support.kinds import defined_rows
 from support.tables import difference, read_table
 
+pytestmark = pytest.mark.in_turn
+
 LEFT = read_table(
     "ts: int64 | until: int64 | k: string | id: int64\n"
     "2 | 5 | a | 1\n5 | 90 | a | 2\n8 | 9 | b | 3\nnull | 4 | b | 4\n9 | 9 | null | 5\n40 | 41 | a | 6\n40 | 41 | a | 6"
@@ -51,7 +53,6 @@ def test_files(spark, files, kind, algorithm):
     assert difference(answer.toArrow(), defined_rows(SPECS[kind], LEFT, RIGHT), ordered=False) is None
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @pytest.mark.parametrize(
     "bins",
@@ -99,7 +100,6 @@ def test_where_bins_would_hold_everything_others_are_taken(spark):
     assert "rows have no limit on one side, so that all of them would share a bin" in plan.explain()
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_interval_that_starts_after_its_end_is_one_sentence(spark, algorithm):
     backward = LEFT.set_column(1, "until", pa.array([1] * LEFT.num_rows))

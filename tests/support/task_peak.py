@@ -1,4 +1,4 @@
-"""Runs one Spark task of a join by itself, and prints how much more memory that took than the process had.
+"""Runs one Spark task of a join by itself, and tells how much more memory that took than the process had.
 
 The task gets the packets of one partition, which are made as it asks for them, as Spark sends them. What a process
 needs to join at all is there once the same task has joined the first rows of both sides.
@@ -6,8 +6,6 @@ needs to join at all is there once the same task has joined the first rows of bo
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -77,16 +75,16 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     return sum(batch.num_rows for batch in stages.joined(arriving()))
 
 
-def main(kind: str, memory: str, left_rows: str, right_rows: str) -> None:
+def taken(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> tuple[int, int]:
+    """Return how many rows a task makes of so many of both sides, and how much more memory this process has had.
+
+    For a process of its own.
+    """
     # With so little memory that they go to disk.
     run(kind, 2_000_000, 750, 750)
     # Sets the peak back to what is held now, where there is a /proc.
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = peak_memory_bytes()
-    rows = run(kind, int(memory), int(left_rows), int(right_rows))
-    sys.stdout.write(json.dumps({"rows": rows, "taken_bytes": peak_memory_bytes() - before}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    rows = run(kind, memory_bytes, left_rows, right_rows)
+    return rows, peak_memory_bytes() - before

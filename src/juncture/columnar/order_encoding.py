@@ -64,7 +64,12 @@ class StepCoder:
     def of(cls, join: ResolvedAsof | ResolvedRange) -> StepCoder:
         """Return the coder of a join."""
         sides = (join.left_schema.field(join.left_on), join.right_schema.field(join.right_on))
-        return cls(join.domain, all(pat.is_unsigned_integer(plain_type(side.type)) for side in sides))
+        return cls.between(join.domain, [side.type for side in sides])
+
+    @classmethod
+    def between(cls, domain: Domain, types: Iterable[pa.DataType]) -> StepCoder:
+        """Return the coder of columns of some types, which are compared in a domain."""
+        return cls(domain, all(pat.is_unsigned_integer(plain_type(each)) for each in types))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one: all that are neither null nor NaN.
@@ -178,7 +183,7 @@ class RankCoder:
 
     @classmethod
     def of(cls, domain: Domain, columns: Iterable[pa.Array]) -> RankCoder:
-        """Return the coder of a domain of which columns hold these values. Costs microseconds a value."""
+        """Return the coder of all these values, which are compared in a domain. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
             steps = steps_of(plain(column).unique(), domain)

@@ -211,7 +211,7 @@ class Statistics:
         """
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
         left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
-        found: dict[Side | None, list[pa.Table]] = {"left": [], "right": []}
+        found: dict[str | None, list[pa.Table]] = {"left": [], "right": []}
         for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
             found[packet.side].append(packet.rows)
         picked = sum(table.num_rows for tables in found.values() for table in tables)

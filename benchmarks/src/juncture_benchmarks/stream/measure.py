@@ -33,22 +33,22 @@ def scenario_names(_scale: str) -> list[str]:
 
 def run_scenarios(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
     """Measure some scenarios, and yield what came of each."""
-    for cell in cells():
-        if cell.name in names:
-            yield _of_cell(cell, options)
+    chosen = [cell for cell in cells() if cell.name in names]
+    measured = in_process(measure_cell, *((cell, options.repeat) for cell in chosen))
+    for cell, entries in zip(chosen, measured, strict=True):
+        yield _of_cell(cell, entries, options)
     if LONG in names:
-        yield _single(LONG, in_process(long_stream, LONG_ROWS), options)
+        yield from (_single(LONG, each, options) for each in in_process(long_stream, (LONG_ROWS,)))
     if ASOF in names:
-        yield _single(ASOF, in_process(asof_beside_batch, "small", options.data, options.repeat), options)
+        asof = in_process(asof_beside_batch, ("small", options.data, options.repeat))
+        yield from (_single(ASOF, each, options) for each in asof)
 
 
-def _of_cell(cell: Cell, options: Options) -> dict[str, Any]:
+def _of_cell(cell: Cell, entries: list[dict[str, Any]], options: Options) -> dict[str, Any]:
     facts = {"batch_rows": cell.batch_rows, "keys": cell.keys, "rows": cell.rows}
-    result = _circumstances(cell.name, cell.title, facts, options)
-    entries = in_process(measure_cell, cell, options.repeat)
     for entry in entries:
         options.announce(f"{cell.name}  {entry['title']}: {entry['status']}, {entry['median']['batch_us']:.1f} µs")
-    return {**result, "entries": entries}
+    return {**_circumstances(cell.name, cell.title, facts, options), "entries": entries}
 
 
 def _single(name: str, measured: dict[str, Any], options: Options) -> dict[str, Any]:

@@ -96,11 +96,22 @@ def _run(frame: DataFrame, checkpoint: Path) -> tuple[list[Any], list[int]]:
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     memory: list[int] = []
+    shown = -1
     while query.isActive:
         time.sleep(0.5)
         memory.append(tree_bytes(os.getpid()))
+        shown = _show(query, shown)
     query.awaitTermination()
     return [each for each in query.recentProgress if each["numInputRows"]], memory
+
+
+def _show(query: Any, shown: int) -> int:
+    """Print micro-batches that have ended since one was shown, and return the last one's number."""
+    for each in query.recentProgress:
+        if each["batchId"] > shown and each["numInputRows"]:
+            shown = each["batchId"]
+            print(f"micro-batch {shown}: {each['numInputRows']:,} rows in {each['durationMs']}", flush=True)
+    return shown
 
 
 def _state(progress: Any) -> int:

@@ -53,15 +53,14 @@ def probe_stages(
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
     """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
     spec = task_spec(join)
-    tolerance = join.tolerance.column if join.tolerance is not None else None
-    matching = dict.fromkeys((join.left_on, *join.left_by, *([tolerance] if tolerance else [])))
+    matching = join.compared("left")
     names = tuple(column.name for column in join.output)
 
     def probe(feed: Feed) -> ProbeLeft:
-        return ProbeLeft(feed, join.right_by, spec, left, tuple(matching), targets, memory_bytes=memory_bytes)
+        return ProbeLeft(feed, join.right_by, spec, left, matching, targets, memory_bytes=memory_bytes)
 
     def choose(right: pa.Schema) -> ChooseCandidates:
-        found = candidates(right, join.right_by, join.right_on)
+        found = candidates(right, join.right_by, spec)
         return ChooseCandidates(spec, left, found, targets, names, memory_bytes=memory_bytes, output=output)
 
     return probe, choose

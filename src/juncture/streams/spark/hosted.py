@@ -38,6 +38,7 @@ from juncture.streams.spark.progress import observed
 from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
 from juncture.streams.spark.scatter import ToBuckets
 from juncture.streams.spark.virtual_time import delay_of
+from juncture.streams.spark.watermarks import WATERMARK, watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +100,7 @@ def plan_hosted(
         buckets = 1
     limits = resources(session)
     frame = _joined(plan, join, typed, buckets, limits.memory_bytes)
-    query = Query(given_back(frame, join, *sides))
+    query = Query(_without_watermarks(given_back(frame, join, *sides)))
     return Plan(
         join=join,
         engine="spark",
@@ -111,6 +112,17 @@ def plan_hosted(
         measure=refuse_to_measure,
         count_matches=refuse_to_count,
     )
+
+
+def _without_watermarks(frame: DataFrame) -> DataFrame:
+    """Return a result whose columns have no watermarks: rows that have waited for the other side would be behind."""
+    fields = frame.schema.fields
+    if not watermarks(frame.schema):
+        return frame
+    kept = [{name: value for name, value in field.metadata.items() if name != WATERMARK} for field in fields]
+    safe = [f"c{place}" for place in range(len(fields))]
+    columns = [F.col(name).alias(name, metadata=metadata) for name, metadata in zip(safe, kept, strict=True)]
+    return frame.toDF(*safe).select(*columns).toDF(*(field.name for field in fields))
 
 
 def _check_store(session: SparkSession) -> None:

@@ -80,7 +80,9 @@ class JoinProcessor(StatefulProcessor):
         except JunctureError as error:
             yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
             return
-        yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
+        # Spark fails to convert frames without rows.
+        if batches:
+            yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
         metrics: dict[str, float | None] = {"out_rows": sum(batch.num_rows for batch in batches)}
         metrics |= {f"{side}_passed": join.passed(side) for side in SIDES}
         for side, before in zip(SIDES, late, strict=True):
@@ -166,11 +168,11 @@ def _sorted(
     rows: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
     greatest: dict[Side, list[list[int | None]]] = {side: [] for side in SIDES}
     for packet in packets:
-        assert packet.side is not None
+        side: Side = "left" if packet.side == "left" else "right"
         if packet.content is Content.FRONTIER:
-            greatest[packet.side].append(packet.rows[GREATEST].to_pylist())
+            greatest[side].append(packet.rows[GREATEST].to_pylist())
         else:
-            rows[packet.side] += packet.rows.to_batches()
+            rows[side] += packet.rows.to_batches()
     return rows, greatest
 
 
