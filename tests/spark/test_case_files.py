@@ -24,7 +24,6 @@ from juncture.spec.resolved import Resolved
 from spark.stages import arrived, collect, output_of, run, scattered
 from support.cases import Case, read_cases
 from support.engines import algorithms_on_spark, fits_spark, in_tasks
-from support.kinds import Spec
 from support.tables import difference
 
 MEMORY_BYTES = 1 << 20
@@ -47,22 +46,22 @@ def test_in_tasks(case: Case, algorithm: str):
     assert case.resolved is not None
     if case.error is not None:
         with pytest.raises(case.error):
-            joined(case.spec, case.resolved, case.left, case.right, algorithm)
+            joined(case.resolved, case.left, case.right, algorithm)
         return
-    answer = joined(case.spec, case.resolved, case.left, case.right, algorithm)
+    answer = joined(case.resolved, case.left, case.right, algorithm)
     assert difference(answer, case.expected, ordered=False) is None
 
 
-def joined(spec: Spec, join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
+def joined(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
     """Return the rows of a join whose tasks run in turn."""
     if algorithm == "broadcast":
         return with_whole_right(join, left, right)
     if algorithm == "broadcast_left":
         return with_whole_left(join, left, right)
-    return run(shuffled_stages(spec, join, left, right, algorithm), left, right, TASKS)
+    return run(shuffled_stages(join, left, right, algorithm), left, right, TASKS)
 
 
-def shuffled_stages(spec: Spec, join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> ShuffledJoin:
+def shuffled_stages(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> ShuffledJoin:
     if isinstance(join, ResolvedAsof):
         coding = Coding.of(join)
         placements = asof_placements(join, coding)
