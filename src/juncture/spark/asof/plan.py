@@ -9,7 +9,7 @@ from juncture.spark.asof.native import has_native, join_native
 from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.statistics import AsofStatistics
 from juncture.spark.asof.window import join_window
-from juncture.spark.exchange.broadcast_join import join_broadcast_right
+from juncture.spark.exchange.broadcast_join import join_broadcast
 from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
@@ -72,7 +72,7 @@ class AsofPlanning(Planning):
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
             seen = task_spec(join).resolve(join.left_schema, needed_right(join))
-            frame, jobs = join_broadcast_right(seen, left, right, schema, memory_bytes=memory_bytes)
+            frame, jobs = join_broadcast(seen, "right", left, right, schema, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         if algorithm == "broadcast_left":
             cores = self._resources.cores
