@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from juncture.incremental.join import ChangeJoin
     from juncture.joins import (
         changes,
+        grid,
+        interpolate,
         join,
         join_asof,
         join_many,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
-    from juncture.planner.stats import SideStats, Stats
+    from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
     from juncture.spec.equi import Equi
@@ -72,6 +74,8 @@ __all__ = [
     "__version__",
     "bounds",
     "changes",
+    "grid",
+    "interpolate",
     "join",
     "join_asof",
     "join_many",
@@ -99,16 +103,18 @@ _HOME = {
     "Range": "juncture.spec.range",
     "Right": "juncture.spec.many",
     "SchemaError": "juncture.errors",
-    "SideStats": "juncture.planner.stats",
+    "SideStats": "juncture.planner.statistics",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
-    "Stats": "juncture.planner.stats",
+    "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
     "TableReport": "juncture.planner.many_report",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "changes": "juncture.joins",
+    "grid": "juncture.joins",
+    "interpolate": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_many": "juncture.joins",

@@ -11,7 +11,7 @@ import pytest
 import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide

@@ -43,6 +43,8 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
         lambda row: st.sampled_from([row, row, row, (row[0], BEFORE_ALL), (row[0], max(row[1] - 1, BEFORE_ALL))])
     )
     cuts = sorted(draw(st.sets(cut, max_size=6)))
+    if join.known is not None:
+        cuts = sorted({(hashed, BEFORE_ALL) for hashed, _ in cuts})
     hashes, codes = (np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64)))
     return Layout(Cuts(hashes, codes), coding, draw(st.integers(1, 3)), draw(st.sampled_from([16_000, 1 << 20])))
 

@@ -200,6 +200,9 @@ def asof(draft: Draft) -> None:
         draft.arguments["tolerance"] = abs(chance.choice(distances(kind))) if is_number(kind) else duration(chance)
     elif measure < 0.45:
         draft.arguments["tolerance"] = add_column(draft, "limit", distance_types(kind))
+    if chance.random() < 0.2:
+        draft.add("seen", "ingested", draft.types(on_types)[0])
+        draft.arguments["known"] = ["ingested", "seen"]
     add_payload(draft)
     if chance.random() < 0.4:
         draft.arguments["order_by"] = chance.sample(list(draft.right), chance.randint(1, min(2, len(draft.right))))

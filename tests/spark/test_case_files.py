@@ -33,7 +33,10 @@ CASES = [
     (case, algorithm)
     for kind in ("asof", "range", "overlap", "where")
     for case in read_cases(kind)
-    if case.resolved is not None and fits_spark(case.left.schema) and fits_spark(case.right.schema)
+    if case.resolved is not None
+    and case.no_spark is None
+    and fits_spark(case.left.schema)
+    and fits_spark(case.right.schema)
     for algorithm in in_tasks(kind, algorithms_on_spark(case.resolved))
 ]
 

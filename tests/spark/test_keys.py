@@ -66,7 +66,7 @@ def test_codes_keep_the_order(types, data):
     values, codes = [], []
     for data_type in types:
         column = build(data.draw(st.lists(st.sampled_from([*pool(data_type), None]), max_size=12)), data_type)
-        ours, valid = coding.codes(column)
+        ours, valid = coding.order.encode(column)
         steps = on_values(pa.chunked_array([column]), join.domain)
         assert [step is not None for step in steps] == (np.ones(len(ours), bool) if valid is None else valid).tolist()
         values += [step for step in steps if step is not None]
@@ -79,7 +79,7 @@ def test_codes_keep_the_order(types, data):
 
 def test_codes_tell_neighbours_apart_where_they_can():
     column = pa.array([Decimal("1.01"), Decimal("1.02")], pa.decimal128(18, 2))
-    codes, _ = coding_of(column.type, column.type).codes(column)
+    codes, _ = coding_of(column.type, column.type).order.encode(column)
     assert codes[0] < codes[1]
 
 

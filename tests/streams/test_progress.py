@@ -42,12 +42,12 @@ def two_sides(left, right, scale):
 
 
 WATERMARKS = {
-    "number": (Scale("integer", False, 1.0, 1_000, 2.0), 1_010, 20),
-    "falling": (Scale("float", False, -1.0, 1_000, -0.5), 1_010, -5.0),
-    "date": (Scale("date", False, DAY, 0, DAY), 3, date(1970, 1, 4)),
-    "instant": (Scale("timestamp", True, 1e-6, 0, 1.0), 3, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
-    "without a zone": (Scale("timestamp", False, 1e-6, 0, 1.0), 3, datetime(1970, 1, 1, 0, 0, 3)),
-    "beyond the calendar": (Scale("date", False, DAY, 0, DAY), 1 << 40, None),
+    "number": (Scale("integer", False, 1.0, 0.0, 1_000, 2.0), 1_010, 20),
+    "falling": (Scale("float", False, -1.0, 0.0, 1_000, -0.5), 1_010, -5.0),
+    "date": (Scale("date", False, DAY, 0.0, 0, DAY), 3, date(1970, 1, 4)),
+    "instant": (Scale("timestamp", True, 1e-6, 0.0, 0, 1.0), 3, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
+    "without a zone": (Scale("timestamp", False, 1e-6, 0.0, 0, 1.0), 3, datetime(1970, 1, 1, 0, 0, 3)),
+    "beyond the calendar": (Scale("date", False, DAY, 0.0, 0, DAY), 1 << 40, None),
 }
 
 
@@ -60,11 +60,11 @@ def test_watermarks(case):
 @pytest.mark.parametrize(("kind", "step", "steps", "place"), [("integer", -1.0, -7, 7), ("timestamp", 1e-6, 1, None)])
 def test_how_far_a_side_has_come(kind, step, steps, place):
     place = datetime(1970, 1, 1, 0, 0, 0, 1) if place is None else place
-    assert Scale(kind, False, step, 0, 1.0).reached(steps) == place
+    assert Scale(kind, False, step, 0.0).reached(steps) == place
 
 
 def test_how_far_both_sides_have_come_is_remembered():
-    scale, reader = Scale("timestamp", True, 1.0, 0, 0.001), ProgressReader()
+    scale, reader = Scale("timestamp", True, 1.0, 0.0, 0, 0.001), ProgressReader()
     hour = 3_600
     first = reader.read(reported(sides=two_sides((5, hour), (0, None), scale)))
     left, right = first.sides
@@ -85,7 +85,7 @@ def test_how_far_both_sides_have_come_is_remembered():
 
 
 def test_text():
-    scale, reader = Scale("integer", False, 1.0, 1_000, 1.0), ProgressReader()
+    scale, reader = Scale("integer", False, 1.0, 0.0, 1_000, 1.0), ProgressReader()
     late = {"numRowsTotal": 7, "memoryUsedBytes": 1_500, "numRowsDroppedByWatermark": 2}
     progress = reader.read(
         reported(
@@ -107,6 +107,23 @@ def test_text():
     page = progress._repr_html_()
     assert page.startswith("<table><tr><th>batch 4</th>")
     assert page.count("<tr>") == 7
+
+
+def test_a_join_that_tells_all_of_it():
+    scale, reader = Scale("float", False, -1.0, 2.0), ProgressReader()
+    sides = two_sides((5, -30.0), (4, -31.5), scale)
+    for each in ("left", "right"):
+        sides[f"juncture_ab12_{each}"] |= {"state_rows": 10, "state_bytes": 50, "late_rows": 1}
+    progress = reader.read(reported(sides=sides | {"juncture_ab12_out": {"rows": 9}}, out=-1))
+    assert [(each.last, each.lag) for each in progress.sides] == [(30.0, 0.0), (31.5, 1.5)]
+    # Falling, and two behind.
+    assert progress.watermark == 33.5
+    assert (progress.state_rows, progress.state_bytes, progress.late_rows, progress.rows_out) == (20, 100, 2, 9)
+    idle = {name: dict.fromkeys(values) for name, values in sides.items()}
+    later = reader.read(reported(batch=1, sides=idle | {"juncture_ab12_out": {"rows": None}}, out=-1))
+    assert (later.state_rows, later.late_rows, later.rows_out) == (20, 0, 0)
+    assert [each.rows for each in later.sides] == [0, 0]
+    assert later.watermark == 33.5
 
 
 def test_a_query_whose_joins_do_not_tell():

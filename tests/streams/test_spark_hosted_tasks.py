@@ -14,6 +14,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.streams.order import SideOrder
 from juncture.streams.setup import Setup
+from juncture.streams.spark import processor
 from strategies import examples
 from support.hosting import Host
 from support.kinds import defined_rows
@@ -99,3 +100,100 @@ def test_the_join_of_all_rows_in_time(kind, data, seed):
 
 def setup_schemas(setup: Setup) -> tuple[pa.Schema, pa.Schema]:
     return setup.left_schema, setup.right_schema
+
+
+ROWS = pa.schema({"k": pa.string(), "ts": pa.int64()})
+
+
+def a_host(buckets: int = 2, spec: jn.Asof | None = None, delay: int = 2) -> Host:
+    order = jn.Order("ts", delay=delay)
+    spec = spec or jn.Asof(on="ts", by="k")
+    return Host(Setup(spec, ROWS, ROWS, (order,), (order,), True, "count"), buckets, random.Random(1))
+
+
+def rows(*cells: tuple[str | None, int | None]) -> pa.Table:
+    return pa.Table.from_pylist([{"k": key, "ts": time} for key, time in cells], schema=ROWS)
+
+
+def given_rows(host: Host, left: pa.Table, right: pa.Table) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for table in host.step(left=left, right=right) for row in table.to_pylist())
+
+
+def test_buckets_without_rows_give_what_is_final():
+    host = a_host(7, jn.Asof(on="ts", by="k", coalesce=False))
+    assert given_rows(host, rows(("a", 5), ("b", 6)), rows(("a", 4), ("b", 5))) == []
+    # Neither side has a row in the buckets of these two.
+    assert given_rows(host, rows(), rows(("c", 8))) == [("a", 5, 4)]
+    assert given_rows(host, rows(("c", 9)), rows((None, 20))) == [("b", 6, 5), ("c", 9, 8)]
+
+
+def test_an_idle_side_makes_no_row_late():
+    host = a_host()
+    for time in range(0, 100, 10):
+        assert given_rows(host, rows(("a", time)), rows()) == []
+    found = given_rows(host, rows(), rows(*(("a", time) for time in range(0, 100, 10))))
+    assert len(found) == 9
+    assert {each["right_late_rows"] for each in host.metrics} == {0}
+
+
+def test_rows_of_a_micro_batch_make_none_of_it_late():
+    host = a_host(delay=0)
+    given_rows(host, rows(), rows(("a", 50), ("a", 1), ("a", 30)))
+    assert sum(each["right_late_rows"] for each in host.metrics) == 0
+    given_rows(host, rows(), rows(("a", 49), ("a", 50)))
+    assert sum(each["right_late_rows"] for each in host.metrics) == 1
+
+
+def test_metrics():
+    host = a_host(1)
+    given_rows(host, rows(("a", 5), ("a", 3)), rows(("b", 4)))
+    [told] = host.metrics
+    assert told == {
+        "left_rows": 2, "left_state_rows": 2, "left_state_bytes": told["left_state_bytes"], "left_late_rows": 0,
+        "right_rows": 1, "right_state_rows": 1, "right_state_bytes": told["right_state_bytes"], "right_late_rows": 0,
+    }  # fmt: skip
+    assert told["left_state_bytes"] > 0
+
+
+def test_another_number_of_partitions():
+    host = a_host(2)
+    given_rows(host, rows(("a", 5)), rows())
+    host.buckets = 5
+    with pytest.raises(jn.StateError, match=r"2 partitions, and this one was made for 5. Set spark.sql.shuffle.part"):
+        given_rows(host, rows(("a", 5)), rows())
+
+
+def test_a_checkpoint_of_another_join():
+    host = a_host()
+    given_rows(host, rows(("a", 5)), rows())
+    other = a_host(spec=jn.Asof(on="ts", by="k", tolerance=3))
+    other.states = host.states
+    with pytest.raises(jn.StateError, match=r"checkpoint of this query is of another join: its spec is"):
+        given_rows(other, rows(("a", 5)), rows())
+
+
+def test_a_damaged_state():
+    host = a_host(1)
+    given_rows(host, rows(("a", 5)), rows())
+    [handle] = host.states.values()
+    handle.states["tables"].values.clear()
+    with pytest.raises(jn.StateError, match=r"is damaged: a part of 'left_state' is missing"):
+        given_rows(host, rows(("a", 6)), rows())
+
+
+def test_state_in_parts(monkeypatch):
+    monkeypatch.setattr(processor, "_CHUNK_BYTES", 100)
+    host = a_host(1)
+    given_rows(host, rows(*(("a", time) for time in range(50))), rows(("a", 0)))
+    [handle] = host.states.values()
+    parts = handle.states["tables"].values
+    assert max(len(part[0]) for part in parts.values()) == 100
+    many = len(parts)
+    assert len(given_rows(host, rows(), rows((None, 60)))) == 50
+    assert len(parts) < many
+
+
+def test_a_row_without_a_place_in_the_order():
+    setup = Setup(jn.Equi(on="k"), ROWS, ROWS, (jn.Order("ts"),), (jn.Order("ts"),), True, "count")
+    with pytest.raises(jn.DataError, match=r"null or NaN in the order 'ts'"):
+        given_rows(Host(setup, 2, random.Random(1)), rows(("a", None)), rows())

@@ -9,7 +9,7 @@ import pyarrow.types as pat
 
 import juncture as jn
 from juncture.planner.choose import choose
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
@@ -86,10 +86,12 @@ def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:
     """Tell whether an algorithm has to refuse an as-of join. No other refusal passes."""
     spec = join.spec
+    if spec.known is not None and algorithm in ("range", "window"):
+        return True
     if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):
         return True
     if algorithm == "hash":
-        return not join.left_by
+        return not join.left_by and spec.known is None
     return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
 
 

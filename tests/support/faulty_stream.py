@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -34,8 +35,6 @@ STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 ANSWER = "whole.parquet"
 LOG = "log"
-PAUSE_S = 1.0
-"""The longest from the beginning of a micro-batch to a kill, which may be in a later one then."""
 ROWS_A_BATCH = 60
 DELAY = 5
 
@@ -52,6 +51,7 @@ BAND = "l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9"
 CASES = {
     "native-left": Case(jn.Where(BAND, how="left")),
     "native-full": Case(jn.Where(BAND, how="full"), {STORE: ROCKS}),
+    "hosted-asof": Case(jn.Asof(on="a", by="k", tolerance=20), {STORE: ROCKS}),
 }
 
 
@@ -91,29 +91,32 @@ def run_with_kills(name: str, folder: Path, *, batches: int, kills: int, chance:
     chance
         Chooses the moments.
     """
-    for left in range(kills, 0, -1):
-        done = _batches(folder, "commits")
-        # As many micro-batches are left for each kill to come.
-        begun = chance.randint(done, done + max(0, (batches - 2 - done) // left - 1))
+    for begun in sorted(chance.choices(range(batches - 2), k=kills)):
         with _started(name, folder) as process:
-            _wait_for_moment(process, folder, begun, batches - 1, chance.uniform(0, PAUSE_S))
+            _wait_for_moment(process, folder, begun, batches - 1, chance.random())
             assert process.poll() is None, f"ended before it was killed:\n{(folder / LOG).read_text()}"
     with _started(name, folder) as process:
         assert process.wait(timeout=300) == 0, (folder / LOG).read_text()
     return pq.read_table(folder / ANSWER)
 
 
-def _wait_for_moment(process: subprocess.Popen[bytes], folder: Path, begun: int, last: int, pause_s: float) -> None:
-    """Wait until a micro-batch has begun, and for a pause, but not for the last one."""
+def _wait_for_moment(process: subprocess.Popen[bytes], folder: Path, begun: int, last: int, part: float) -> None:
+    """Wait until a micro-batch has begun, and for a part of the time that one takes, but not for the last one."""
 
     def is_under_way() -> bool:
         is_started = (folder / f"{process.pid}.started").exists()
         return process.poll() is not None or (is_started and _batches(folder, "offsets") > begun)
 
     wait_for(is_under_way, "a micro-batch")
-    moment = time.monotonic() + pause_s
+    moment = time.monotonic() + part * _batch_s(folder)
     while time.monotonic() < moment and _batches(folder, "commits") < last:
         time.sleep(0.005)
+
+
+def _batch_s(folder: Path) -> float:
+    """Return how long a micro-batch takes, at the median; a second as long as that is not known."""
+    ends = sorted(path.stat().st_mtime for path in folder.glob("checkpoint/commits/[0-9]*"))
+    return median([1.0] if len(ends) < 2 else [after - before for before, after in pairwise(ends)])
 
 
 def _batches(folder: Path, log: str) -> int:

@@ -109,6 +109,7 @@ class Host:
     def _joined(self, target: int, packets: Sequence[Packet]) -> Iterator[pa.Table]:
         frames = (batch.to_pandas()[PACKET_SCHEMA.names[1:]] for batch in write_packets(packets))
         for frame in self._processor(target).handleInputRows((target,), frames, None):
+            assert len(frame) > 0, "Spark fails to convert frames without rows"
             for packet in read_packets([_sent_on(frame)]):
                 if packet.content is Content.OUTPUT:
                     yield packet.rows

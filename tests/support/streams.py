@@ -99,8 +99,7 @@ class Streamed:
         rest = self.table(side).slice(self.pushed[side])
         found = []
         for order in self.orders(side):
-            values = [value.as_py() for value in order_column(rest, side, order.expression)]
-            values = [value for value in values if value is not None and value == value]
+            values = _python_values(order_column(rest, side, order.expression))
             skipped = not values or self.chance.random() < 0.3
             found.append(None if skipped else max(values) if order.descending else min(values))
         return found
@@ -155,6 +154,17 @@ def order_column(table: pa.Table, side: str, expression: str) -> pa.Array:
     schemas = (table.schema, empty) if side == "left" else (empty, table.schema)
     node = parse_expression(expression, *schemas)
     return evaluate(node, **{side: table}) if table.num_rows else pa.nulls(0)
+
+
+def _python_values(array: pa.Array) -> list[Any]:
+    """Return the values that are in an order; none where Python has none for some of them."""
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        return []
+    try:
+        values = array.to_pylist()
+    except (OverflowError, ValueError):
+        return []
+    return [value for value in values if value is not None and value == value]
 
 
 def order_values(table: pa.Table, side: str, expression: str) -> list[Any]:

@@ -33,6 +33,15 @@ _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2
 _ON = {"flights": "departure", "weather": "observed"}
 _PERIODS = 12
 
+_SETTINGS = {
+    # What hosts our operator keeps its state in.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # The replay is small: more tasks would only wait for one another.
+    "spark.sql.shuffle.partitions": "2",
+}
+
 _COLUMNS = (
     ("batch", 5),
     ("flights", 9),
@@ -60,8 +69,8 @@ def stream() -> None:
 
         with spark_session() as session:
             with step("Planning"):
-                # The replay is small: more tasks would only wait for one another.
-                session.conf.set("spark.sql.shuffle.partitions", "2")
+                for setting, value in _SETTINGS.items():
+                    session.conf.set(setting, value)
                 plan = _planned(session, replay)
             console.print(heading("The plan"))
             print_plan(plan.explain(), console)

@@ -164,6 +164,7 @@ def asof(
     ties: options.Ties = "greatest",
     prefer: options.Prefer = "earlier",
     nulls_equal: options.NullsEqual = False,
+    known: options.Known = None,
 ) -> Spec:
     """Match each left row with the right row that was in force at its time.
 
@@ -190,6 +191,7 @@ def asof(
         ties=ties,
         prefer=prefer,
         nulls_equal=nulls_equal,
+        known=known,
     )
 
 

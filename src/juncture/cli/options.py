@@ -177,6 +177,15 @@ Ties = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
+Known = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="RIGHT LEFT",
+        help="To match no right row before it was known: the right column that says since when, and the left one that "
+        "says up to when.",
+        rich_help_panel=_MEANING,
+    ),
+]
 Prefer = Annotated[
     str,
     typer.Option(

@@ -186,16 +186,11 @@ class Arrangement:
 
     def _places(self, run: Run, delta: Delta, remaining: Ints) -> Iterator[Place]:
         """Yield where a run has rows of a delta, and take from what remains to be found."""
-        rows = np.flatnonzero(remaining)
-        low, high, order = run.of_hashes(delta.hashes[rows])
-        while True:
-            going = (low < high) & (remaining[rows] > 0)
-            rows, low, high = rows[going], low[going], high[going]
-            if not len(rows):
-                return
-            positions = order[low]
-            low = low + 1
-            living = np.flatnonzero(run.weights[positions] > 0)
+        sought = np.flatnonzero(remaining)
+        sought = sought[np.argsort(delta.hashes[sought])]
+        for places, positions in run.of_hashes(delta.hashes[sought]):
+            rows = sought[places]
+            living = np.flatnonzero((run.weights[positions] > 0) & (remaining[rows] > 0))
             if not len(living):
                 continue
             mine, there = rows[living], positions[living]

@@ -78,6 +78,8 @@ class RowIdentity:
 
     def same(self, ones: pa.RecordBatch, others: pa.RecordBatch) -> Mask:
         """Tell which rows are equal to those in the same place of another batch."""
+        if ones.equals(others):
+            return np.ones(ones.num_rows, np.bool_)
         codes, _ = self.codes(joined_batches([ones, others]))
         equal: Mask = codes[: ones.num_rows] == codes[ones.num_rows :]
         return equal

@@ -116,8 +116,8 @@ class ChangeJoin:
         self._memory_bytes = memory_bytes
         self._join = streaming_join(given)
         self._output = Output(self._join, self.answer_schema)
-        self._identity = identity_of(self._join.output_schema, "answer's")
         self._kept = kept_join(self._join, self._output)
+        self._identity = identity_of(self._join.output_schema, "answer's")
         self._closed = False
         self._progress = Progress(0, None, dict.fromkeys(SIDES, 0))
         self._store: Store | None = None

@@ -85,10 +85,19 @@ class Run:
         order = np.argsort(self.hashes)
         return self.hashes[order], order.astype(np.int32)
 
-    def of_hashes(self, hashes: Ints) -> tuple[Ints, Ints, Codes]:
-        """Return where in the order of hashes some are, where they end, and the positions of that order."""
+    def of_hashes(self, hashes: Ints) -> Iterator[tuple[Ints, Codes]]:
+        """Yield pairs of ascending hashes, by their places, and positions that have them, some at a time."""
         found, positions = self._by_hash
-        return np.searchsorted(found, hashes), np.searchsorted(found, hashes, "right"), positions
+        rows, places = np.arange(len(hashes)), np.searchsorted(found, hashes)
+        while True:
+            inside = places < len(found)
+            inside[inside] = found[places[inside]] == hashes[rows[inside]]
+            rows, places = rows[inside], places[inside]
+            if not len(rows):
+                return
+            yield rows, positions[places]
+            # Equal hashes follow each other.
+            places = places + 1
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time.

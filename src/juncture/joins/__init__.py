@@ -9,11 +9,14 @@ from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
 from juncture.joins.range import join_range
+from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import stream, stream_listener
 from juncture.joins.where import join_where
 
 __all__ = [
     "changes",
+    "grid",
+    "interpolate",
     "join",
     "join_asof",
     "join_many",

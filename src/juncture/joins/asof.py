@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
@@ -36,6 +36,7 @@ def join_asof(
     ties: Ties = "greatest",
     prefer: Prefer = "earlier",
     nulls_equal: bool = False,
+    known: str | Sequence[str] | None = None,
     coalesce: bool = True,
     suffix: str = "_right",
     algorithm: str = "auto",
@@ -91,6 +92,10 @@ def join_asof(
         Polars and Daft.
     nulls_equal
         Whether a null in ``by`` equals a null.
+    known
+        To match no right row before it was known: the right column that says since when a row is known, and the left
+        one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the second is left out. Of
+        several known rows at the best ``on`` the one that was known last is taken.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -165,6 +170,7 @@ def join_asof(
         ties=ties,
         prefer=prefer,
         nulls_equal=nulls_equal,
+        known=known,
         coalesce=coalesce,
         suffix=suffix,
     )

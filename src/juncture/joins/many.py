@@ -7,7 +7,7 @@ from typing import Any
 
 from juncture.errors import PlanError, SpecError
 from juncture.inputs import choose_engine, is_stream
-from juncture.joins.planning import refuse_unknown
+from juncture.joins.planning import check_limits, refuse_unknown
 from juncture.planner.many import ManyPlan
 from juncture.spec.many import Right, named
 from juncture.spec.size import size_bytes
@@ -115,10 +115,10 @@ def plan_many(
         except PlanError as error:
             raise named(name, error) from error
     if "spark" in engines.values():
-        raise PlanError(
-            "join_many() joins in this process, and a table is a Spark DataFrame or spark= is given. Join the tables "
-            "one after the other with join_asof, join_range and join."
-        )
+        check_limits("spark", memory)
+        from juncture.spark.many import plan as on_spark
+
+        return on_spark.plan(spine, rights, session=spark)
     from juncture.local.many import plan as in_process
 
     return in_process.plan(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
 from juncture.spec.range import Closed, Range

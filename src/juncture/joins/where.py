@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.schema import How
 from juncture.spec.where import Where
 

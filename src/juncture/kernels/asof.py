@@ -9,7 +9,7 @@ right row offered to a nearer slot is better than all of those.
 Candidates are an array ``best[slot, place, word]``, the best place first. Its words are
 
 - the *rank*: the right row's value, complemented if forward, so that greater is better in both directions;
-- any number of codes that decide between equal ranks, greater first;
+- any number of codes that decide between equal ranks, greater first, such as when a row was known;
 - the right row's pointer, -1 in an empty place.
 
 What the words leave undecided is written down as a tie, for the caller to settle with the rows themselves.
@@ -391,7 +391,6 @@ def choose(
             row = ~row
         limit = tolerance[row * tolerance_step]
         back = front = taken = candidates = 0
-        last_rank = np.int64(0)
         last_ahead: Any = False
         while taken < seen:
             has_behind = back < places_behind and behind[slot, back, behind.shape[2] - 1] != NOWHERE
@@ -408,16 +407,23 @@ def choose(
             if barred or (far if use_ahead else near) > limit:
                 break
             rank = ahead[slot, front, 0] if use_ahead else behind[slot, back, 0]
+            is_tie = taken == wanted and use_ahead == last_ahead
+            if is_tie and use_ahead:
+                for word in range(ahead.shape[2] - 1):
+                    is_tie = is_tie and ahead[slot, front, word] == ahead[slot, front - 1, word]
+            elif is_tie:
+                for word in range(behind.shape[2] - 1):
+                    is_tie = is_tie and behind[slot, back, word] == behind[slot, back - 1, word]
             if taken < wanted and len(codes) > 0:
                 codes[row, taken] = ~rank if use_ahead else rank
             if taken < wanted:
                 pointers[row, taken] = (
                     ahead[slot, front, ahead.shape[2] - 1] if use_ahead else behind[slot, back, behind.shape[2] - 1]
                 )
-            elif rank == last_rank and use_ahead == last_ahead:
+            elif is_tie:
                 counts[TIED] += 1
                 counts[FIRST_TIED] = row if counts[FIRST_TIED] < 0 else min(row, counts[FIRST_TIED])
-            last_rank, last_ahead = rank, use_ahead
+            last_ahead = use_ahead
             taken += 1
             if use_ahead:
                 front += 1

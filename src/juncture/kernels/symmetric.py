@@ -46,8 +46,8 @@ UNLIMITED = -1
 """The reach of rows whose second codes tell nothing of the first."""
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
-_DIGITS = 256
-_DIGIT_BITS = 8
+_DIGITS = 1 << 11
+_DIGIT_BITS = 11
 
 Table = npt.NDArray[np.int64]
 
@@ -282,7 +282,7 @@ def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
 
     Notes
     -----
-    Some 3 ns a row for each byte in which keys differ, and for each of the codes unless they rise or fall all along.
+    Some 3 ns a row for each 11 bits in which keys differ, and of the codes unless they rise or fall all along.
     """
     count = len(keys)
     for row in range(count):

@@ -13,7 +13,7 @@ from juncture.inputs import is_spark_frame, is_stream, kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
 from juncture.spark.asof.report import match_report

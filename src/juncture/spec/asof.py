@@ -42,10 +42,11 @@ from juncture.spec.schema import (
     check_ties,
     common_domain,
     output_columns,
+    shared_domain,
 )
 from juncture.spec.values import TimeLength, whole
 
-__all__ = ["Asof", "Direction", "Prefer", "ResolvedAsof", "Ties", "Tolerance"]
+__all__ = ["Asof", "Direction", "Known", "Prefer", "ResolvedAsof", "Ties", "Tolerance"]
 
 Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
@@ -70,6 +71,23 @@ class Tolerance:
     column: str | None = None
 
 
+@dataclass(frozen=True)
+class Known:
+    """Since when right rows are known, and up to when to left ones: a right row can match once the first is reached.
+
+    Attributes
+    ----------
+    left, right
+        The columns.
+    domain
+        The values in which they are compared.
+    """
+
+    left: str
+    right: str
+    domain: Domain
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResolvedAsof(Resolved):
     """An as-of spec that has been checked against two schemas: all that an engine needs to know.
@@ -84,6 +102,8 @@ class ResolvedAsof(Resolved):
         The values in which the ``on`` columns are compared.
     tolerance
         The tolerance in that domain, or None.
+    known
+        Since when right rows are known; None if all always are.
     tie_columns
         The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, or the
         least with ``ties="first"``, nulls lowest, NaN highest. None where the order of the right table decides.
@@ -94,6 +114,7 @@ class ResolvedAsof(Resolved):
     right_on: str
     domain: Domain
     tolerance: Tolerance | None
+    known: Known | None
     tie_columns: tuple[str, ...]
 
     @property
@@ -109,8 +130,9 @@ class ResolvedAsof(Resolved):
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, ties aside."""
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
-        own = (self.left_on if side == "left" else self.right_on, *super().compared(side))
-        return own if limit is None or limit in own else (*own, limit)
+        known = None if self.known is None else getattr(self.known, side)
+        names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, known)
+        return tuple(name for name in dict.fromkeys(names) if name is not None)
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.
@@ -167,6 +189,11 @@ class Asof(KeyedSpec):
         - ``"error"``: data in which a tie has to be decided are refused.
     nulls_equal
         Whether a null in ``by`` equals a null.
+    known
+        Of the right rows known at the left row's time, the one in force: the right column that says since when a row is
+        known, and the left one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the
+        second is left out. Of several known rows at the best ``on`` the one that was known last is taken; those known
+        at the same time are a tie.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -204,6 +231,7 @@ class Asof(KeyedSpec):
     ties: Ties = "greatest"
     prefer: Prefer = "earlier"
     nulls_equal: bool = False
+    known: str | Sequence[str] | None = None
     coalesce: bool = True
     suffix: str = "_right"
 
@@ -229,7 +257,8 @@ class Asof(KeyedSpec):
         for name in self.order_columns():
             check_name("order_by", name)
         object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
-        freeze_names(self, "by", "left_by", "right_by", "order_by")
+        self.known_pair()
+        freeze_names(self, "by", "left_by", "right_by", "order_by", "known")
 
     def on_pair(self) -> tuple[str, str]:
         """Return the left and the right ``on`` column."""
@@ -240,6 +269,22 @@ class Asof(KeyedSpec):
                 f'right_on="…". Got {len(pairs)}.'
             )
         return pairs[0]
+
+    def known_pair(self) -> tuple[str, str] | None:
+        """Return the left and the right column of ``known``, or None."""
+        if self.known is None:
+            return None
+        check_sequence("known", self.known)
+        names = (self.known,) if isinstance(self.known, str) else tuple(self.known)
+        for name in names:
+            check_name("known", name)
+        if len(names) not in (1, 2):
+            raise SpecError(
+                f"known={self.known!r} names {len(names)} columns. Expected the right column that says since when a "
+                'row is known, and the left one that says up to when, such as ("ingested_at", "seen_at"); the left on= '
+                "where the second is left out."
+            )
+        return names[1] if len(names) == 2 else self.on_pair()[0], names[0]
 
     def order_columns(self) -> tuple[str, ...]:
         """Return the right columns that decide ties first."""
@@ -274,9 +319,12 @@ class Asof(KeyedSpec):
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         left = typed_distances([self.tolerance], domain, left)
+        known = self._known(left, right)
+        if known is not None:
+            left, right = typed_pairs(left, right, [(known.left, known.right)])
         if shared and self.coalesce:
             equal.append((left_on, right_on))
-        tie_columns = self._tie_columns(right, {right_on, *right_by})
+        tie_columns = self._tie_columns(right, {right_on, *right_by, *([known.right] if known else [])})
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
             check_ties(right, tie_columns, remedy=" (or pass ties='error' with matches=1, if there are none)")
         return ResolvedAsof(
@@ -290,9 +338,20 @@ class Asof(KeyedSpec):
             right_by=right_by,
             domain=domain,
             tolerance=_resolve_tolerance(self.tolerance, domain, left),
+            known=known,
             tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
+
+    def _known(self, left: pa.Schema, right: pa.Schema) -> Known | None:
+        """Check the columns that say since when right rows are known."""
+        pair = self.known_pair()
+        if pair is None:
+            return None
+        check_columns(left, pair[:1], argument="known", side="left")
+        check_columns(right, pair[1:], argument="known", side="right")
+        domain = shared_domain([("left", left.field(pair[0])), ("right", right.field(pair[1]))], role="known")
+        return Known(*pair, domain)
 
     def _tie_columns(self, right: pa.Schema, fixed: set[str]) -> tuple[str, ...]:
         """Return the right columns that decide ties, less those that are equal in a tie."""

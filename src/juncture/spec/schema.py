@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.values import DAY_S
 
 __all__ = [
     "LEFT_OUT",
@@ -93,7 +94,7 @@ class Domain:
     def step_ns(self) -> int:
         """Nanoseconds in one step of a date, timestamp or duration."""
         if self.kind == "date":
-            return 86_400_000_000_000
+            return DAY_S * 10**9
         return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
 
 

@@ -39,6 +39,11 @@ Place = tuple[Segment, Positions]
 
 def _check(join: ResolvedAsof) -> None:
     """Refuse what streams do not have."""
+    if join.known is not None:
+        raise PlanError(
+            f"known={join.spec.known!r} asks of each right row since when it is known, and a stream would have to hold "
+            "rows for as long as any may become known. Join in batch, or by the time at which rows come."
+        )
     if join.goes_by_table_order and join.how not in ("semi", "anti"):
         ties = join.spec.ties
         raise PlanError(

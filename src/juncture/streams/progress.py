@@ -18,15 +18,16 @@ Place = int | float | date | datetime
 """A value of an order."""
 
 OBSERVED = "juncture_{join}_{side}"
-"""What the metrics are called by which Spark reports of a side: `rows`, `last`, and the fields of a `Scale`."""
+"""What the metrics are called by which Spark reports of a side: `rows`, `last`, and the fields of a `Scale`; of joins
+that know it `state_rows`, `state_bytes` and `late_rows` as well. Those of the result, by the side ``out``: `rows`."""
 
-_OBSERVED = re.compile(OBSERVED.format(join=r"(?P<join>\w+)", side="(?P<side>left|right)"))
+_OBSERVED = re.compile(OBSERVED.format(join=r"(?P<join>\w+)", side="(?P<side>left|right|out)"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the numbers that Spark reports of a side stand for in its order.
+    """What the numbers that are reported of a side stand for in its order.
 
     Attributes
     ----------
@@ -36,8 +37,10 @@ class Scale:
         Whether a timestamp is an instant.
     step
         What one of its steps is, in numbers or seconds; below zero where the order falls.
+    delay
+        How many steps a row may be behind.
     base
-        The milliseconds of a watermark that stand for zero.
+        The milliseconds of Spark's watermark that stand for zero; None where a join has watermarks of its own.
     unit
         What one of these is, in numbers or seconds; below zero where the order falls.
     """
@@ -45,8 +48,9 @@ class Scale:
     kind: str
     zoned: bool
     step: float
-    base: int
-    unit: float
+    delay: float
+    base: int | None = None
+    unit: float | None = None
 
     @property
     def is_time(self) -> bool:
@@ -58,20 +62,23 @@ class Scale:
 
         Examples
         --------
-        >>> Scale("date", False, 86400.0, 0, 1.0).reached(3)
+        >>> Scale("date", False, 86400.0, 0.0).reached(3)
         datetime.date(1970, 1, 4)
         """
         # Whole numbers may be greater than floats are exact.
-        return self._place(steps * int(self.step) if self.kind == "integer" else steps * self.step)
+        is_exact = self.kind == "integer" and isinstance(steps, int)
+        return self._place(steps * int(self.step) if is_exact else steps * self.step)
 
     def watermark(self, milliseconds: int) -> Place | None:
-        """Return about what a watermark stands for; None beyond the calendar.
+        """Return about what Spark's watermark stands for; None beyond the calendar.
 
         Examples
         --------
-        >>> Scale("integer", False, 1.0, 1000, 2.0).watermark(1007)
+        >>> Scale("integer", False, 1.0, 0.0, 1000, 2.0).watermark(1007)
         14
         """
+        assert self.base is not None
+        assert self.unit is not None
         return self._place((milliseconds - self.base) * self.unit)
 
     def _place(self, value: int | float) -> Place | None:
@@ -183,38 +190,54 @@ class StreamProgress:
 
 
 class ProgressReader:
-    """Reads what Spark reports of one query, trigger by trigger, and remembers how far each side had come."""
+    """Reads what Spark reports of one query, trigger by trigger, and remembers what each side had come to."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], float | None] = {}
         self._scales: dict[tuple[str, str], Scale] = {}
+        self._held: dict[tuple[str, str], tuple[int, int]] = {}
 
     def read(self, reported: Mapping[str, Any]) -> StreamProgress:
         """Read what Spark reports of a trigger: a ``StreamingQueryProgress``, or its JSON."""
-        observed = {
-            (found["join"], found["side"]): _plain(values)
-            for name, values in (reported.get("observedMetrics") or {}).items()
-            if (found := _OBSERVED.fullmatch(name)) is not None
-        }
-        for side, values in observed.items():
-            known = self._last.setdefault(side, None)
-            # Of no rows, metrics are null.
-            if values["last"] is not None:
-                self._scales[side] = Scale(**{each.name: values[each.name] for each in fields(Scale)})
-                self._last[side] = values["last"] if known is None else max(known, values["last"])
+        observed, out = self._observed(reported.get("observedMetrics") or {})
         operators = reported.get("stateOperators") or ()
-        out = (reported.get("sink") or {}).get("numOutputRows")
+        held = self._held.values() or [(each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators]
+        late = [each["late_rows"] or 0 for each in observed.values() if "late_rows" in each]
+        told = (reported.get("sink") or {}).get("numOutputRows", -1)
         return StreamProgress(
             batch=reported["batchId"],
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
             sides=tuple(self._sides(observed) if self._last else _sources(reported.get("sources") or ())),
-            rows_out=None if out is None or out < 0 else out,
-            state_rows=sum(each["numRowsTotal"] for each in operators),
-            state_bytes=sum(each["memoryUsedBytes"] for each in operators),
-            late_rows=sum(each["numRowsDroppedByWatermark"] for each in operators),
+            rows_out=out if out is not None else None if told < 0 else told,
+            state_rows=sum(rows for rows, _ in held),
+            state_bytes=sum(size for _, size in held),
+            late_rows=sum(late) + sum(each["numRowsDroppedByWatermark"] for each in operators),
             watermark=self._watermark((reported.get("eventTime") or {}).get("watermark")),
         )
+
+    def _observed(self, metrics: Mapping[str, Any]) -> tuple[dict[tuple[str, str], dict[str, Any]], int | None]:
+        """Return what joins tell of their sides, and how many rows they give; remember it."""
+        observed, out = {}, None
+        for name, row in metrics.items():
+            found = _OBSERVED.fullmatch(name)
+            if found is None:
+                continue
+            values: dict[str, Any] = row.asDict() if hasattr(row, "asDict") else dict(row)
+            if found["side"] == "out":
+                out = values["rows"] or 0
+                continue
+            side = found["join"], found["side"]
+            observed[side] = values
+            known = self._last.setdefault(side, None)
+            # Of no rows, metrics are null.
+            if values["last"] is not None:
+                told: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
+                self._scales[side] = Scale(**told)
+                self._last[side] = values["last"] if known is None else max(known, values["last"])
+            if values.get("state_rows") is not None:
+                self._held[side] = values["state_rows"], values["state_bytes"]
+        return observed, out
 
     def _sides(self, observed: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[SideProgress]:
         joins = list(dict.fromkeys(join for join, _ in self._last))
@@ -222,7 +245,7 @@ class ProgressReader:
             last, scale = self._last[join, side], self._scales.get((join, side))
             yield SideProgress(
                 name=side if len(joins) == 1 else f"{side} of join {joins.index(join) + 1}",
-                rows=observed.get((join, side), {}).get("rows", 0),
+                rows=observed.get((join, side), {}).get("rows") or 0,
                 last=None if last is None or scale is None else scale.reached(last),
                 lag=None if scale is None else self._lag(join, side, scale),
             )
@@ -237,6 +260,9 @@ class ProgressReader:
         return timedelta(microseconds=round(behind * 1e6)) if scale.is_time else behind
 
     def _watermark(self, text: str | None) -> Place | None:
+        scales = list(self._scales.values())
+        if scales and scales[0].base is None:
+            return self._own_watermark()
         if text is None:
             return None
         moment = datetime.fromisoformat(text)
@@ -244,14 +270,18 @@ class ProgressReader:
         # Spark's first watermark.
         if milliseconds == 0:
             return None
-        scale = next(iter(self._scales.values()), None)
-        return moment if scale is None else scale.watermark(milliseconds)
+        return scales[0].watermark(milliseconds) if scales else moment
 
-
-def _plain(values: Any) -> dict[str, Any]:
-    """Return a row of metrics by name."""
-    plain: dict[str, Any] = values.asDict() if hasattr(values, "asDict") else dict(values)
-    return plain
+    def _own_watermark(self) -> Place | None:
+        """Return the lesser of what the sides have passed, less their delays; None if one has not come."""
+        passed = []
+        for side, last in self._last.items():
+            if last is None:
+                return None
+            scale = self._scales[side]
+            steps = last - scale.delay
+            passed.append((steps * abs(scale.step), scale.reached(steps)))
+        return min(passed, key=lambda each: each[0])[1]
 
 
 def _sources(sources: Iterable[Mapping[str, Any]]) -> Iterator[SideProgress]:

@@ -39,7 +39,7 @@ def choose_exact(
         taken = [] if barred else [c for c in candidates if c[0] <= limit][:places]
         for place, (_, _, candidate) in enumerate(taken[:wanted]):
             pointers[row, place] = candidate[-1]
-        if len(taken) > wanted and taken[wanted][2][0] == taken[wanted - 1][2][0]:
+        if len(taken) > wanted and taken[wanted][2][:-1] == taken[wanted - 1][2][:-1]:
             counts[kernels.TIED] += 1
             first = int(counts[kernels.FIRST_TIED])
             counts[kernels.FIRST_TIED] = row if first < 0 else min(row, first)
@@ -47,7 +47,7 @@ def choose_exact(
 
 
 def _held(best: Ints, slot: int) -> list[list[int]]:
-    """Return the candidates of a slot as rank and pointer, without empty places."""
+    """Return the candidates of a slot, without empty places."""
     if len(best) == 0:
         return []
-    return [[place[0], place[-1]] for place in best[slot].tolist() if place[-1] != kernels.NOWHERE]
+    return [place for place in best[slot].tolist() if place[-1] != kernels.NOWHERE]

@@ -94,6 +94,8 @@ class Right:
         Whether these codes decide everything.
     may_flood
         Whether to give up when millions of rows tie and their codes are not kept.
+    known, known_coder
+        The column that says from when on a row is known, and what turns it into codes; None where all rows are.
     first
         Whether the least of tied rows wins, and the first of equal ones, rather than the greatest and the last.
     """
@@ -109,6 +111,8 @@ class Right:
     code_columns: tuple[str, ...] = ()
     decided: bool = False
     may_flood: bool = False
+    known: str | None = None
+    known_coder: Coder | None = None
     first: bool = False
 
     @property
@@ -118,7 +122,8 @@ class Right:
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns of a part that `encode` looks at."""
-        columns = list(dict.fromkeys((self.on, *self.by, *self.code_columns)))
+        known = () if self.known is None else (self.known,)
+        columns = list(dict.fromkeys((self.on, *self.by, *known, *self.code_columns)))
         yield from self.source.read(part, columns, self.by)
 
     def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
@@ -129,6 +134,15 @@ class Right:
         self.keys.find([batch.column(name) for name in self.by], keys)
         values, valid = self.coder.encode(batch.column(self.on))
         on[:] = values
+        if valid is not None:
+            keys[~valid] = EMPTY
+
+    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> None:
+        """Write the codes of when a batch's rows are known. A row that never is gets the key `EMPTY`."""
+        assert self.known is not None
+        assert self.known_coder is not None
+        values, valid = self.known_coder.encode(batch.column(self.known))
+        known[:] = values
         if valid is not None:
             keys[~valid] = EMPTY
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from juncture.errors import JunctureError
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.many.answers import LOOKUP, Answer, answer
 from juncture.local.many.report import report_of
+from juncture.local.many.run import about, is_lookup
 from juncture.local.many.spine import Spine
 from juncture.local.many.together import Part, together
 from juncture.local.resources import resources_here
@@ -19,12 +18,11 @@ from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.many_report import ManyReport
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
 from juncture.runtime.sources import Source
-from juncture.spec.equi import ResolvedEqui
-from juncture.spec.many import ResolvedTable, Right, named, resolve_table
+from juncture.spec.many import ResolvedTable, Right, resolve_table
 
 __all__ = ["details_of", "plan"]
 
@@ -129,7 +127,7 @@ def _decided(table: ResolvedTable, algorithm: str, left: Input, right: Input, re
     """Choose how to join a table, by what is known without a look at its rows."""
     join = table.join
     stats = Stats(left=left.declared(join, "left"), right=right.declared(join, "right"))
-    if algorithm == "auto" and isinstance(join, ResolvedEqui) and join.predicate is None:
+    if algorithm == "auto" and is_lookup(table):
         choice = _lookup(stats.left)
     else:
         choice = choose(planning_input(join, stats, resources), algorithm)
@@ -146,12 +144,3 @@ def _lookup(spine: SideStats) -> Choice:
         shuffle_bytes=None,
         task_bytes=None,
     )
-
-
-@contextmanager
-def about(name: str) -> Iterator[None]:
-    """Say in errors which table they are about."""
-    try:
-        yield
-    except JunctureError as error:
-        raise named(name, error) from error

@@ -85,7 +85,8 @@ def _asof(join: ResolvedAsof) -> str:
     elif join.tolerance is not None:
         within = f", within {_distance(join.tolerance.constant or 0, join.domain)}"
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
-    return f"{side}{keys}, by {on}{within}{_in_ties(join)}"
+    since = "" if join.known is None else f", of those known by its {join.known.left} (right {join.known.right})"
+    return f"{side}{keys}, by {on}{within}{since}{_in_ties(join)}"
 
 
 def _in_ties(join: ResolvedAsof) -> str:

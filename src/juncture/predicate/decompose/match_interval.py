@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,53 +17,63 @@ from juncture.spec.condition import Limit, MatchInterval, Value
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, Side
 
-__all__ = ["match_interval_of", "value_type"]
+__all__ = ["Ends", "Part", "match_interval_of", "parts_of", "type_of_value"]
 
-_Ends = tuple[End | None, End | None]
+Ends: TypeAlias = tuple[End | None, End | None]
+"""From where to where the rows of a side lie."""
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A part of a predicate: the ends on both sides, and whether those of a row may be the wrong way round."""
+class Part:
+    """A part of a predicate that limits where rows that match lie.
 
-    left: _Ends
-    right: _Ends
+    Attributes
+    ----------
+    left, right
+        The ends on both sides; None where there is none.
+    may_swap
+        Whether those of a row may be the wrong way round.
+    """
+
+    left: Ends
+    right: Ends
     may_swap: bool = False
 
 
 def match_interval_of(shape: Shape) -> MatchInterval | None:
     """Return the part of a predicate's shape that limits pairs the most, or None if there is none."""
-    return next((interval for part in _parts(shape) if (interval := _interval(part)) is not None), None)
+    return next((interval for part in parts_of(shape) if (interval := _interval(part)) is not None), None)
 
 
-def value_type(join: Resolved, side: Side, value: Value) -> pa.DataType:
+def type_of_value(join: Resolved, side: Side, value: Value) -> pa.DataType:
     """Return the type of a value of a side."""
     if not isinstance(value, str):
         return arrow_type(value.type)
     return (join.left_schema if side == "left" else join.right_schema).field(value).type
 
 
-def _parts(shape: Shape) -> Iterator[_Part]:
+def parts_of(shape: Shape) -> Iterator[Part]:
+    """Yield the parts of a predicate that limit where rows that match lie, those that limit it the most first."""
     for band in shape.bands:
         yield _around(band)
     for part in shape.containments:
         point, ends = End(part.point), (part.lower, part.upper)
         if sides(part.point) == {"right"}:
-            yield _Part(ends, (point, point))
+            yield Part(ends, (point, point))
         else:
-            yield _Part((point, point), ends)
+            yield Part((point, point), ends)
     for overlap in shape.overlaps:
         ends = (overlap.left_start, overlap.left_end)
-        yield _Part(ends, (End(overlap.right_start), End(overlap.right_end)), may_swap=True)
+        yield Part(ends, (End(overlap.right_start), End(overlap.right_end)), may_swap=True)
     for band in shape.inequalities:
         yield _around(band)
 
 
-def _around(band: Band) -> _Part:
-    return _Part((band.lower, band.upper), (End(band.right), End(band.right)))
+def _around(band: Band) -> Part:
+    return Part((band.lower, band.upper), (End(band.right), End(band.right)))
 
 
-def _interval(part: _Part) -> MatchInterval | None:
+def _interval(part: Part) -> MatchInterval | None:
     """Return a part as an interval, in whole steps that fit 64 bits if all values count the same; else in floats."""
     types = [end.expression.type for end in (*part.left, *part.right) if end is not None]
     kinds = {each.kind for each in types}
@@ -81,7 +92,7 @@ def _whole(data_type: Type) -> Domain | None:
     return None
 
 
-def _limits(ends: _Ends, domain: Domain | None) -> tuple[Limit | None, Limit | None]:
+def _limits(ends: Ends, domain: Domain | None) -> tuple[Limit | None, Limit | None]:
     """Return ends whose offsets are rounded away from the middle; as numbers or seconds without a domain."""
     first, last = (
         None if end is None else Limit(end.expression, upper, offset=end.amount)

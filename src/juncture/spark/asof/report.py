@@ -90,6 +90,11 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     usable = _is_usable(join, F.col("right_on"))
     for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
+    if join.known is not None:
+        names["right_known"] = join.known.right
+        usable = usable & F.col("right_known").isNotNull()
+        if join.known.domain.kind == "float":
+            usable = usable & ~F.isnan("right_known")
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
@@ -98,6 +103,8 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
     names = {"left_on": join.left_on, **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
         names["tolerance"] = join.tolerance.column
+    if join.known is not None:
+        names["left_known"] = join.known.left
     spec = Asof(
         left_on="left_on",
         right_on="right_on",
@@ -107,6 +114,7 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
         allow_exact_matches=join.spec.allow_exact_matches,
         prefer=join.spec.prefer,
         nulls_equal=join.nulls_equal,
+        known=("right_known", "left_known") if join.known is not None else None,
     )
     return joined(spec, _renamed(left, join.left_schema, names), candidates)
 

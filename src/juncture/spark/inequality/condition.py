@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.predicate.decompose.match_interval import value_type
+from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import expression
 from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides, together
@@ -40,7 +40,7 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
             sides.add_key(expression(each.left, sides.names), expression(each.right, sides.names))
     interval, ranges = condition.interval, None
     if interval is not None:
-        types = [value_type(join, side, limit.value) for side, limit in interval.limits]
+        types = [type_of_value(join, side, limit.value) for side, limit in interval.limits]
         order = OrderEncoding.of(interval.domain, types)
         sides.left = _with_ends(sides, "left", interval, order, condition.left_interval)
         sides.right = _with_ends(sides, "right", interval, order, condition.right_interval)
@@ -63,7 +63,8 @@ def _overlap(condition: JoinCondition, interval: MatchInterval) -> Column:
         touching and not (limit is not None and limit.strict and interval.domain.kind == "float")
         for limit in interval.left
     )
-    begins, ends = (F.col("rfirst"), F.col("llast")), (F.col("lfirst"), F.col("rlast"))
+    begins = F.col("rfirst"), F.col("llast")
+    ends = F.col("lfirst"), F.col("rfirst" if interval.is_point("right") else "rlast")
     is_before_end = begins[0] <= begins[1] if last else begins[0] < begins[1]
     return is_before_end & (ends[0] <= ends[1] if first else ends[0] < ends[1])
 
@@ -92,14 +93,14 @@ def _with_ends(
 
 def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, limit: Limit) -> Column:
     """Return an end that the rows of a side set."""
-    data_type = value_type(sides.join, side, limit.value)
+    data_type = type_of_value(sides.join, side, limit.value)
     value = sides.column(side, limit.value) if isinstance(limit.value, str) else expression(limit.value, sides.names)
     if not interval.exact:
         return _rounded(value, data_type, limit)
     word = order.word(value, data_type)
     if limit.column is None:
         return order.end(word, limit)
-    return order.end(word, limit, sides.column(side, limit.column), value_type(sides.join, side, limit.column))
+    return order.end(word, limit, sides.column(side, limit.column), type_of_value(sides.join, side, limit.column))
 
 
 def _distance(sides: SqlSides, side: Side, limit: Limit | None) -> Column | None:

@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.spec.values import DAY_S
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["DAY_MICROS", "micros", "ntz_micros", "whole_steps"]
 
-DAY_MICROS = 86_400_000_000
+DAY_MICROS = DAY_S * 1_000_000
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 

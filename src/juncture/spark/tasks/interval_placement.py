@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, days, plain, validity
-from juncture.columnar.order_encoding import float_codes
+from juncture.columnar.order_encoding import RoughCoder, float_codes
 from juncture.kernels.array_types import Floats, Ints, Words
 from juncture.local.inequality.conditions import equal_columns, equal_types
 from juncture.local.inequality.limits import both, floats
 from juncture.local.inequality.own_interval import check_interval
-from juncture.predicate.decompose.match_interval import value_type
+from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.types import DAY_S, TIME_STEPS
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
-from juncture.spark.tasks.placement import Coding, decimal_shift, key_types, one_chunk
+from juncture.spark.tasks.placement import Coding, key_types, one_chunk
 from juncture.spec.condition import (
     EqualValues,
     Limit,
@@ -33,7 +33,7 @@ from juncture.spec.condition import (
     ResolvedInequality,
     Value,
 )
-from juncture.spec.schema import TIME_UNITS, Domain, Side, plain_type
+from juncture.spec.schema import TIME_UNITS, Domain, Side
 
 __all__ = ["Placement"]
 
@@ -80,7 +80,7 @@ class Placement:
         for each in equalities:
             keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
         limits = [] if interval is None else interval.limits
-        coding = Coding(keys, tuple(value_type(join, place, limit.value) for place, limit in limits))
+        coding = Coding(keys, tuple(type_of_value(join, place, limit.value) for place, limit in limits))
         by = join.left_by if side == "left" else join.right_by
         own = condition.left_interval if side == "left" else condition.right_interval
         return cls(side, by, coding, interval, join.compared(side), equalities, own)
@@ -133,13 +133,13 @@ class Placement:
         if interval.domain.kind == "float":
             codes, known = _float_codes(values, limit, added, exact=interval.exact)
         else:
-            codes, known = self.coding.codes(values)
+            codes, known = self.coding.order.encode(values)
             if added is not None:
-                codes, has_distance = _moved_by_row(codes, added, limit, interval.domain, self.coding.on)
+                codes, has_distance = _moved_by_row(codes, added, limit, interval.domain, self.coding.order)
                 known = both(known, has_distance)
             elif limit.offset:
-                per_code = _steps_per_code(interval.domain, self.coding.on)
-                codes = _moved(codes, math.floor(Fraction(limit.offset) / per_code) + (upper and per_code > 1))
+                in_code = self.coding.order.steps_in_code
+                codes = _moved(codes, math.floor(Fraction(limit.offset) / in_code) + (upper and in_code > 1))
         return np.maximum(codes, LOWEST), known if added is None else both(known, validity(added))
 
 
@@ -157,15 +157,13 @@ def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exac
     return float_codes(ends), both(known, ~np.isnan(ends)) if exact else known
 
 
-def _moved_by_row(
-    codes: Ints, added: pa.Array, limit: Limit, domain: Domain, types: tuple[pa.DataType, ...]
-) -> tuple[Ints, Mask]:
+def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, order: RoughCoder) -> tuple[Ints, Mask]:
     """Return codes moved by the distances of a column, and which rows have one."""
     in_one = domain.steps_in_one
     if pat.is_duration(added.type):
         in_one = Fraction(1_000 ** (3 - TIME_UNITS.index(added.type.unit)), domain.step_ns)
         added = added.view(pa.int64())
-    distance = floats(added) * float(in_one / _steps_per_code(domain, types))
+    distance = floats(added) * float(in_one / order.steps_in_code)
     slack = np.abs(distance) * _ROUNDING + 1
     known = ~np.isnan(distance)
     return _moved(codes, np.where(known, distance + slack if limit.upper else distance - slack, 0)), known
@@ -192,14 +190,3 @@ def _numbers(values: pa.Array) -> Floats:
     if pat.is_timestamp(values.type) or pat.is_duration(values.type):
         return floats(values.view(pa.int64())) / TIME_STEPS[values.type.unit]
     return floats(values)
-
-
-def _steps_per_code(domain: Domain, types: tuple[pa.DataType, ...]) -> Fraction:
-    """Return how many steps of the domain one code stands for."""
-    plain_types = [plain_type(data_type) for data_type in types]
-    if domain.kind == "decimal":
-        return Fraction(2 ** decimal_shift(plain_types))
-    if domain.kind == "timestamp":
-        units = [TIME_UNITS.index(data_type.unit) for data_type in plain_types]
-        return Fraction(1_000 ** (max(units) - min(units)))
-    return Fraction(2 if any(map(pat.is_uint64, plain_types)) else 1)

@@ -117,7 +117,7 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
 
-def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: Side) -> Iterator[Packet]:
+def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: str) -> Iterator[Packet]:
     """Yield the rows of each partition as a packet."""
     counts = np.bincount(targets, minlength=partitions)
     if np.count_nonzero(counts) > 1:

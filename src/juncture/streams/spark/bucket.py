@@ -51,6 +51,12 @@ class BucketJoin(StreamJoin):
             self._ready += self._expire(side)
         return self._given()
 
+    def passed(self, side: Side) -> float | None:
+        """Return the least that can still come in a side's first order, in seconds or as a number that grows."""
+        frontier = self._frontiers[side]
+        least = frontier.least[0] if frontier.orders else None
+        return None if least is None else frontier.orders[0].measured(least)
+
     def _take(self, side: Side, batch: pa.RecordBatch) -> None:
         late, placed = _judged(self._frontiers[side], batch)
         self._check_placed(side, batch, placed)

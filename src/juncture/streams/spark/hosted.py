@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.statistics import SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.exchange import finish, packets
 from juncture.spark.input.frame import FrameSide, SparkSide
@@ -30,11 +30,15 @@ from juncture.streams.explain import given_text, kept_while, order_text, unbound
 from juncture.streams.order import Order
 from juncture.streams.output import streaming_join
 from juncture.streams.plan import StreamPlan
+from juncture.streams.progress import OBSERVED, Scale
 from juncture.streams.setup import Setup
 from juncture.streams.spark.buckets import BucketKeys
-from juncture.streams.spark.processor import METRICS, RESULT_COLUMNS, JoinProcessor
+from juncture.streams.spark.processor import RESULT_COLUMNS, JoinProcessor
+from juncture.streams.spark.progress import observed
 from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
 from juncture.streams.spark.scatter import ToBuckets
+from juncture.streams.spark.virtual_time import delay_of
+from juncture.streams.spark.watermarks import WATERMARK, watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,8 +47,6 @@ __all__ = ["plan_hosted"]
 
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-_numbers = count(1)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def plan_hosted(
         buckets = 1
     limits = resources(session)
     frame = _joined(plan, join, typed, buckets, limits.memory_bytes)
-    query = Query(given_back(frame, join, *sides))
+    query = Query(_without_watermarks(given_back(frame, join, *sides)))
     return Plan(
         join=join,
         engine="spark",
@@ -110,6 +112,17 @@ def plan_hosted(
         measure=refuse_to_measure,
         count_matches=refuse_to_count,
     )
+
+
+def _without_watermarks(frame: DataFrame) -> DataFrame:
+    """Return a result whose columns have no watermarks: rows that have waited for the other side would be behind."""
+    fields = frame.schema.fields
+    if not watermarks(frame.schema):
+        return frame
+    kept = [{name: value for name, value in field.metadata.items() if name != WATERMARK} for field in fields]
+    safe = [f"c{place}" for place in range(len(fields))]
+    columns = [F.col(name).alias(name, metadata=metadata) for name, metadata in zip(safe, kept, strict=True)]
+    return frame.toDF(*safe).select(*columns).toDF(*(field.name for field in fields))
 
 
 def _check_store(session: SparkSession) -> None:
@@ -170,7 +183,20 @@ def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], bucket
         .groupBy("target")
         .transformWithStateInPandas(JoinProcessor(setup, buckets), RESULT_COLUMNS, "Append", "None")
     )
-    observed = results.observe(f"juncture {next(_numbers)}", *(F.sum(name).alias(name) for name in METRICS))
+    results = _observed(results, plan)
     schema = result_schema(join, *sides)
-    cells = observed.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
+    cells = results.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
     return finish(cells, FromBuckets(output=task_output(schema), memory_bytes=memory_bytes), schema)
+
+
+def _observed(results: DataFrame, plan: StreamPlan) -> DataFrame:
+    """Return what buckets give as it is, of which Spark reports what they tell."""
+    token = token_hex(4)
+    for side in SIDES:
+        order = plan.orders[side][0]
+        kind, delay = order.node.type, float(delay_of(order))
+        sign = -1.0 if order.order.descending else 1.0
+        metrics = {name: F.sum(f"{side}_{name}") for name in ("rows", "state_rows", "state_bytes", "late_rows")}
+        metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)
+        results = observed(results, token, side, metrics, Scale(kind.kind, kind.zoned, sign, delay))
+    return results.observe(OBSERVED.format(join=token, side="out"), F.sum("out_rows").alias("rows"))

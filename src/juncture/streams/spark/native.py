@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.files import in_sql
@@ -263,5 +263,6 @@ def _watermarked(
     held = dict.fromkeys([*(names[side][name] for name in bounded.join.needed(side)), *decisive])
     rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))
     steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))
-    rows = observed(rows, token, side, steps, scale).select(*held, NAMES[side])
+    metrics = {"rows": F.count(F.lit(1)), "last": F.max(steps)}
+    rows = observed(rows, token, side, metrics, scale).select(*held, NAMES[side])
     return rows.withWatermark(NAMES[side], f"{bounded.time.delay(side)} milliseconds")

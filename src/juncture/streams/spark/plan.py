@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from juncture.errors import PlanError
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.schema import Side
 from juncture.streams.order import Order
 from juncture.streams.spark.hosted import plan_hosted

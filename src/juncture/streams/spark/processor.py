@@ -32,7 +32,14 @@ _CHUNK_BYTES = 16 << 20
 METRICS = tuple(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows"))
 """What a bucket tells of a micro-batch: of each side how many rows came, what is held then, and how many were late."""
 
-RESULT_COLUMNS = "content string, rows binary, " + ", ".join(f"{name} long" for name in METRICS)
+RESULT_COLUMNS = ", ".join(
+    [
+        "content string, rows binary, out_rows long",
+        *(f"{name} long" for name in METRICS),
+        *(f"{side}_passed double" for side in SIDES),
+    ]
+)
+"""Beside packets and metrics, how many rows are given, and what sides have passed, which all buckets are told."""
 
 _CHECKPOINT = "the checkpoint of this query"
 
@@ -73,8 +80,11 @@ class JoinProcessor(StatefulProcessor):
         except JunctureError as error:
             yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
             return
-        yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
-        metrics: dict[str, int] = {}
+        # Spark fails to convert frames without rows.
+        if batches:
+            yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
+        metrics: dict[str, float | None] = {"out_rows": sum(batch.num_rows for batch in batches)}
+        metrics |= {f"{side}_passed": join.passed(side) for side in SIDES}
         for side, before in zip(SIDES, late, strict=True):
             state = getattr(join.state, side)
             values = sum(map(len, came[side])), state.rows, state.bytes, state.late_rows - before
@@ -158,20 +168,22 @@ def _sorted(
     rows: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
     greatest: dict[Side, list[list[int | None]]] = {side: [] for side in SIDES}
     for packet in packets:
-        assert packet.side is not None
+        side: Side = "left" if packet.side == "left" else "right"
         if packet.content is Content.FRONTIER:
-            greatest[packet.side].append(packet.rows[GREATEST].to_pylist())
+            greatest[side].append(packet.rows[GREATEST].to_pylist())
         else:
-            rows[packet.side] += packet.rows.to_batches()
+            rows[side] += packet.rows.to_batches()
     return rows, greatest
 
 
 def _frame(
-    content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, int] | None = None
+    content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None] | None = None
 ) -> pd.DataFrame:
     """Return packets as Spark takes them."""
     columns = {
         "content": [str(content)] * len(cells),
         "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
     }
-    return pd.DataFrame(columns | {name: [(metrics or {}).get(name, 0)] * len(cells) for name in METRICS})
+    told = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
+    told |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
+    return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in told.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,28 +18,27 @@ if TYPE_CHECKING:
 __all__ = ["ProgressListener", "observed"]
 
 
-def observed(rows: DataFrame, join: str, side: Side, steps: Column, scale: Scale) -> DataFrame:
-    """Return a side as it is, of which Spark counts the rows and notes how far they come.
+def observed(rows: DataFrame, join: str, side: Side, metrics: Mapping[str, Column], scale: Scale) -> DataFrame:
+    """Return rows as they are, of which Spark reports how far a side has come.
 
     Parameters
     ----------
     rows
-        The side.
+        The rows.
     join
         What no other join of the query is called.
     side
         Which side it is.
-    steps
-        The values of the order, in steps that grow.
+    metrics
+        Aggregates of the rows, by the names of `OBSERVED`.
     scale
-        What these stand for, and the watermark.
+        What the last of its orders stands for.
     """
+    # Metrics are aggregates, the constants by which they are read too.
+    told = {name: F.max(F.lit(value)) for name, value in asdict(scale).items() if value is not None}
     return rows.observe(
         OBSERVED.format(join=join, side=side),
-        F.count(F.lit(1)).alias("rows"),
-        F.max(steps).alias("last"),
-        # Metrics are aggregates, the constants by which they are read too.
-        *(F.max(F.lit(value)).alias(name) for name, value in asdict(scale).items()),
+        *(value.alias(name) for name, value in {**metrics, **told}.items()),
     )
 
 

@@ -29,7 +29,7 @@ from juncture.streams.progress import Scale
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["NAMES", "VirtualTime", "Window", "window_of"]
+__all__ = ["NAMES", "VirtualTime", "Window", "delay_of", "window_of"]
 
 NAMES: dict[Side, str] = {"left": "ltime", "right": "rtime"}
 """What the columns of virtual times are called."""
@@ -160,7 +160,7 @@ class VirtualTime:
         assert window.lower is not None
         assert window.upper is not None
         steps = [_step(order) for order in (left, right)]
-        delays = sum(_delay(order) for order in (left, right))
+        delays = sum(delay_of(order) for order in (left, right))
         spread = max(window.upper - window.lower, Fraction(0)) + delays
         farthest = max(abs(window.lower), abs(window.upper))
         wanted = max(spread / _UNITS, farthest / _SHIFT_MOST)
@@ -184,14 +184,15 @@ class VirtualTime:
     def delay(self, side: Side) -> int:
         """Return how many milliseconds a row may be behind, so that none is late that its order lets pass."""
         order = self.order(side)
-        return math.ceil(_delay(order) / self.unit) + (1 if _is_whole(order) else 2)
+        return math.ceil(delay_of(order) / self.unit) + (1 if _is_whole(order) else 2)
 
     def steps(self, side: Side, value: Column) -> tuple[Column, Scale]:
         """Return a value in steps that grow with its order, null where it is null or NaN, and what they stand for."""
         order = self.order(side)
         sign = -1 if order.order.descending else 1
-        kind, step = order.node.type.kind, float(_step(order)) if _is_whole(order) else 1.0
-        scale = Scale(kind, order.node.type.zoned, step * sign, _BASE, float(self.unit) * sign)
+        kind, step = order.node.type.kind, _step(order) if _is_whole(order) else Fraction(1)
+        delay = float(delay_of(order) / step)
+        scale = Scale(kind, order.node.type.zoned, float(step) * sign, delay, _BASE, float(self.unit) * sign)
         return _whole_steps(order, value) if _is_whole(order) else _number(order, value), scale
 
     def time(self, side: Side, value: Column) -> Column:
@@ -262,5 +263,6 @@ def _least_unit(order: SideOrder) -> Fraction:
     return max(_step(order), Fraction(1, 1000)) if order.node.type.kind == "timestamp" else _step(order)
 
 
-def _delay(order: SideOrder) -> Fraction:
+def delay_of(order: SideOrder) -> Fraction:
+    """Return the delay of an order in numbers or seconds."""
     return Fraction(order.delay) * _step(order)
