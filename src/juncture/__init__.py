@@ -12,17 +12,36 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
-    from juncture.joins import join, join_asof, join_overlap, join_range, join_where, plan, stream
+    from juncture.incremental.join import ChangeJoin
+    from juncture.joins import (
+        changes,
+        grid,
+        interpolate,
+        join,
+        join_asof,
+        join_many,
+        join_overlap,
+        join_range,
+        join_where,
+        plan,
+        plan_many,
+        stream,
+        stream_listener,
+    )
+    from juncture.planner.many import ManyPlan
+    from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
-    from juncture.planner.stats import SideStats, Stats
+    from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
     from juncture.spec.equi import Equi
+    from juncture.spec.many import Right
     from juncture.spec.overlap import Overlap
     from juncture.spec.range import Range
     from juncture.spec.where import Where
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import Order
+    from juncture.streams.progress import StreamProgress
 
 # What is logged is shown to those who ask for it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -31,57 +50,81 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Asof",
+    "ChangeJoin",
     "DataError",
     "Equi",
     "JunctureError",
+    "ManyPlan",
+    "ManyReport",
     "Order",
     "Overlap",
     "Plan",
     "PlanError",
     "Range",
+    "Right",
     "SchemaError",
     "SideStats",
     "SpecError",
     "StateError",
     "Stats",
     "StreamJoin",
+    "StreamProgress",
+    "TableReport",
     "Where",
     "__version__",
     "bounds",
+    "changes",
+    "grid",
+    "interpolate",
     "join",
     "join_asof",
+    "join_many",
     "join_overlap",
     "join_range",
     "join_where",
     "plan",
+    "plan_many",
     "stream",
+    "stream_listener",
 ]
 
 _HOME = {
     "Asof": "juncture.spec.asof",
+    "ChangeJoin": "juncture.incremental.join",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "JunctureError": "juncture.errors",
+    "ManyPlan": "juncture.planner.many",
+    "ManyReport": "juncture.planner.many_report",
     "Order": "juncture.streams.order",
     "Overlap": "juncture.spec.overlap",
     "Plan": "juncture.planner.plan",
     "PlanError": "juncture.errors",
     "Range": "juncture.spec.range",
+    "Right": "juncture.spec.many",
     "SchemaError": "juncture.errors",
-    "SideStats": "juncture.planner.stats",
+    "SideStats": "juncture.planner.statistics",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
-    "Stats": "juncture.planner.stats",
+    "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
+    "StreamProgress": "juncture.streams.progress",
+    "TableReport": "juncture.planner.many_report",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
+    "changes": "juncture.joins",
+    "grid": "juncture.joins",
+    "interpolate": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
+    "join_many": "juncture.joins",
     "join_overlap": "juncture.joins",
     "join_range": "juncture.joins",
     "join_where": "juncture.joins",
     "plan": "juncture.joins",
+    "plan_many": "juncture.joins",
     "stream": "juncture.joins",
+    "stream_listener": "juncture.joins",
 }
 
 

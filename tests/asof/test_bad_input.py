@@ -21,7 +21,7 @@ from juncture.cli.main import app
 from support.engines import to_spark
 from support.tables import difference, read_table
 
-pytestmark = pytest.mark.usefixtures("scratch")
+pytestmark = [pytest.mark.usefixtures("scratch"), pytest.mark.in_turn]
 
 LEFT = read_table("ts: int64 | robot_id: string | frame_id: int64\n2 | a | 1\n5 | a | 2\n8 | b | 3")
 RIGHT = read_table("ts: int64 | robot_id: string | angle: float64\n1 | a | 10.0\n4 | a | 20.0\n8 | b | 30.0")

@@ -226,8 +226,15 @@ def test_duckdb_on_more_rows_than_fit_one_batch_of_work(keys, direction):
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("direction", ["backward", "forward"])
-@pytest.mark.parametrize("keys", [1, 5_000])
+@pytest.mark.parametrize(
+    ("keys", "direction"),
+    [
+        (1, "backward"),
+        (5_000, "forward"),
+        pytest.param(1, "forward", marks=pytest.mark.nightly),
+        pytest.param(5_000, "backward", marks=pytest.mark.nightly),
+    ],
+)
 def test_duckdb_on_spark(spark, keys, direction):
     chance = np.random.default_rng(keys)
     size = {"on": pa.timestamp("us"), "by": pa.string(), "keys": keys, "span": 10**9}

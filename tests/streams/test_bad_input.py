@@ -155,6 +155,13 @@ def test_nan_matches_nothing_in_a_range():
     assert [batch.num_rows for batch in join.push(left=left_rows(x=[float("nan"), None, 1.0]))] == [2]
 
 
+def test_nulls_that_a_schema_rules_out():
+    schema = LEFT.set(4, LEFT.field("name").with_nullable(False))
+    join = jn.stream(schema, RIGHT, BAND, left=jn.Order("a"), right=jn.Order("b"))
+    with refused(DataError, "'name'", "left batch has nulls"):
+        join.push(left=left_rows(k=[1], a=[1]))
+
+
 def test_late_rows_that_are_errors_leave_the_join_as_it_was():
     join = band(late="error")
     join.push(left=left_rows(k=[1], a=[10]))

@@ -76,6 +76,10 @@ class Frame(Protocol):
         """
         ...
 
+    def beside(self, tables: list[Any]) -> Any:
+        """Return tables of the library that have as many rows, beside one another."""
+        ...
+
 
 def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column whose values are not encoded by runs, which no other library reads.

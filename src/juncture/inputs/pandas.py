@@ -103,6 +103,11 @@ class PandasFrame:
                 columns[name] = pd.Series(values, index, dtype=object, copy=False)
         return pd.DataFrame(columns, index=index, copy=False)
 
+    def beside(self, tables: list[pd.DataFrame]) -> pd.DataFrame:
+        """Return tables that have as many rows and the same index, beside one another."""
+        joined: pd.DataFrame = pd.concat(tables, axis="columns")
+        return joined
+
     def _index(self, rows: Joined) -> pd.Index[Any]:
         """Return the labels of rows: those of the left rows, unless these are the usual ones, which begin anew."""
         index = self._frame.index

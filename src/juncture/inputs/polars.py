@@ -72,6 +72,10 @@ class PolarsFrame:
             columns.append(values)
         return pl.DataFrame(columns)
 
+    def beside(self, tables: list[pl.DataFrame]) -> pl.DataFrame:
+        """Return tables that have as many rows, beside one another."""
+        return pl.concat(tables, how="horizontal")
+
 
 def _check_type(name: str, dtype: pl.DataType, side: Side) -> None:
     """Refuse types that Arrow does not have.

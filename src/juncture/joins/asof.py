@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 __all__ = ["join_asof"]
 
@@ -41,6 +44,8 @@ def join_asof(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
     **unknown: Any,
 ) -> Any:
     """Match each left row with the right row that was in force at its time.
@@ -51,7 +56,7 @@ def join_asof(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one may be a stream; or any
+        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
         batches) and paths to Parquet (a file, folder, glob or list of them).
     on
@@ -108,6 +113,10 @@ def join_asof(
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
+        of the result is final. A watermark that a stream has counts as its order.
 
     Returns
     -------
@@ -165,4 +174,15 @@ def join_asof(
         coalesce=coalesce,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()
+    return plan(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+    ).execute()

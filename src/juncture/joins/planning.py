@@ -11,7 +11,7 @@ from juncture.inputs import choose_engine, is_stream
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi
@@ -24,7 +24,7 @@ from juncture.spec.where import Where
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["Spec", "plan", "refuse_unknown"]
+__all__ = ["Spec", "check_limits", "plan", "refuse_unknown"]
 
 Spec = Asof | Range | Overlap | Where | Equi
 
@@ -49,7 +49,7 @@ def plan(
     left, right, algorithm, spark, lazy, memory, stats
         As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     left_order, right_order
-        As for `join_range` and `join_where`.
+        As for these functions.
     spec
         What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
 
@@ -82,7 +82,7 @@ def plan(
         )
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
-    _check_limits(engine, memory)
+    check_limits(engine, memory)
     if not (is_stream(left) and is_stream(right)):
         _refuse_orders(left_order=left_order, right_order=right_order)
     check_algorithm(spec, algorithm, engine)
@@ -110,7 +110,7 @@ def plan(
     return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, memory_bytes=memory_bytes)
 
 
-def _check_limits(engine: Engine, memory: str | int | None) -> None:
+def check_limits(engine: Engine, memory: str | int | None) -> None:
     """Refuse a limit of the memory where others manage it.
 
     Raises

@@ -228,6 +228,14 @@ def find_known(
             row = run_end
 
 
+@inlined
+def _is_better(one: Any, other: Any) -> bool:
+    """Tell whether a candidate is of a greater rank than another, or of the same and known later."""
+    if one[RANK] != other[RANK]:
+        return bool(one[RANK] > other[RANK])
+    return bool(one[KNOWN] > other[KNOWN])
+
+
 @compiled(void(int64_cube, int64_cube_in, int64, int64, boolean, uint8s))
 def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool, tied: Any) -> None:
     """Merge the candidates of each slot with others, all of them from later right rows.
@@ -262,27 +270,19 @@ def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool
                 break
             takes_ours = has_ours and not has_theirs
             if has_ours and has_theirs:
-                same_rank = best[slot, ours, RANK] == found[slot, theirs, RANK]
-                if same_rank and best[slot, ours, KNOWN] == found[slot, theirs, KNOWN]:
+                takes_ours = _is_better(best[slot, ours], found[slot, theirs])
+                if not takes_ours and not _is_better(found[slot, theirs], best[slot, ours]):
                     tied[slot] = 1
                     takes_ours = first
-                elif same_rank:
-                    takes_ours = best[slot, ours, KNOWN] > found[slot, theirs, KNOWN]
-                else:
-                    takes_ours = best[slot, ours, RANK] > found[slot, theirs, RANK]
             ours += int(takes_ours)
             theirs += int(not takes_ours)
         place = ours + theirs - 1
         while theirs > 0:
             last_is_ours = False
             if ours > 0:
-                same_rank = best[slot, ours - 1, RANK] == found[slot, theirs - 1, RANK]
-                if same_rank and best[slot, ours - 1, KNOWN] == found[slot, theirs - 1, KNOWN]:
-                    last_is_ours = not first
-                elif same_rank:
-                    last_is_ours = best[slot, ours - 1, KNOWN] < found[slot, theirs - 1, KNOWN]
-                else:
-                    last_is_ours = best[slot, ours - 1, RANK] < found[slot, theirs - 1, RANK]
+                last_is_ours = _is_better(found[slot, theirs - 1], best[slot, ours - 1])
+                if not last_is_ours and not first:
+                    last_is_ours = not _is_better(best[slot, ours - 1], found[slot, theirs - 1])
             for word in range(WORDS):
                 best[slot, place, word] = best[slot, ours - 1, word] if last_is_ours else found[slot, theirs - 1, word]
             ours -= int(last_is_ours)
@@ -457,14 +457,6 @@ def offer_known(
             tied += 1
         position += 1
     state[0], state[1], state[2] = position, tied, left_over
-
-
-@inlined
-def _is_better(one: Any, other: Any) -> bool:
-    """Tell whether a candidate is of a greater rank than another, or of the same and known later."""
-    if one[RANK] != other[RANK]:
-        return bool(one[RANK] > other[RANK])
-    return bool(one[KNOWN] > other[KNOWN])
 
 
 @compiled(void(int64_cube, int64s_in, int64, int64))

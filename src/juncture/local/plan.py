@@ -11,103 +11,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.errors import PlanError
-from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
+from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.profile import Opened, measure
-from juncture.local.statistics import Looked, look
+from juncture.local.resources import resources_here
 from juncture.planner.choose import choose, serving
-from juncture.planner.constants import constants_at_hand
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, SideStats, Stats, combined
+from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
-from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.runtime.progress import Report
-from juncture.runtime.sources import ParquetSource, Source, TableSource
-from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
-from juncture.runtime.spill import SpooledSource
-from juncture.runtime.threads import available_cores
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
-from juncture.spec.size import format_size
 
 __all__ = ["plan"]
 
 _log = logging.getLogger(__name__)
-
-
-class _Input:
-    """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once."""
-
-    def __init__(self, table: Any, side: Side) -> None:
-        self._side = side
-        self._is_read = False
-        self._source: Source | None = None
-        if kind_of(table, side) == "path":
-            self._source = ParquetSource(paths_of(table))
-            self.given = Given(schema=self._source.schema)
-        else:
-            self.given = read_table(table, side)
-            if self.given.table is not None:
-                self._source = TableSource(self.given.table)
-
-    def look(self, join: Resolved, side: Side, given: SideStats) -> Looked:
-        """Return what is known before the join runs: of a stream, what the caller says."""
-        if self._source is None:
-            return Looked(combined(given, SideStats()))
-        return look(join, side, self._source, given)
-
-    def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
-        """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
-        if self._source is not None:
-            return known
-        row_bytes = source.bytes_of(join.needed(side)) // max(source.num_rows, 1)
-        counted = SideStats(
-            rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), "count")
-        )
-        return combined(known, counted)
-
-    def source(self, context: JoinContext) -> Source:
-        """Return the input as something that the join can read again.
-
-        Raises
-        ------
-        PlanError
-            If it is a stream that an earlier run has read.
-        """
-        if self._source is not None:
-            return self._source.within(context.memory.total_bytes)
-        if self.given.is_stream and self._is_read:
-            raise PlanError(
-                f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
-                "Plan the join again with a new one."
-            )
-        self._is_read = True
-        assert self.given.batches is not None
-        schema, memory_bytes = self.given.schema, context.memory.total_bytes
-        if self.given.number is not None:
-            schema = schema.append(pa.field(self.given.number, pa.int64()))
-        return SpooledSource(schema, self.given.batches(), context.spill, min(SPOOLED_BYTES, memory_bytes // 16))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled and copied.
-
-        Raises
-        ------
-        PlanError
-            If it is a stream.
-        """
-        if self._source is None:
-            raise PlanError(
-                f"The {self._side} table is a stream, which comes once and to this process alone, so that the plan can "
-                "be neither pickled nor copied. Pass a table instead, such as its read_all(), or a path."
-            )
-        return vars(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +48,8 @@ class _Execution:
         What was chosen, and what on.
     """
 
-    left: _Input
-    right: _Input
+    left: Input
+    right: Input
     answer: ArrowAnswer | FrameAnswer
     as_arrow: ArrowAnswer
     algorithm: str
@@ -201,7 +123,7 @@ def plan(
     SchemaError, PlanError, DataError
         As `juncture.plan` does.
     """
-    ours, theirs = _Input(left, "left"), _Input(right, "right")
+    ours, theirs = Input(left, "left"), Input(right, "right")
     resolved: Resolved = spec.resolve(ours.given.schema, theirs.given.schema)
     schemas = ours.given.schema, theirs.given.schema
     as_arrow = ArrowAnswer.of(resolved, schemas, ours.given.number, theirs.given.number)
@@ -212,8 +134,7 @@ def plan(
     given = stats or Stats()
     looked = ours.look(join, "left", given.left), theirs.look(join, "right", given.right)
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
-    budget_bytes = _budget_bytes(memory_bytes)
-    resources = Resources(cores=available_cores(), memory_bytes=budget_bytes, constants=constants_at_hand())
+    resources = resources_here(memory_bytes)
     choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
     execution = _Execution(
@@ -240,20 +161,3 @@ def plan(
 
 def _forget(_: pa.RecordBatch) -> None:
     """Let go of a batch."""
-
-
-def _budget_bytes(memory_bytes: int | None) -> int:
-    """Return how much a join is told that it may hold.
-
-    Raises
-    ------
-    PlanError
-        If it is too little to work in.
-    """
-    budget = default_budget_bytes() if memory_bytes is None else memory_bytes
-    if budget < LEAST_MEMORY_BYTES:
-        raise PlanError(
-            f"memory= leaves {format_size(budget)} to join in, which is too small: the least is "
-            f"{format_size(LEAST_MEMORY_BYTES)}. Pass memory='{LEAST_MEMORY_BYTES // 10**6}MB' or more."
-        )
-    return budget

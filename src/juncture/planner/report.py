@@ -25,6 +25,12 @@ class Distances:
     maximum: float
     is_time: bool
 
+    def words(self) -> str:
+        """Say what they are in a line."""
+        figures = {"min": "minimum", "p50": "p50", "p90": "p90", "p99": "p99", "max": "maximum"}
+        unit = " ns" if self.is_time else ""
+        return ", ".join(f"{name} {getattr(self, field):,.12g}{unit}" for name, field in figures.items())
+
 
 REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
 """Why a left row has no match, in the order in which they are asked."""
@@ -104,8 +110,4 @@ class MatchReport:
                 yield name.replace("_", " "), f"{rows:,}", f"{rows / self.left_rows:.2%}" if self.left_rows else ""
 
     def _distances_text(self) -> str:
-        if self.distances is None:
-            return "none, since nothing matched"
-        figures = {"min": "minimum", "p50": "p50", "p90": "p90", "p99": "p99", "max": "maximum"}
-        unit = " ns" if self.distances.is_time else ""
-        return ", ".join(f"{name} {getattr(self.distances, field):,.12g}{unit}" for name, field in figures.items())
+        return "none, since nothing matched" if self.distances is None else self.distances.words()

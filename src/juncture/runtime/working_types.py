@@ -120,7 +120,8 @@ def working_source(source: Source, schema: pa.Schema) -> Source:
     """
     types = {}
     for field in source.schema:
-        wanted = schema.field(field.name).type if is_null_type(field.type) else working_type(field.type)
+        is_typed = is_null_type(field.type) and field.name in schema.names
+        wanted = schema.field(field.name).type if is_typed else working_type(field.type)
         if wanted != field.type or _may_have_null_values(source, field):
             types[field.name] = wanted
     if not types:

@@ -20,12 +20,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.stats import GIVEN, SideStats, Stats, against, combined
+from juncture.planner.statistics import GIVEN, SideStats, Stats, against, combined
 from juncture.spark.exchange.exchange import packets
 from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
-from juncture.spark.tasks.key_range import KeyRanges, Placement
+from juncture.spark.tasks.interval_placement import Placement
+from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import read_packets
 from juncture.spark.tasks.sample import Pick
 from juncture.spec.schema import Side
@@ -210,7 +211,7 @@ class Statistics:
         """
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
         left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
-        found: dict[Side | None, list[pa.Table]] = {"left": [], "right": []}
+        found: dict[str | None, list[pa.Table]] = {"left": [], "right": []}
         for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
             found[packet.side].append(packet.rows)
         picked = sum(table.num_rows for tables in found.values() for table in tables)

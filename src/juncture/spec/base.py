@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
+import pyarrow as pa
+
 from juncture.errors import SpecError, did_you_mean
 from juncture.spec.arguments import pair_names
 from juncture.spec.duration import duration_ns, format_duration
+from juncture.spec.resolved import Resolved
 from juncture.spec.values import TimeLength
 
 __all__ = ["KeyedSpec", "Spec"]
@@ -17,7 +21,7 @@ __all__ = ["KeyedSpec", "Spec"]
 _DISTANCES = ("tolerance", "lower", "upper")
 
 
-class Spec:
+class Spec(ABC):
     """What a join means; a frozen dataclass of the arguments of its kind.
 
     Attributes
@@ -30,6 +34,18 @@ class Spec:
 
     kind: ClassVar[str]
     title: ClassVar[str]
+
+    @abstractmethod
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> Resolved:
+        """Check the spec against the schemas of both inputs, and work out all that follows from them.
+
+        Raises
+        ------
+        SpecError
+            If an argument has no meaning for the columns.
+        SchemaError
+            If a column is missing or repeated, types do not compare, or an output name is taken.
+        """
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""

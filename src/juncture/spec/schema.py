@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.values import DAY_S
 
 __all__ = [
     "LEFT_OUT",
+    "SIDES",
     "TIME_UNITS",
     "Domain",
     "How",
@@ -34,6 +36,7 @@ __all__ = [
     "is_fixed",
     "is_null_type",
     "left_columns",
+    "other_side",
     "output_columns",
     "plain_type",
     "shared_domain",
@@ -45,8 +48,15 @@ LEFT_OUT = b"juncture.left_out"
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 Side = Literal["left", "right"]
 
+SIDES: tuple[Side, Side] = ("left", "right")
+
 TIME_UNITS = ("s", "ms", "us", "ns")
 """Units of Arrow timestamps and durations, each a thousand times finer than the one before."""
+
+
+def other_side(side: Side) -> Side:
+    """Return the side that a side is joined with."""
+    return "right" if side == "left" else "left"
 
 
 @dataclass(frozen=True)
@@ -63,17 +73,17 @@ class Domain:
     scale
         Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
-        Of timestamps, the finer of the two sides' units; of dates ``"d"``.
+        Of timestamps and durations, the finer of the two sides' units; of dates ``"d"``.
     """
 
-    kind: Literal["integer", "float", "decimal", "date", "timestamp"]
+    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration"]
     scale: int = 0
     unit: str = ""
 
     @property
     def is_time(self) -> bool:
         """Whether distances are durations."""
-        return self.kind in ("date", "timestamp")
+        return self.kind in ("date", "timestamp", "duration")
 
     @property
     def steps_in_one(self) -> Fraction:
@@ -82,9 +92,9 @@ class Domain:
 
     @property
     def step_ns(self) -> int:
-        """Nanoseconds in one step of a date or timestamp."""
+        """Nanoseconds in one step of a date, timestamp or duration."""
         if self.kind == "date":
-            return 86_400_000_000_000
+            return DAY_S * 10**9
         return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
 
 

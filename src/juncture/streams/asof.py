@@ -20,9 +20,10 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
-from juncture.streams.bounds import GREATEST, NO_LIMIT, Coming
+from juncture.streams.coming import Coming
 from juncture.streams.condition import column_of
 from juncture.streams.frontier import Frontier
+from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output, held_schema
 from juncture.streams.reach import Reach, improving, moved, reach_of, served

@@ -3,119 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
-from juncture.errors import DataError, PlanError, SchemaError, SpecError, did_you_mean
-from juncture.predicate.language.nodes import columns
-from juncture.spec.arguments import check_choice
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.base import Spec
-from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
-from juncture.spec.where import Where
-from juncture.streams import explain
-from juncture.streams.aggregates import AggregateJoin
-from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
-from juncture.streams.bounds import Bounds
-from juncture.streams.checkpoint import with_marks, without_marks
-from juncture.streams.condition import condition_of
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.errors import DataError, PlanError, SpecError
+from juncture.spec.schema import SIDES, Side, other_side
+from juncture.streams import checkpoint
+from juncture.streams.batches import batches_of
 from juncture.streams.frontier import Frontier
-from juncture.streams.order import Order, SideOrder
-from juncture.streams.output import Output, held_schema, streaming_join, to_streaming
-from juncture.streams.pairs import PairJoin
+from juncture.streams.output import to_streaming
+from juncture.streams.plan import StreamPlan
+from juncture.streams.setup import Setup
+from juncture.streams.snapshot import Snapshot
+from juncture.streams.state.marks import with_marks, without_marks
+from juncture.streams.summary import LateRows, SideState, State
+from juncture.streams.turns import Turns
 
-__all__ = ["LateRows", "SideState", "State", "StreamJoin"]
-
-LateRule = Literal["count", "collect", "error"]
-SIDES: tuple[Side, Side] = ("left", "right")
-
-
-@dataclass(frozen=True)
-class SideState:
-    """What a join holds of one side.
-
-    Attributes
-    ----------
-    rows, bytes
-        How many rows are held, and how much memory they take.
-    evicted_rows
-        How many have been held and let go.
-    late_rows
-        How many came too late.
-    """
-
-    rows: int
-    bytes: int
-    evicted_rows: int
-    late_rows: int
-
-
-@dataclass(frozen=True)
-class State:
-    """What a join holds.
-
-    Attributes
-    ----------
-    left, right
-        Of each side.
-    """
-
-    left: SideState
-    right: SideState
-
-
-@dataclass(frozen=True)
-class LateRows:
-    """The rows that came too late, as they came; none unless they are collected.
-
-    Attributes
-    ----------
-    left, right
-        Of each side.
-    """
-
-    left: pa.Table
-    right: pa.Table
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What a join of streams is made of.
-
-    Attributes
-    ----------
-    spec
-        What it means.
-    left_schema, right_schema
-        The columns of both sides.
-    left, right
-        Their orders.
-    allow_unbounded
-        Whether it may hold rows for ever.
-    late
-        What becomes of rows that come too late.
-    """
-
-    spec: Spec
-    left_schema: pa.Schema
-    right_schema: pa.Schema
-    left: tuple[Order, ...]
-    right: tuple[Order, ...]
-    allow_unbounded: bool
-    late: LateRule
-
-    def __post_init__(self) -> None:
-        check_choice("late", self.late, ("count", "collect", "error"))
-
-    def schema(self, side: Side) -> pa.Schema:
-        """Return the columns of a side."""
-        return self.left_schema if side == "left" else self.right_schema
+__all__ = ["StreamJoin"]
 
 
 class StreamJoin:
@@ -145,48 +53,17 @@ class StreamJoin:
     1
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-        given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)  # type: ignore[attr-defined]
-        self._join = streaming_join(given)
-        self._output = Output(self._join, given.given_back(setup.left_schema, setup.right_schema))
-        self.schema = given.given_back(setup.left_schema, setup.right_schema)
-        names = setup.spec.names if isinstance(setup.spec, Where) else ("l", "r")
-        schemas = {"left": self._join.left_schema, "right": self._join.right_schema}
-        self._orders: dict[Side, list[SideOrder]] = {
-            side: [SideOrder.of(order, side, schemas[side], names) for order in orders]
-            for side, orders in zip(SIDES, (setup.left, setup.right), strict=True)
-        }
-        self._frontiers: dict[Side, Frontier] = {side: Frontier(self._orders[side]) for side in SIDES}
-        self._seen = {side: _seen(self._join, side, self._orders[side]) for side in SIDES}
-        self._held = {side: held_schema(self._join, side) for side in SIDES}
+    def __init__(self, plan: StreamPlan) -> None:
+        self._plan = plan
+        self.setup = plan.setup
+        self.schema = plan.schema
+        self._frontiers: dict[Side, Frontier] = {side: Frontier(plan.orders[side]) for side in SIDES}
+        self._operator = plan.operator(self._frontiers)
         self._late_rows = dict.fromkeys(SIDES, 0)
         self._late: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
         self._closed = False
         self._ready: list[pa.RecordBatch] = []
         self._kept: list[pa.RecordBatch] = []
-        self._bounds: dict[Side, Bounds] | dict[Side, AsofSide]
-        self._operator: PairJoin | AggregateJoin | AsofJoin
-        if isinstance(self._join, ResolvedAsof):
-            asof = AsofBounds(self._join, self._orders)
-            self._bounds = {side: AsofSide(asof, side) for side in SIDES}
-            self._operator = AsofJoin(asof, self._frontiers, self._output)
-        else:
-            read = {column for orders in self._orders.values() for order in orders for column in columns(order.node)}
-            condition = condition_of(self._join, read)
-            bounds = {side: Bounds(condition, side, self._orders[_other(side)]) for side in SIDES}
-            self._bounds = bounds
-            if self._join.aggregates:
-                self._operator = AggregateJoin(condition, bounds, self._frontiers)
-            else:
-                self._operator = PairJoin(condition, bounds, self._frontiers, self._output)
-        if not setup.allow_unbounded:
-            self._refuse_unbounded()
-
-    def _refuse_unbounded(self) -> None:
-        for side in SIDES:
-            if not self._bounds[side].is_bounded:
-                raise PlanError(explain.unbounded(self._bounds[side]))
 
     def push(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
         """Take rows of one side or of both, and return what follows from them.
@@ -213,7 +90,10 @@ class StreamJoin:
         self._check_open()
         given: list[tuple[Side, Any]] = [("left", left), ("right", right)]
         batches = [
-            (side, batch) for side, table in given if table is not None for batch in _batches(table, side, self.setup)
+            (side, batch)
+            for side, table in given
+            if table is not None
+            for batch in batches_of(table, side, self.setup.schema(side))
         ]
         for side, batch in batches:
             if batch.num_rows:
@@ -223,16 +103,10 @@ class StreamJoin:
     def _given(self) -> list[pa.RecordBatch]:
         """Return what has followed so far, once."""
         ready, kept, self._ready, self._kept = self._ready, self._kept, [], []
-        return kept + self._output.finished(ready)
-
-    @property
-    def not_given(self) -> pa.Table:
-        """What has followed and has not been returned, since something else went wrong in the same call."""
-        self._kept, self._ready = self._kept + self._output.finished(self._ready), []
-        return pa.Table.from_batches(self._kept, self.schema)
+        return kept + self._plan.output.finished(ready)
 
     def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
-        batch = to_streaming(given, self._seen[side])
+        batch = to_streaming(given, self._plan.seen[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
@@ -240,7 +114,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._set_apart(side, given, batch, late)
-            held = batch.select(self._held[side].names)
+            held = batch.select(self._plan.held[side].names)
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)
@@ -250,7 +124,7 @@ class StreamJoin:
         """Return the rows that come in time, and count or keep the others."""
         if self.setup.late == "error":
             row = int(np.flatnonzero(late)[0])
-            orders = ", ".join(repr(order.text) for order in self._orders[side])
+            orders = ", ".join(repr(order.text) for order in self._plan.orders[side])
             raise DataError(
                 f"The {side} row {row:,} of a batch comes too late: it is farther behind the rows before it than the "
                 f"order ({orders}) allows. Pass a greater delay=, or late='collect' to have such rows set apart. The "
@@ -264,10 +138,10 @@ class StreamJoin:
 
     def _check_placed(self, side: Side, batch: pa.RecordBatch, placed: Sequence[Mask | None]) -> None:
         """Refuse rows that have no place in an order and might match all the same."""
-        for order, valid in zip(self._orders[side], placed, strict=True):
+        for order, valid in zip(self._plan.orders[side], placed, strict=True):
             if valid is None or valid.all():
                 continue
-            held, null = self._bounds[side], order.is_null(batch)
+            held, null = self._plan.bounds[side], order.is_null(batch)
             if (null.any() and held.matches_null(order)) or ((~valid & ~null).any() and held.matches_nan(order)):
                 row = int(np.flatnonzero(~valid)[0])
                 raise DataError(
@@ -276,7 +150,7 @@ class StreamJoin:
                 )
 
     def _expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        return self._operator.expire(_other(side))
+        return self._operator.expire(other_side(side))
 
     def advance(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
         """Let nothing come any more of a side that is before some values of its orders, and return what follows.
@@ -299,7 +173,7 @@ class StreamJoin:
         return self._given()
 
     def _codes(self, side: Side, value: object) -> list[int | None]:
-        orders = self._orders[side]
+        orders = self._plan.orders[side]
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not orders:
             raise SpecError(f"advance({side}={value!r}) says how far an order is, and the {side} side has none.")
@@ -326,7 +200,7 @@ class StreamJoin:
     def _check_open(self) -> None:
         if self._closed:
             raise PlanError("The join is closed: nothing can be pushed any more. Make a new one with jn.stream(…).")
-        if isinstance(self._operator, AsofJoin) and self._operator.failed:
+        if self._operator.failed:
             raise PlanError(
                 "The join has no answer, since right rows tied and ties='error'. Make a new one without it."
             )
@@ -340,58 +214,21 @@ class StreamJoin:
         ----------
         left, right
             Record batches, or readers of them. The side that is behind in its order is read next, so that little is
-            held; where orders do not compare, both in turn.
+            held; where orders do not compare, both in turn. A batch without rows says that there are none at the
+            moment: what has been read is joined, and the other side is read next.
         rows_at_once
             How many rows of a side to read before they are joined: small batches are gathered, since each costs as much
             as some thousand rows. 1 joins each batch as it is read.
         """
         self._check_open()
-        readers: dict[Side, Iterator[Any]] = {"left": iter(left), "right": iter(right)}
-        turn: Side = "right"
-        while readers:
-            turn = self._next(readers, turn)
-            batches, is_last = self._read(readers[turn], turn, rows_at_once)
+        for side, batches, is_last in Turns({"left": left, "right": right}, self.setup, self._frontiers, rows_at_once):
             for batch in batches:
-                self._ready += self._push(turn, batch)
+                self._ready += self._push(side, batch)
                 yield from self._given()
             if is_last:
-                del readers[turn]
-                self._end(turn)
+                self._end(side)
                 yield from self._given()
         self._closed = True
-
-    def _read(self, reader: Iterator[Any], side: Side, rows: int) -> tuple[list[pa.RecordBatch], bool]:
-        """Return so many rows of a side, in one batch where it can hold them, and whether they are the last."""
-        found: list[pa.RecordBatch] = []
-        count = 0
-        while count < max(rows, 1):
-            table = next(reader, None)
-            if table is None:
-                return _gathered(found), True
-            for batch in _batches(table, side, self.setup):
-                if batch.num_rows:
-                    found.append(batch)
-                    count += batch.num_rows
-        return _gathered(found), False
-
-    def _next(self, readers: dict[Side, Iterator[Any]], turn: Side) -> Side:
-        """Return the side to read next."""
-        if len(readers) == 1:
-            return next(iter(readers))
-        left, right = self._place("left"), self._place("right")
-        if left is None or right is None or left == right:
-            return "left" if turn == "right" else "right"
-        return "left" if left < right else "right"
-
-    def _place(self, side: Side) -> float | None:
-        """Return how far a side has come, in a measure that both have; None where that is unknown."""
-        if not (self._orders["left"] and self._orders["right"]):
-            return None
-        one, other = self._orders["left"][0], self._orders["right"][0]
-        if one.measure != other.measure:
-            return None
-        code = self._frontiers[side].least[0]
-        return None if code is None else (one if side == "left" else other).measured(code)
 
     @property
     def state(self) -> State:
@@ -405,7 +242,7 @@ class StreamJoin:
     @property
     def late(self) -> LateRows:
         """The rows that came too late, if ``late="collect"``."""
-        return LateRows(*(pa.Table.from_batches(self._late[side], self.setup.schema(side)) for side in SIDES))
+        return LateRows(*(self._late_table(side) for side in SIDES))
 
     def explain(self, *, left_rate: float | None = None, right_rate: float | None = None) -> str:
         """Say what is held and for how long, and when what is given.
@@ -415,38 +252,61 @@ class StreamJoin:
         left_rate, right_rate
             How many rows come in a step of the side's order (a second, of times), to say how many are held.
         """
-        return explain.explained(self._join, self._bounds, self._orders, {"left": left_rate, "right": right_rate})
+        return self._plan.explain({"left": left_rate, "right": right_rate})
 
-    def progress(self) -> dict[str, Any]:
-        """Return how far the join has come, as plain data."""
-        return {
-            "closed": self._closed,
-            **{
-                side: {
-                    "frontier": self._frontiers[side].to_dict(),
-                    "late_rows": self._late_rows[side],
-                    "evicted_rows": self._operator.stores[side].evicted,
-                }
-                for side in SIDES
-            },
+    def snapshot(self) -> Snapshot:
+        """Return all that the join is at this moment, as a value from which `of` goes on."""
+        self._kept, self._ready = self._kept + self._plan.output.finished(self._ready), []
+        progress = {"closed": self._closed, "failed": self._operator.failed} | {
+            side: {
+                "frontier": self._frontiers[side].to_dict(),
+                "late_rows": self._late_rows[side],
+                "evicted_rows": self._operator.stores[side].evicted,
+            }
+            for side in SIDES
         }
+        tables = {
+            **{f"{side}_state": self._held_rows(side) for side in SIDES},
+            **{f"{side}_late": self._late_table(side) for side in SIDES},
+            "not_given": pa.Table.from_batches(self._kept, self.schema),
+        }
+        return Snapshot(self._plan.described, progress, {name: table for name, table in tables.items() if len(table)})
 
-    def held(self, side: Side) -> dict[str, pa.Table]:
-        """Return the rows that are held of a side, by what they are held as."""
-        late = pa.Table.from_batches(self._late[side], self.setup.schema(side))
-        return {"state": with_marks(self._operator.stores[side].living(), self._held[side]), "late": late}
+    @classmethod
+    def of(cls, plan: StreamPlan, snapshot: Snapshot) -> Self:
+        """Return the join of a plan as it was at some moment.
 
-    def go_on(self, progress: dict[str, Any], tables: dict[Side, dict[str, pa.Table]], not_given: pa.Table) -> None:
-        """Become what `progress`, `held` and `not_given` described."""
-        self._kept = not_given.to_batches()
+        Parameters
+        ----------
+        plan
+            What joins of the same setup share: it is made once, for any number of snapshots.
+        snapshot
+            What `snapshot` returned of a join of that setup.
+        """
+        join = cls(plan)
+        join._go_on(snapshot)
+        return join
+
+    def _go_on(self, snapshot: Snapshot) -> None:
+        progress, tables = snapshot.progress, snapshot.tables
         self._closed = progress["closed"]
+        self._operator.failed = progress["failed"]
+        self._kept = tables["not_given"].to_batches() if "not_given" in tables else []
         for side in SIDES:
             self._frontiers[side].restore(progress[side]["frontier"])
             self._late_rows[side] = progress[side]["late_rows"]
-            self._late[side] = tables[side]["late"].to_batches()
-            for batch, matched in without_marks(tables[side]["state"]):
-                self._operator.load(side, batch, matched)
+            if f"{side}_late" in tables:
+                self._late[side] = tables[f"{side}_late"].to_batches()
+            if f"{side}_state" in tables:
+                for batch, matched in without_marks(tables[f"{side}_state"]):
+                    self._operator.load(side, batch, matched)
             self._operator.stores[side].evicted = progress[side]["evicted_rows"]
+
+    def _held_rows(self, side: Side) -> pa.Table:
+        return with_marks(self._operator.stores[side].living(), self._plan.held[side])
+
+    def _late_table(self, side: Side) -> pa.Table:
+        return pa.Table.from_batches(self._late[side], self.setup.schema(side))
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write all that the join holds to a folder, from which `restore` goes on.
@@ -456,9 +316,7 @@ class StreamJoin:
         StateError
             If it cannot be written.
         """
-        from juncture.streams import checkpoint
-
-        checkpoint.save(self, folder)
+        checkpoint.write(self.snapshot(), folder)
 
     @classmethod
     def restore(cls, folder: str | PathLike[str], *, expected: StreamJoin | None = None) -> StreamJoin:
@@ -476,76 +334,9 @@ class StreamJoin:
         StateError
             If there is no such state, it is damaged, or of another join.
         """
-        from juncture.streams import checkpoint
-
-        return checkpoint.restore(folder, expected)
-
-
-def _gathered(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return batches as one, if their types allow."""
-    try:
-        return [joined_batches(batches)] if batches else []
-    except pa.ArrowException:
-        return batches
-
-
-def _other(side: Side) -> Side:
-    return "right" if side == "left" else "left"
-
-
-def _seen(join: Resolved, side: Side, orders: Sequence[SideOrder]) -> pa.Schema:
-    """Return the columns of a side that a join looks at."""
-    schema = join.left_schema if side == "left" else join.right_schema
-    ordered = [column.name for order in orders for column in columns(order.node)]
-    names = {*held_schema(join, side).names, *ordered}
-    return pa.schema([schema.field(name) for name in schema.names if name in names])
-
-
-def _batches(table: Any, side: Side, setup: Setup) -> list[pa.RecordBatch]:
-    """Return what was pushed as record batches of the side's columns.
-
-    Raises
-    ------
-    SpecError
-        If it is no table.
-    SchemaError
-        If its columns are others.
-    """
-    if isinstance(table, pa.RecordBatch):
-        batches = [table]
-    elif isinstance(table, pa.Table):
-        batches = table.to_batches()
-    elif hasattr(table, "__arrow_c_array__"):
-        batches = [pa.record_batch(table)]
-    elif hasattr(table, "__arrow_c_stream__"):
-        batches = pa.table(table).to_batches()
-    else:
-        raise SpecError(
-            f"push({side}=…) was given a {type(table).__name__}. Expected a record batch, or a table that speaks Arrow."
-        )
-    for batch in batches:
-        _check_schema(batch.schema, setup.schema(side), side)
-    return batches
-
-
-def _check_schema(given: pa.Schema, wanted: pa.Schema, side: Side) -> None:
-    if given.equals(wanted):
-        return
-    types = {field.name: field.type for field in given}
-    for field in wanted:
-        if field.name not in types:
-            raise SchemaError(
-                f"A {side} batch lacks the column {field.name!r} ({field.type}) that the stream has. "
-                f"{did_you_mean(field.name, types)}"
-            )
-        if types[field.name] != field.type:
-            raise SchemaError(
-                f"The column {field.name!r} of a {side} batch is of type {types[field.name]}, and that of the stream "
-                f"is {field.type}: a stream keeps its schema. Cast the batch first."
-            )
-    if len(given) != len(wanted):
-        more = [name for name in given.names if name not in wanted.names]
-        raise SchemaError(
-            f"A {side} batch has columns that the stream does not have: {', '.join(map(repr, more or given.names))}. "
-            "A stream keeps its schema: select its columns first."
-        )
+        snapshot = checkpoint.read(folder)
+        if expected is not None:
+            checkpoint.check_same(folder, snapshot, expected.setup)
+        with checkpoint.reading(folder):
+            plan = StreamPlan(Setup.from_dict(snapshot.setup)) if expected is None else expected._plan
+            return cls.of(plan, snapshot)

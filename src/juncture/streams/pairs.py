@@ -12,7 +12,7 @@ from juncture.columnar.arrays import Mask, array_of, rows_of
 from juncture.kernels.array_types import Codes
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import columns
-from juncture.spec.schema import Side
+from juncture.spec.schema import Side, other_side
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
@@ -45,6 +45,7 @@ class PairJoin:
         self._condition = condition
         self._bounds = bounds
         self._frontiers = frontiers
+        self.failed = False
         self._output = output
         self._how = condition.join.how
         self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
@@ -54,7 +55,7 @@ class PairJoin:
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
-        other: Side = "right" if side == "left" else "left"
+        other = other_side(side)
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         rows = in_order(keys, seen.codes)
@@ -114,7 +115,7 @@ class PairJoin:
         self, side: Side, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: npt.NDArray[np.int64], matched: Mask
     ) -> Iterator[pa.RecordBatch]:
         """Hold rows that can still match, and yield those that will not and have to be given."""
-        other: Side = "right" if side == "left" else "left"
+        other = other_side(side)
         bounds, store = self._bounds[side], self.stores[side]
         codes = bounds.codes(rows_of(batch, array_of(rows, pa.int32())), codes) if bounds.watches else codes
         dead = bounds.limits(self._frontiers[other]).dead(codes)
@@ -136,7 +137,7 @@ class PairJoin:
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
         """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""
-        other: Side = "right" if side == "left" else "left"
+        other = other_side(side)
         for segment, gone in self.stores[side].expire(self._bounds[side].limits(self._frontiers[other])):
             if self._keeps[side]:
                 alone = gone[~segment.matched[gone]]

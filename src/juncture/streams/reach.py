@@ -15,7 +15,7 @@ from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.order_encoding import StepCoder, float_codes
 from juncture.kernels.array_types import Ints, Words
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.streams.bounds import GREATEST, NO_LIMIT
+from juncture.streams.limits import GREATEST, NO_LIMIT
 
 __all__ = ["Reach", "improving", "moved", "reach_of", "served"]
 

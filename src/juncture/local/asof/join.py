@@ -11,7 +11,7 @@ import pyarrow as pa
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.assemble import assemble, pairs_of, unmatched_right, unmatched_right_rows
 from juncture.local.asof.late import Execute, fetch
-from juncture.local.asof.search import Algorithm, Found, Search, pieces
+from juncture.local.asof.search import Algorithm, Found, Prepared, Search, pieces
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.selection import SomeParts
@@ -100,6 +100,7 @@ def find(
     *,
     count_ties: bool = False,
     skip_parts: bool = True,
+    prepared: Prepared | None = None,
 ) -> Found:
     """Return the matches of each left row, and what happened.
 
@@ -112,6 +113,8 @@ def find(
         Whether to count the ties instead of settling them.
     skip_parts
         Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
+    prepared
+        Returns the left side as codes of ``on`` that it is given; by default it is read.
 
     Raises
     ------
@@ -119,7 +122,9 @@ def find(
         As `execute` does.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
-    search = Search(join, left, right, algorithm, context, count_ties=count_ties, skip_parts=skip_parts)
+    search = Search(
+        join, left, right, algorithm, context, count_ties=count_ties, skip_parts=skip_parts, prepared=prepared
+    )
     return search.run(room_bytes)
 
 

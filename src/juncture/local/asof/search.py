@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,11 +30,14 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Algorithm", "Found", "Report", "Search", "pieces"]
+__all__ = ["Algorithm", "Found", "Prepared", "Report", "Search", "pieces"]
 
 _log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
+
+Prepared = Callable[[StepCoder], Left]
+"""Returns the left side, read and sorted before."""
 
 _LEFT_ROW_BYTES = 56
 _CANDIDATE_BYTES = 16
@@ -130,6 +133,8 @@ class Search:
         Whether to return the codes of the matches' ``on``.
     first_row
         What errors call the first left row.
+    prepared
+        Returns the left side where it is joined in one piece; by default it is read.
     """
 
     def __init__(
@@ -144,6 +149,7 @@ class Search:
         skip_parts: bool = True,
         keep_codes: bool = False,
         first_row: int = 0,
+        prepared: Prepared | None = None,
     ) -> None:
         self._join = join
         self._left = left
@@ -152,6 +158,7 @@ class Search:
         self._context = context
         self._skip_parts = skip_parts
         self._first_row = first_row
+        self._prepared = prepared
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties != "error" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
@@ -233,15 +240,22 @@ class Search:
         """Let ranks be the codes, where codes of their own do not fit. Those of floats do."""
         join = self._join
         if join.domain.kind != "float":
-            self._coder = RankCoder.among(join.domain, self._values(join.left_on, join.right_on))
+            self._coder = RankCoder.of(join.domain, self._values(join.left_on, join.right_on))
             self._keep_codes = False
         known = join.known
         if known is not None and known.domain.kind != "float":
-            self._known_coder = RankCoder.among(known.domain, self._values(known.left, known.right))
+            self._known_coder = RankCoder.of(known.domain, self._values(known.left, known.right))
 
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
             join, seen_coder = self._join, self._known_coder
+            if (
+                self._prepared is not None
+                and seen_coder is None
+                and isinstance(self._coder, StepCoder)
+                and len(piece) == len(self._left.part_rows)
+            ):
+                return self._prepared(self._coder)
             left = read_left(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
             streams = self._algorithm is probe and join.spec.direction == "backward"
             return in_chains(left) if seen_coder is not None and streams else left

@@ -23,7 +23,7 @@ from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
 
-__all__ = ["aggregate_columns", "stream_aggregates", "tie_orderer"]
+__all__ = ["aggregate_columns", "folds_of", "stream_aggregates", "tie_orderer"]
 
 
 def aggregate_columns(join: ResolvedInequality) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def stream_aggregates(
     -----
     Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
     """
-    folds = _folds(join.aggregates, prober.right, payload, context)
+    folds = folds_of(join.aggregates, prober.right, payload, context)
     # Folds hold the columns in their own order.
     payload.release()
     context.threads.release_unused()
@@ -96,7 +96,7 @@ def stream_aggregates(
         yield from batches
 
 
-def _folds(aggregates: tuple[Aggregate, ...], right: BuildSide, payload: Payload, context: JoinContext) -> list[Fold]:
+def folds_of(aggregates: tuple[Aggregate, ...], right: BuildSide, payload: Payload, context: JoinContext) -> list[Fold]:
     """Return what folds each column, in the order of the positions."""
     values: dict[str | None, Values | None] = {None: None}
     for each in aggregates:

@@ -14,7 +14,7 @@ from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.errors import PlanError
 from juncture.kernels import band, search
 from juncture.kernels.array_types import Codes, Ints
-from juncture.local.output.max_tree import Tree
+from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
@@ -64,7 +64,7 @@ class SortedIndex:
         What the join may use.
     """
 
-    def __init__(self, slots: Slots, keys: KeyCodes, tree: Tree | None, total: int, context: JoinContext) -> None:
+    def __init__(self, slots: Slots, keys: KeyCodes, tree: MaxTree | None, total: int, context: JoinContext) -> None:
         self.slots = slots
         self.keys = keys
         self.tree = tree
@@ -126,6 +126,7 @@ def read_sorted_index(
     has_tree: bool = False,
     order_ties: Callable[[Slots], None] | None = None,
     holder: Holder | None = None,
+    are_known: bool = False,
 ) -> SortedIndex:
     """Read, code and sort the right side.
 
@@ -138,7 +139,7 @@ def read_sorted_index(
     code
         Returns what the join sees in a batch, given the number of its first row. Called by several threads at once.
     keys
-        An empty table of keys, whose first side is the right one.
+        A table of keys: an empty one, whose first side is the right one, unless all keys are known.
     context
         What the join may use.
     has_tree
@@ -147,6 +148,8 @@ def read_sorted_index(
         Brings the rows of equal key and value into an order of their own.
     holder
         Is given the columns that it holds on the way, so that they need not be read again.
+    are_known
+        Whether the table of keys has all that matter. Rows of others are left out.
 
     Raises
     ------
@@ -179,7 +182,7 @@ def read_sorted_index(
             if holder is not None:
                 holder.put(part, rows.start, batch)
             seen = code(batch, start)
-            keys.add(seen.keys, codes[rows])
+            (keys.find if are_known else keys.add)(seen.keys, codes[rows])
             if seen.on is not None:
                 on[rows] = seen.on
             if has_tree and seen.leaves is not None:
@@ -197,5 +200,5 @@ def read_sorted_index(
     slots = sort_slots(codes, on, kept, max(keys.count, 1), context)
     if order_ties is not None:
         order_ties(slots)
-    tree = Tree(leaves[slots.rows], context) if has_tree else None
+    tree = MaxTree(leaves[slots.rows], context) if has_tree else None
     return SortedIndex(slots, keys, tree, total, context)

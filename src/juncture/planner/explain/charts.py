@@ -10,7 +10,7 @@ from typing import Any
 from juncture.errors import PlanError
 from juncture.runtime.progress import Phase
 
-__all__ = ["charting", "draw_costs", "draw_flow", "draw_timeline"]
+__all__ = ["charting", "draw_costs", "draw_distances", "draw_flow", "draw_timeline"]
 
 _CHOSEN, _OTHER = "#d1495b", "#8d99ae"
 _WIDTH = 640
@@ -98,6 +98,18 @@ def draw_timeline(phases: Sequence[Phase]) -> str:
         )
     )
     return _svg(bars.properties(width=_WIDTH, height={"step": 26}))
+
+
+def draw_distances(points: Sequence[dict[str, Any]]) -> str:
+    """Draw quantiles of distances as dots, a line for each table: dicts with ``table``, ``share`` and ``distance``."""
+    alt, _ = charting()
+    base = _chart(alt, points).encode(y=alt.Y("table:N", sort=None, title=None))
+    x = alt.X("distance:Q", title=None, scale=alt.Scale(type="symlog"), axis=alt.Axis(tickCount=6, format="~s"))
+    lines = base.mark_line(color=_OTHER).encode(x=x, detail="table:N")
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=x, color=alt.Color("share:N", sort=None, title=None, legend=alt.Legend(labelColor="currentColor"))
+    )
+    return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}))
 
 
 def _box(x: float, y: float, lines: Sequence[str], *, chosen: bool = False) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from juncture.planner.explain.text import happened, plan_words, title, verdict
 from juncture.planner.run import Run
 from juncture.spec.schema import Side
 
-__all__ = ["plan_page"]
+__all__ = ["page", "plan_page", "rows_table"]
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --line: #d5dae1; --quiet: #566173; }
@@ -46,14 +46,19 @@ def plan_page(plan: Decision, run: Run | None = None) -> str:
         f"<h1>{heading}</h1>",
         f"<p>{escape(meaning[:1].upper() + meaning[1:])}.</p>",
         _figure(_flow(plan, run), "Both sides, the algorithm and the result"),
-        _table(plan_words(plan)),
+        rows_table(plan_words(plan)),
         "<h2>What was weighed</h2>",
         *_costs(plan),
         _weighed(plan),
     ]
     if run is not None:
-        parts += ["<h2>What happened</h2>", _table(happened(plan, run))]
+        parts += ["<h2>What happened</h2>", rows_table(happened(plan, run))]
         parts += [_figure(draw_timeline(run.phases), "When the join did what")]
+    return page(heading, parts)
+
+
+def page(heading: str, parts: Iterable[str]) -> str:
+    """Return a page of its parts, whose heading is HTML as they are."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -100,6 +105,7 @@ def _figure(drawing: str, caption: str) -> str:
     return f'<figure aria-label="{escape(caption)}">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> str:
+def rows_table(rows: Iterable[tuple[str, str]]) -> str:
+    """Return pairs of a heading and a text as a table."""
     cells = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
     return f"<table><tbody>{cells}</tbody></table>"

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["join_broadcast_left", "probe_stages"]
+__all__ = ["join_candidates", "probe_stages"]
 
 
-def join_broadcast_left(
+def join_candidates(
     join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, *, cores: int, memory_bytes: int
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose left side goes to every task, and the jobs that this took.

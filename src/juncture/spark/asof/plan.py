@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.asof.broadcast import join_broadcast_left
+from juncture.spark.asof.broadcast import join_candidates
 from juncture.spark.asof.native import has_native, join_native
 from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.statistics import AsofStatistics
@@ -76,7 +76,7 @@ class AsofPlanning(Planning):
             return Built(frame, tuple(jobs))
         if algorithm == "broadcast_left":
             cores = self._resources.cores
-            frame, jobs = join_broadcast_left(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
+            frame, jobs = join_candidates(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         if not self._algorithms[algorithm].in_python:
             return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))

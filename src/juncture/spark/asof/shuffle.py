@@ -15,12 +15,13 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover, Seen
 from juncture.spark.tasks.asof.mark import JoinAndMark
+from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.key_range import IntervalPlacement
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.placement import Coding
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.condition import Limit, MatchInterval
 
 __all__ = ["asof_placements", "asof_stages", "task_spec"]
 
@@ -31,11 +32,13 @@ _SEEN: dict[str, tuple[Seen, ...]] = {
 }
 
 
-def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[IntervalPlacement, IntervalPlacement]:
+def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
     """Return what tells tasks where the rows of both sides lie."""
+    ours, theirs = ((Limit(on, upper=False), Limit(on, upper=True)) for on in (join.left_on, join.right_on))
+    interval = MatchInterval(ours, theirs, join.domain)
     return (
-        IntervalPlacement("left", join.left_by, join.left_on, join.left_on, coding),
-        IntervalPlacement("right", join.right_by, join.right_on, join.right_on, coding),
+        Placement("left", join.left_by, coding, interval, tuple(dict.fromkeys((*join.left_by, join.left_on)))),
+        Placement("right", join.right_by, coding, interval, tuple(dict.fromkeys((*join.right_by, join.right_on)))),
     )
 
 

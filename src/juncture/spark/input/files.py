@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FileSide", "in_sql"]
+__all__ = ["FileSide", "in_jvm", "in_sql"]
 
 _SHARE_BYTES = 128 << 20
 """How many encoded bytes a task reads at most, as far as row groups allow."""
@@ -183,13 +183,14 @@ def in_sql(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, Frame
         As `check_intervals` does.
     """
     check_intervals(join, left.session)
-    frames = _in_jvm(left, "left"), _in_jvm(right, "right")
+    frames = in_jvm(left, "left"), in_jvm(right, "right")
     if isinstance(left, FileSide) or isinstance(right, FileSide):
         join = join.spec.resolve(frames[0].schema, frames[1].schema)
     return join, *frames
 
 
-def _in_jvm(side: SparkSide, name: Side) -> FrameSide:
+def in_jvm(side: SparkSide, name: Side) -> FrameSide:
+    """Return an input as a DataFrame."""
     if isinstance(side, FrameSide):
         return side
     assert isinstance(side, FileSide)

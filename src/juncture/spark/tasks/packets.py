@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from juncture import errors
 from juncture.errors import JunctureError
-from juncture.spec.schema import Side
 
 __all__ = [
     "PACKET_COLUMNS",
@@ -57,6 +56,8 @@ class Content(StrEnum):
     """Rows of the result."""
     ERROR = "error"
     """The class and the message of an error."""
+    FRONTIER = "frontier"
+    """How far a side of a stream has come."""
     EMPTY = "empty"
     """Nothing: its partition has to know that it is there."""
 
@@ -72,7 +73,7 @@ class Packet:
     content, rows
         What they are.
     side
-        Which side they are of, if of one.
+        Which side they are of, if of one: of a join, ``"left"`` or ``"right"``.
     cell
         The same rows as they came.
     """
@@ -80,7 +81,7 @@ class Packet:
     target: int
     content: Content
     rows: pa.Table
-    side: Side | None = None
+    side: str | None = None
     cell: pa.Buffer | None = None
 
 

@@ -17,7 +17,8 @@ from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.key_range import KeyRanges, Placement
+from juncture.spark.tasks.interval_placement import Placement
+from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.stage import PacketStage
@@ -116,7 +117,7 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
 
-def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: Side) -> Iterator[Packet]:
+def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: str) -> Iterator[Packet]:
     """Yield the rows of each partition as a packet."""
     counts = np.bincount(targets, minlength=partitions)
     if np.count_nonzero(counts) > 1:

@@ -192,7 +192,7 @@ class PartitionRows:
 
     def __init__(self, join: Resolved, context: JoinContext) -> None:
         self.target = 0
-        self._stores: dict[tuple[Side | None, Content], PacketStore] = {}
+        self._stores: dict[tuple[str | None, Content], PacketStore] = {}
         schemas: dict[Side, pa.Schema] = {"left": join.left_schema, "right": join.right_schema}
         for side, schema in schemas.items():
             received = context.within(context.memory.reserve(f"{side} rows received", RECEIVED_SHARE))

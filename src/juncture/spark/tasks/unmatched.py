@@ -42,7 +42,7 @@ class ResolveUnmatched(OutputStage):
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield rows that are ready as they come, and then the others as the join shows them."""
-        kept = defaultdict[tuple[Side | None, Content], list[pa.Table]](list)
+        kept = defaultdict[tuple[str | None, Content], list[pa.Table]](list)
         for packet in read_packets(batches):
             if packet.content is Content.OUTPUT:
                 yield packet.rows

@@ -1,0 +1,97 @@
+"""One input of an in-process join, whatever it comes as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.errors import PlanError
+from juncture.inputs import Given, kind_of, paths_of, read_table
+from juncture.local.statistics import Looked, look
+from juncture.planner.statistics import SideStats, combined
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
+from juncture.runtime.spill import SpooledSource
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+
+__all__ = ["Input"]
+
+
+class Input:
+    """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once."""
+
+    def __init__(self, table: Any, side: Side) -> None:
+        self._side = side
+        self._is_read = False
+        self._source: Source | None = None
+        if kind_of(table, side) == "path":
+            self._source = ParquetSource(paths_of(table))
+            self.given = Given(schema=self._source.schema)
+        else:
+            self.given = read_table(table, side)
+            if self.given.table is not None:
+                self._source = TableSource(self.given.table)
+
+    def look(self, join: Resolved, side: Side, given: SideStats) -> Looked:
+        """Return what is known before the join runs: of a stream, what the caller says."""
+        if self._source is None:
+            return Looked(combined(given, SideStats()))
+        return look(join, side, self._source, given)
+
+    def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
+        """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
+        if self._source is not None:
+            return known
+        return combined(known, self._counted(join, side, source, "count"))
+
+    def declared(self, join: Resolved, side: Side) -> SideStats:
+        """Return what is known without a look at any row: nothing of a stream."""
+        if self._source is None:
+            return SideStats()
+        where = "Parquet footers" if isinstance(self._source, ParquetSource) else "count"
+        return self._counted(join, side, self._source, where)
+
+    @staticmethod
+    def _counted(join: Resolved, side: Side, source: Source, where: str) -> SideStats:
+        row_bytes = source.bytes_of(join.needed(side)) // max(source.num_rows, 1)
+        return SideStats(rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), where))
+
+    def source(self, context: JoinContext) -> Source:
+        """Return the input as something that the join can read again.
+
+        Raises
+        ------
+        PlanError
+            If it is a stream that an earlier run has read.
+        """
+        if self._source is not None:
+            return self._source.within(context.memory.total_bytes)
+        if self.given.is_stream and self._is_read:
+            raise PlanError(
+                f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
+                "Plan the join again with a new one."
+            )
+        self._is_read = True
+        assert self.given.batches is not None
+        schema, memory_bytes = self.given.schema, context.memory.total_bytes
+        if self.given.number is not None:
+            schema = schema.append(pa.field(self.given.number, pa.int64()))
+        return SpooledSource(schema, self.given.batches(), context.spill, min(SPOOLED_BYTES, memory_bytes // 16))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied.
+
+        Raises
+        ------
+        PlanError
+            If it is a stream.
+        """
+        if self._source is None:
+            raise PlanError(
+                f"The {self._side} table is a stream, which comes once and to this process alone, so that the plan can "
+                "be neither pickled nor copied. Pass a table instead, such as its read_all(), or a path."
+            )
+        return vars(self)

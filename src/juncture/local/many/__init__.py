@@ -1,0 +1,1 @@
+"""Joins of several tables to one spine, in this process."""

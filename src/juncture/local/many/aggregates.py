@@ -1,0 +1,181 @@
+"""Tables whose matches are aggregated for each row of the spine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.columnar.key_table import EMPTY
+from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.kernels.array_types import Ints
+from juncture.local.inequality.aggregate import aggregate_columns, folds_of, tie_orderer
+from juncture.local.inequality.conditions import CodedCondition
+from juncture.local.inequality.folds import Fold, fold_of
+from juncture.local.inequality.index import SortedIndex, read_sorted_index
+from juncture.local.inequality.limits import GREATEST, LEAST
+from juncture.local.inequality.prune import within_reach
+from juncture.local.kinds import EXECUTORS
+from juncture.local.many.spine import Spine, SpineOrder, positions_of
+from juncture.local.output.payload import Holder, Payload
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import UNDER_WAY_SHARE
+from juncture.runtime.sources import Source
+from juncture.runtime.threads import slices
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.condition import ResolvedInequality
+from juncture.spec.range import ResolvedRange
+
+__all__ = ["Aggregated", "aggregated", "has_own_order"]
+
+Aggregated = tuple[Mask, pa.Table]
+"""Which rows of the spine have a match, and the aggregates of each."""
+
+_MATCHES = Aggregate("matches", None, "count", pa.int64())
+_SLICE_LEAST = 1 << 16
+
+
+def has_own_order(join: Any, algorithm: str) -> bool:
+    """Tell joins whose rows of the spine ask for spans, which are found fastest in the order of keys and time."""
+    if not isinstance(join, ResolvedRange) or algorithm != "sorted":
+        return False
+    condition = join.condition
+    return condition.predicate is None and condition.second is None and not condition.equalities
+
+
+def aggregated(
+    join: ResolvedInequality, spine: Spine, left: Source, right: Source, algorithm: str, context: JoinContext
+) -> Aggregated:
+    """Return aggregates of the matches of each row of the spine.
+
+    Parameters
+    ----------
+    join
+        The join, which keeps all rows of the spine.
+    spine
+        What is known of the left side.
+    left, right
+        The sides, in working types.
+    algorithm
+        As for `juncture.local.inequality.join.execute`.
+    context
+        What the join may use.
+
+    Raises
+    ------
+    DataError, PlanError, StateError
+        As that does.
+    """
+    join = replace(join, output=(), aggregates=(*join.aggregates, _MATCHES))
+    if has_own_order(join, algorithm):
+        try:
+            return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)))
+        except TooWideError:
+            pass
+    batches = list(EXECUTORS[type(join.spec)](join, left, right, algorithm, context))
+    return _split(pa.Table.from_batches(batches, join.output_schema))
+
+
+def _split(table: pa.Table) -> Aggregated:
+    return table.column(table.num_columns - 1).to_numpy() > 0, table.remove_column(table.num_columns - 1)
+
+
+def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: JoinContext) -> pa.Table:
+    """Return the aggregates of a range join, whose spans are sought in the order of the right rows.
+
+    Raises
+    ------
+    TooWideError
+        If a value has no code.
+
+    Notes
+    -----
+    What is searched and folded next lies beside what was last: in the order of the table each row misses the cache
+    several times.
+    """
+    right = within_reach(join, left, right, context)
+    coded = CodedCondition.of(join)
+    order = spine.order(join, left, StepCoder.of(join))
+    low, high, possible = _limits(coded, left, context)
+    holder = Holder(right, aggregate_columns(join))
+    index = read_sorted_index(
+        right, join.compared("right"), join.right_by, coded.coded, order.coded.keys, context,
+        order_ties=tie_orderer(join, right, context), holder=holder, are_known=True,
+    )  # fmt: skip
+    payload = holder.finish()
+    folds = _folds(join.aggregates, index, payload, context)
+    payload.release()
+    rows, codes = _rows_in_order(order, spine.rows), order.coded.codes
+
+    def fold(part: tuple[int, int]) -> list[pa.Array | pa.ChunkedArray]:
+        here = rows[slice(*part)]
+        keys = codes[here] if possible is None else np.where(possible[here], codes[here], EMPTY)
+        first, end = index.spans(keys, low[here], high[here])
+        states = [each.start(len(here)) for each in folds]
+        for each, state in zip(folds, states, strict=True):
+            each.add_spans(state, first, end)
+        places = np.arange(len(here), dtype=np.int32)
+        return [each.finish(state, places) for each, state in zip(folds, states, strict=True)]
+
+    parts = slices(spine.rows, 4 * context.threads.count, least=_SLICE_LEAST)
+    return _in_order_of_rows(list(context.threads.map(fold, parts)), rows, join.output_schema, context)
+
+
+def _limits(coded: CodedCondition, left: Source, context: JoinContext) -> tuple[Ints, Ints, Mask | None]:
+    """Return the least and the greatest right code that each row of the spine asks for, and which rows ask at all."""
+    assert coded.first is not None
+    first, total = coded.first, left.num_rows
+    low, high, possible = np.full(total, LEAST), np.full(total, GREATEST), np.ones(total, np.bool_)
+    names = coded.join.compared("left")
+
+    def read(part: int) -> None:
+        start = int(left.bounds[part])
+        for batch in left.read(part, names):
+            rows = slice(start, start + batch.num_rows)
+            least, most, here = first.ends(batch)
+            if least is not None:
+                low[rows] = least
+            if most is not None:
+                high[rows] = most
+            if here is not None:
+                possible[rows] = here
+            start = rows.stop
+
+    context.threads.run(read, range(len(left.part_rows)))
+    return low, high, None if possible.all() else possible
+
+
+def _folds(aggregates: Sequence[Aggregate], index: SortedIndex, payload: Payload, context: JoinContext) -> list[Fold]:
+    own = folds_of(tuple(aggregates[:-1]), index, payload, context)
+    return [*own, fold_of(aggregates[-1], None, context)]
+
+
+def _rows_in_order(order: SpineOrder, total: int) -> Ints:
+    """Return all rows of the spine, those that can match first, in their order."""
+    rows = order.slots.rows.astype(np.int64)
+    if len(rows) == total:
+        return rows
+    others = np.ones(total, np.bool_)
+    others[rows] = False
+    return np.concatenate([rows, np.flatnonzero(others)])
+
+
+def _in_order_of_rows(
+    parts: list[list[pa.Array | pa.ChunkedArray]], rows: Ints, schema: pa.Schema, context: JoinContext
+) -> pa.Table:
+    """Return columns that come in another order of the rows in that of their numbers."""
+    places = pa.array(positions_of(rows, len(rows)))
+
+    def column(number: int) -> pa.ChunkedArray:
+        chunks = [
+            chunk
+            for part in parts
+            for chunk in (part[number].chunks if isinstance(part[number], pa.ChunkedArray) else [part[number]])
+        ]
+        return pa.chunked_array([pa.concat_arrays(chunks).take(places)], schema.field(number).type)
+
+    return pa.Table.from_arrays(list(context.threads.map(column, range(len(schema)))), schema=schema)

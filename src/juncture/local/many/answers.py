@@ -1,0 +1,147 @@
+"""What a table gives each row of the spine, found in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Ints
+from juncture.local.many.aggregates import aggregated
+from juncture.local.many.pointers import asof_pointers, equal_pointers, lookup_pointers
+from juncture.local.many.spine import Spine
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.sources import Source
+from juncture.runtime.take import gather
+from juncture.runtime.working_types import given_back, working
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.condition import ResolvedInequality
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.many import ResolvedTable
+from juncture.spec.resolved import Resolved
+
+__all__ = ["LOOKUP", "Answer", "answer", "columns_of"]
+
+LOOKUP = "lookup"
+"""The algorithm that looks up the keys of right rows among those of the spine."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a table gives each row of the spine.
+
+    Attributes
+    ----------
+    join, right
+        The join, and the right side, in working types.
+    matched
+        Which rows have a match.
+    pointers
+        Its right row; -1 where there is none. None if matches are aggregated.
+    aggregates
+        The aggregates of its matches, if they are.
+    """
+
+    join: Resolved
+    right: Source
+    matched: Mask
+    pointers: Ints | None
+    aggregates: pa.Table | None
+
+
+def answer(
+    table: ResolvedTable,
+    algorithm: str,
+    spine: Spine,
+    left: Source,
+    right: Source,
+    context: JoinContext,
+    *,
+    more: tuple[Aggregate, ...] = (),
+) -> Answer:
+    """Find what a table gives each row of the spine.
+
+    Parameters
+    ----------
+    table
+        The table.
+    algorithm
+        How to join it: `LOOKUP`, or an algorithm of its kind of join.
+    spine
+        What is known of the left side.
+    left, right
+        The sides.
+    context
+        What the join may use: all of the memory, since tables come one after the other.
+    more
+        What to aggregate besides.
+
+    Raises
+    ------
+    DataError, PlanError, StateError
+        As the single joins do; or if several rows match one of the spine.
+    """
+    context = context.within(MemoryBudget(context.memory.total_bytes))
+    whole = table.keeping
+    whole = replace(whole, aggregates=(*whole.aggregates, *more))
+    join, left, right = working(whole, left, right)
+    if isinstance(join, ResolvedInequality) and join.aggregates:
+        matched, columns = aggregated(join, spine, left, right, algorithm, context)
+        return Answer(join, right, matched, None, columns)
+    pointers = _pointers(join, table, algorithm, spine, left, right, context)
+    return Answer(join, right, pointers >= 0, pointers, None)
+
+
+def _pointers(
+    join: Resolved,
+    table: ResolvedTable,
+    algorithm: Any,
+    spine: Spine,
+    left: Source,
+    right: Source,
+    context: JoinContext,
+) -> Ints:
+    if isinstance(join, ResolvedAsof):
+        return asof_pointers(join, spine, left, right, algorithm, context)
+    assert isinstance(join, ResolvedEqui)
+    if algorithm == LOOKUP:
+        return lookup_pointers(join, table.duplicates, spine, left, right, context)
+    return equal_pointers(join, table.duplicates, left, right, algorithm, context)
+
+
+def columns_of(
+    found: Answer, table: ResolvedTable, names: list[str], kept: Ints | None, schema: pa.Schema, context: JoinContext
+) -> pa.Table:
+    """Return columns that a table adds to the spine.
+
+    Parameters
+    ----------
+    found, table
+        The table, and what it gives.
+    names
+        Which of its columns, by their names in the output.
+    kept
+        Which rows of the spine; None for all.
+    schema
+        What its columns are given back as.
+    context
+        What the join may use.
+    """
+    schema = pa.schema([schema.field(name) for name in names])
+    if found.aggregates is not None:
+        places = [table.names.index(name) for name in names]
+        arrays = [found.aggregates.column(place) for place in places]
+        rows = pa.table(arrays, names=names) if kept is None else pa.table(arrays, names=names).take(pa.array(kept))
+    else:
+        assert found.pointers is not None
+        pointers = found.pointers if kept is None else np.ascontiguousarray(found.pointers[kept])
+        sources = {column.name: column.source for column in table.columns}
+        wanted = list(dict.fromkeys(sources[name] for name in names))
+        gathered = dict(zip(wanted, gather(found.right, wanted, pointers, context, "payload"), strict=True))
+        rows = pa.table([gathered[sources[name]] for name in names], names=names)
+    return pa.Table.from_batches(given_back(rows.to_batches(), schema), schema)

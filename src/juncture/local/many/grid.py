@@ -1,0 +1,124 @@
+"""Grids in this process: where each key begins and ends, and the rows between."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, plain
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.errors import DataError
+from juncture.kernels.array_types import Ints
+from juncture.spec.grid import ResolvedGrid
+
+__all__ = ["ends_of", "expanded", "grid_rows"]
+
+
+def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:
+    """Return the rows of a grid: for each the number of a row of the table that has its key, and its value.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    table
+        Its data. Rows with null in a key or an end count for nothing.
+
+    Raises
+    ------
+    DataError
+        If a value does not fit 64 bits.
+
+    Notes
+    -----
+    Keys come in the order in which the table has them first.
+    """
+    rows, codes = np.arange(table.num_rows), np.zeros(table.num_rows, np.int32)
+    if grid.by:
+        columns = [_one(table.column(name)) for name in grid.by]
+        types = [column.type for column in columns]
+        KeyCodes(types, types).add(columns, codes)
+    first, last = _end(grid, table, "first"), _end(grid, table, "last")
+    usable = (codes != EMPTY) & first[1] & last[1]
+    rows, codes = rows[usable], codes[usable]
+    if len(rows) == 0:
+        return rows, pa.array([], grid.type)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
+    begins = np.minimum.reduceat(first[0][usable][order], starts)
+    ends = np.maximum.reduceat(last[0][usable][order], starts)
+    owners = rows[order][starts]
+    by_row = np.argsort(owners)
+    return expanded(grid, owners[by_row], begins[by_row], ends[by_row])
+
+
+def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tuple[Ints, pa.Array]:
+    """Return the rows of keys: the owner of each, and its value.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    owners
+        What stands for each key.
+    begins, ends
+        Where they begin and end, in steps.
+    """
+    if grid.is_rounded:
+        begins = begins // grid.every * grid.every
+    counts = np.maximum((ends - begins) // grid.every + 1, 0)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = np.repeat(begins, counts) + within * grid.every
+    item = np.dtype(f"i{grid.type.bit_width // 8}")
+    if grid.domain.kind == "date":
+        return np.repeat(owners, counts), pa.array(values.astype(np.int32), pa.date32()).cast(grid.type)
+    return np.repeat(owners, counts), array_of(values.astype(item), grid.type)
+
+
+def ends_of(grid: ResolvedGrid, side: Literal["first", "last"], column: pa.Array, rows: int) -> tuple[Ints, Mask]:
+    """Return where each of so many rows says that its key begins or ends, in steps, and which say so.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    side
+        Where keys begin, or where they end.
+    column
+        The values, if a column has them.
+    rows
+        How many rows there are.
+
+    Raises
+    ------
+    DataError
+        If a value does not fit 64 bits.
+    """
+    constant = grid.start if side == "first" else grid.end
+    if constant is not None:
+        values, valid = _steps(grid, pa.array([constant.as_py()], grid.type))
+        return np.repeat(values, rows), np.repeat(valid, rows)
+    return _steps(grid, plain(column))
+
+
+def _steps(grid: ResolvedGrid, array: pa.Array) -> tuple[Ints, Mask]:
+    try:
+        values, valid = StepCoder(grid.domain).encode(array)
+    except TooWideError as error:
+        raise DataError(f"A value of {grid.on!r} does not fit 64 bits. Cast the column to int64 first.") from error
+    return values, np.ones(len(values), np.bool_) if valid is None else valid
+
+
+def _end(grid: ResolvedGrid, table: pa.Table, side: Literal["first", "last"]) -> tuple[Ints, Mask]:
+    name = grid.first if side == "first" else grid.last
+    column = pa.nulls(0, grid.type) if name is None else _one(table.column(name).cast(grid.type))
+    return ends_of(grid, side, column, table.num_rows)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    whole = column.combine_chunks()
+    return plain(whole if isinstance(whole, pa.Array) else whole.chunk(0))

@@ -1,0 +1,78 @@
+"""Values on the line between the row before and the row after."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, plain, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.kernels.array_types import Floats
+from juncture.spec.interpolate import AFTER, BEFORE, Lines
+
+__all__ = ["between", "values_between"]
+
+
+def between(lines: Lines, rows: pa.Table) -> pa.Table:
+    """Return the left columns of rows, and beside them the values on the lines.
+
+    Parameters
+    ----------
+    lines
+        What to interpolate.
+    rows
+        Left columns, and those of the rows before and after.
+    """
+    columns = [rows.column(name) for name in lines.kept]
+    return pa.table([*columns, *values_between(lines, rows)], names=[*lines.kept, *(name for _, name in lines.columns)])
+
+
+def values_between(lines: Lines, rows: pa.Table) -> list[pa.Array]:
+    """Return the values on the lines, in the order of the columns; null where a row lacks one before or after."""
+    now, before, after = (
+        _one(rows.column(name)) for name in (lines.on, BEFORE + lines.right_on, AFTER + lines.right_on)
+    )
+    whole, done = _apart(lines, after, before), _apart(lines, now, before)
+    with np.errstate(all="ignore"):
+        share = np.where(whole > 0, done / whole, 0.0)
+    found = []
+    for name, _ in lines.columns:
+        (low, here), (high, there) = (_numbers(rows.column(side + name)) for side in (BEFORE, AFTER))
+        with np.errstate(all="ignore"):
+            # Where both rows are one, or both say the same, the value is theirs to the last digit.
+            value = np.where((share == 0.0) | (low == high), low, low + (high - low) * share)
+        found.append(array_of(value, pa.float64(), here & there))
+    return found
+
+
+def _apart(lines: Lines, later: pa.Array, earlier: pa.Array) -> Floats:
+    """Return how far values are apart, rounded once; 0 where one is null."""
+    if lines.domain.kind == "float":
+        ends: list[Floats] = [side.cast(pa.float64()).fill_null(0).to_numpy() for side in (later, earlier)]
+        return ends[0] - ends[1]
+    coder = StepCoder(lines.domain)
+    try:
+        (one, here), (other, there) = (coder.encode(side) for side in (later, earlier))
+    except TooWideError:
+        pairs = zip(*(steps_of(side, lines.domain) for side in (later, earlier)), strict=True)
+        return np.array([0.0 if a is None or b is None else float(a - b) for a, b in pairs])
+    # Differences of 64-bit integers fit in 64 bits without a sign.
+    apart: Floats = (one.view(np.uint64) - other.view(np.uint64)).astype(np.float64)
+    for valid in (here, there):
+        apart = apart if valid is None else np.where(valid, apart, 0.0)
+    return apart
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Return numbers as floats, and which there are."""
+    array = _one(column)
+    valid = validity(array)
+    values: Floats = array.cast(pa.float64()).fill_null(0).to_numpy()
+    return values, np.ones(len(values), np.bool_) if valid is None else valid
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    whole = column.combine_chunks()
+    return plain(whole if isinstance(whole, pa.Array) else whole.chunk(0))

@@ -1,0 +1,146 @@
+"""The in-process plan of joins of several tables to one spine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from juncture.local.input import Input
+from juncture.local.kinds import planning_input
+from juncture.local.many.answers import LOOKUP, Answer, answer
+from juncture.local.many.report import report_of
+from juncture.local.many.run import about, is_lookup
+from juncture.local.many.spine import Spine
+from juncture.local.many.together import Part, together
+from juncture.local.resources import resources_here
+from juncture.planner.choose import choose, serving
+from juncture.planner.decision import Choice, Decision, Estimate, Option
+from juncture.planner.many import ManyPlan, TablePlan
+from juncture.planner.many_report import ManyReport
+from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.runtime.context import JoinContext, join_context
+from juncture.runtime.progress import Report
+from juncture.runtime.sources import Source
+from juncture.spec.many import ResolvedTable, Right, resolve_table
+
+__all__ = ["details_of", "plan"]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table, ready to be read."""
+
+    table: ResolvedTable
+    input: Input
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class _Execution:
+    """Joins that have been planned, to be run as often as their inputs can be read."""
+
+    spine: Input
+    tables: tuple[_Table, ...]
+    resources: Resources
+
+    def execute(self, report: Report | None) -> Any:
+        """Return the joined table."""
+        with join_context(memory_bytes=self.resources.memory_bytes, report=report) as context:
+            left = self.spine.source(context)
+            spine, parts = Spine(left.num_rows, context), []
+            for each in self.tables:
+                with about(each.table.name):
+                    parts.append(Part(each.table, self._found(each, spine, left, context), each.input.given))
+            return together(self.spine.given, left, parts, context)
+
+    def match_report(self) -> ManyReport:
+        """Return what becomes of the rows of the spine in each table."""
+        with join_context(memory_bytes=self.resources.memory_bytes) as context:
+            left = self.spine.source(context)
+            spine, reports = Spine(left.num_rows, context), {}
+            for each in self.tables:
+                with about(each.table.name):
+                    right = each.input.source(context)
+                    algorithm = self._algorithm(each, left, right)
+                    reports[each.table.name] = report_of(each.table, algorithm, spine, left, right, context)
+            return ManyReport(reports)
+
+    def _found(self, each: _Table, spine: Spine, left: Source, context: JoinContext) -> Answer:
+        right = each.input.source(context)
+        return answer(each.table, self._algorithm(each, left, right), spine, left, right, context)
+
+    def _algorithm(self, each: _Table, left: Source, right: Source) -> str:
+        """Return the algorithm that serves now that streams have been counted."""
+        chosen, stats, join = each.decision.algorithm, each.decision.stats, each.table.join
+        if chosen == LOOKUP:
+            return chosen
+        seen = Stats(
+            left=self.spine.seen(join, "left", stats.left, left),
+            right=each.input.seen(join, "right", stats.right, right),
+        )
+        return serving(planning_input(join, seen, self.resources), chosen)
+
+
+def plan(spine: Any, rights: Mapping[str, Right], *, memory_bytes: int | None = None) -> ManyPlan:
+    """Plan joins of Arrow tables, streams and Parquet files to a spine of these.
+
+    Parameters
+    ----------
+    spine, rights
+        As for `juncture.plan_many`.
+    memory_bytes
+        How much the joins may hold.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError, DataError
+        As `juncture.plan_many` does.
+    """
+    left, resources = Input(spine, "left"), resources_here(memory_bytes)
+    taken, tables = set(left.given.schema.names), list[_Table]()
+    for name, right in rights.items():
+        with about(name):
+            theirs = Input(right.table, "right")
+            table = resolve_table(name, right, left.given.schema, theirs.given.schema, taken)
+            tables.append(_Table(table, theirs, _decided(table, right.algorithm, left, theirs, resources)))
+    execution = _Execution(left, tuple(tables), resources)
+    return ManyPlan(
+        engine="local",
+        spine=tables[0].decision.stats.left,
+        tables={each.table.name: TablePlan(table=each.table, decision=each.decision) for each in tables},
+        details=details_of([each.table for each in tables]),
+        run=execution.execute,
+        count_matches=execution.match_report,
+    )
+
+
+def details_of(tables: list[ResolvedTable]) -> tuple[tuple[str, str], ...]:
+    """Say what tables share: lists of keys, and orders."""
+    keys = dict[str, list[str]]()
+    for table in tables:
+        keys.setdefault(", ".join(table.join.left_by) or "no key", []).append(table.name)
+    return tuple(("key", f"{by}: coded once for {', '.join(names)}") for by, names in keys.items())
+
+
+def _decided(table: ResolvedTable, algorithm: str, left: Input, right: Input, resources: Resources) -> Decision:
+    """Choose how to join a table, by what is known without a look at its rows."""
+    join = table.join
+    stats = Stats(left=left.declared(join, "left"), right=right.declared(join, "right"))
+    if algorithm == "auto" and is_lookup(table):
+        choice = _lookup(stats.left)
+    else:
+        choice = choose(planning_input(join, stats, resources), algorithm)
+    return Decision(join=join, engine="local", choice=choice, stats=stats, resources=resources)
+
+
+def _lookup(spine: SideStats) -> Choice:
+    does = "looks up the key of each right row among those of the spine"
+    return Choice(
+        algorithm=LOOKUP,
+        reason="the keys of the spine are coded once, and no row of it may match several",
+        options=(Option(algorithm=LOOKUP, does=does),),
+        rows=Estimate(value=spine.rows, how="one row for each row of the spine"),
+        shuffle_bytes=None,
+        task_bytes=None,
+    )

@@ -1,0 +1,181 @@
+"""Tables that give each row of the spine one of their rows: as-of and equality joins, as right row numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.key_table import EMPTY
+from juncture.columnar.shown import shown
+from juncture.errors import DataError
+from juncture.kernels.array_types import Ints
+from juncture.local.asof import join as asof
+from juncture.local.asof.search import Algorithm
+from juncture.local.equi import join as equi
+from juncture.local.equi.join import EquiAlgorithm
+from juncture.local.many.spine import Spine
+from juncture.runtime.context import JoinContext
+from juncture.runtime.row_ids import NumberedJoin
+from juncture.runtime.sort import order_of
+from juncture.runtime.sources import Source
+from juncture.runtime.take import select
+from juncture.runtime.tie_keys import tie_keys
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.many import Duplicates
+from juncture.spec.schema import OutputColumn
+
+__all__ = ["NOWHERE", "asof_pointers", "equal_pointers", "lookup_pointers"]
+
+NOWHERE = -1
+"""The right row of a row of the spine without a match."""
+
+
+def asof_pointers(
+    join: ResolvedAsof, spine: Spine, left: Source, right: Source, algorithm: Algorithm, context: JoinContext
+) -> Ints:
+    """Return the right row that each row of the spine takes in an as-of join.
+
+    Parameters
+    ----------
+    join, left, right, algorithm, context
+        As for `juncture.local.asof.join.find`.
+    spine
+        What is known of the left side.
+
+    Raises
+    ------
+    DataError
+        As that does.
+    """
+    has_own_limits = join.tolerance is not None and join.tolerance.column is not None
+    prepared = None if has_own_limits else lambda coder: spine.asof_left(join, left, coder)
+    pointers: Ints = asof.find(join, left, right, algorithm, context, prepared=prepared).pointers[:, 0]
+    return pointers
+
+
+def lookup_pointers(
+    join: ResolvedEqui, duplicates: Duplicates, spine: Spine, left: Source, right: Source, context: JoinContext
+) -> Ints:
+    """Return the right row whose key each row of the spine has.
+
+    Parameters
+    ----------
+    join, left, right
+        An equality join without a further condition, and its sides.
+    duplicates
+        What to do with several rows of a key.
+    spine, context
+        As for `asof_pointers`.
+
+    Raises
+    ------
+    DataError
+        If several right rows have the key of a row of the spine, and that is an error.
+
+    Notes
+    -----
+    Holds 16 bytes for each distinct key of the spine. The right side goes by once, and is never held.
+    """
+    coded = spine.keys(join, left)
+    count = max(coded.keys.count, 1)
+    row_of, times = np.full(count, NOWHERE, np.int64), np.zeros(count, np.int64)
+    several = list[tuple[Ints, Ints]]()
+    for rows, codes in _known(join, spine, left, right, context):
+        row_of[codes] = rows
+        times += np.bincount(codes, minlength=count)
+    repeated = times > 1
+    if repeated.any():
+        if duplicates == "error":
+            row = int(np.flatnonzero((coded.codes != EMPTY) & repeated[coded.codes])[0])
+            raise _several(join.left_by, left, row, context)
+        for rows, codes in _known(join, spine, left, right, context):
+            here = repeated[codes]
+            several.append((rows[here], codes[here]))
+        rows, codes = (np.concatenate(each) for each in zip(*several, strict=True))
+        rows, codes = _greatest(rows, codes, join, right, context)
+        row_of[codes] = rows
+    # The last is for rows whose key is null, whose code is -1.
+    row_of = np.append(row_of, NOWHERE)
+    pointers: Ints = row_of[coded.codes]
+    return pointers
+
+
+def _known(
+    join: ResolvedEqui, spine: Spine, left: Source, right: Source, context: JoinContext
+) -> list[tuple[Ints, Ints]]:
+    """Return the numbers and the key codes of the right rows whose key the spine has, part by part."""
+    keys, names = spine.keys(join, left).keys, list(dict.fromkeys(join.right_by))
+
+    def read(part: int) -> list[tuple[Ints, Ints]]:
+        start, found = int(right.bounds[part]), []
+        for batch in right.read(part, names, names):
+            codes = np.empty(batch.num_rows, np.int32)
+            keys.find([batch.column(name) for name in join.right_by], codes)
+            here = np.flatnonzero(codes != EMPTY)
+            found.append((here + start, codes[here].astype(np.int64)))
+            start += batch.num_rows
+        return found
+
+    return [each for found in context.threads.map(read, range(len(right.part_rows))) for each in found]
+
+
+def equal_pointers(
+    join: ResolvedEqui,
+    duplicates: Duplicates,
+    left: Source,
+    right: Source,
+    algorithm: EquiAlgorithm,
+    context: JoinContext,
+) -> Ints:
+    """Return the right row that matches each row of the spine, in an equality join that has a further condition.
+
+    Parameters
+    ----------
+    join, left, right, duplicates, context
+        As for `lookup_pointers`.
+    algorithm
+        How to join.
+
+    Raises
+    ------
+    DataError
+        As `lookup_pointers` does.
+    """
+    numbered = NumberedJoin.of(replace(join, how="inner", output=()), left, right)
+    number = numbered.number
+    pair = OutputColumn(number, "left", number), OutputColumn(f"right {number}", "right", number)
+    by_number = replace(numbered.join, output=pair)
+    batches = list(equi.execute(by_number, numbered.left, numbered.right, algorithm, context))
+    pairs = pa.Table.from_batches(batches, by_number.output_schema)
+    ours, theirs = pairs.column(0).to_numpy(), pairs.column(1).to_numpy() - left.num_rows
+    times = np.bincount(ours, minlength=left.num_rows)
+    repeated = times > 1
+    pointers = np.full(left.num_rows, NOWHERE, np.int64)
+    pointers[ours] = theirs
+    if repeated.any():
+        if duplicates == "error":
+            raise _several(join.left_by, left, int(np.flatnonzero(repeated)[0]), context)
+        here = repeated[ours]
+        rows, owners = _greatest(theirs[here], ours[here], join, right, context)
+        pointers[owners] = rows
+    return pointers
+
+
+def _greatest(rows: Ints, owners: Ints, join: ResolvedEqui, right: Source, context: JoinContext) -> tuple[Ints, Ints]:
+    """Return for each owner the greatest of its right rows, by their columns in schema order but for the key."""
+    columns = tuple(name for name in join.right_schema.names if name not in join.right_by)
+    order = order_of([owners, *tie_keys(right, columns, rows, context)], context)
+    last = order[np.append(np.diff(owners[order]) != 0, True)]
+    return rows[last], owners[last]
+
+
+def _several(by: tuple[str, ...], left: Source, row: int, context: JoinContext) -> DataError:
+    values = select(left, list(by), np.array([row], np.int64), context)
+    cells = ", ".join(f"{name}={shown(column.chunk(0))}" for name, column in zip(by, values, strict=True))
+    return DataError(
+        f"Several rows match the row of the spine with {cells} (row {row:,}), which gets one at most. Remove the "
+        "duplicates, or pass duplicates='greatest' to take the one that is greatest by its columns in schema order."
+    )

@@ -1,0 +1,150 @@
+"""The match report of a table that is joined to a spine, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.key_table import EMPTY
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.local.asof.report import match_report
+from juncture.local.many.answers import Answer, answer
+from juncture.local.many.spine import Spine
+from juncture.planner.many_report import TableReport
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.sources import Source
+from juncture.runtime.take import gather, select
+from juncture.runtime.working_types import working
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.many import KnownAt, ResolvedTable
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import common_domain, plain_type
+
+__all__ = ["report_of"]
+
+
+def report_of(
+    table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
+) -> TableReport:
+    """Count what becomes of the rows of the spine in a table.
+
+    Parameters
+    ----------
+    table, algorithm, spine, left, right, context
+        As for `juncture.local.many.answers.answer`.
+
+    Raises
+    ------
+    DataError, PlanError, StateError
+        As that does.
+    """
+    is_asof, known = isinstance(table.join, ResolvedAsof), table.known_at
+    found = None
+    if known is not None or not is_asof:
+        more: tuple[Aggregate, ...] = ()
+        if known is not None and table.join.aggregates:
+            more = (Aggregate("known", known.right, "max", table.join.right_schema.field(known.right).type),)
+        found = answer(table, algorithm, spine, left, right, context, more=more)
+    leaked = None if known is None or found is None else _leaked(known, found, left, context)
+    if isinstance(table.join, ResolvedAsof):
+        own = context.within(MemoryBudget(context.memory.total_bytes))
+        return TableReport.of(match_report(table.join, left, right, own), leaked)
+    assert found is not None
+    return TableReport(
+        left_rows=left.num_rows,
+        right_rows=right.num_rows,
+        matched=int(np.count_nonzero(found.matched)),
+        reasons=_reasons(table.join, found, spine, left, right, context),
+        leaked=leaked,
+    )
+
+
+def _reasons(
+    join: Resolved, found: Answer, spine: Spine, left: Source, right: Source, context: JoinContext
+) -> dict[str, int]:
+    """Count the rows of the spine without a match by the first reason that applies."""
+    join, left, right = working(join, left, right)
+    rest, reasons = ~found.matched, {}
+    for name, mask in (
+        ("null_on", _lacking(_ordering_columns(join), left, context)),
+        ("null_key", spine.keys(join, left).codes == EMPTY),
+        ("unknown_key", ~_key_is_known(join, spine, left, right, context)),
+    ):
+        reasons[name] = int(np.count_nonzero(rest & mask))
+        rest = rest & ~mask
+    return {**reasons, "nothing_there": int(np.count_nonzero(rest))}
+
+
+def _ordering_columns(join: Resolved) -> Sequence[str]:
+    """Return the columns of the spine that have to have a value, beside its keys."""
+    if isinstance(join, ResolvedRange):
+        return [join.left_on]
+    if isinstance(join, ResolvedOverlap):
+        return [name for name in join.left_interval if name is not None]
+    return []
+
+
+def _lacking(columns: Sequence[str], left: Source, context: JoinContext) -> Mask:
+    """Tell rows with null or NaN in one of some columns."""
+    lacking = np.zeros(left.num_rows, np.bool_)
+    for column in select(left, columns, None, context):
+        lacking |= pc.is_null(column, nan_is_null=pat.is_floating(plain_type(column.type))).to_numpy()
+    return lacking
+
+
+def _key_is_known(join: Resolved, spine: Spine, left: Source, right: Source, context: JoinContext) -> Mask:
+    """Tell the rows of the spine whose key some row of the table has."""
+    coded, names = spine.keys(join, left), list(dict.fromkeys(join.right_by))
+    if not names:
+        return np.ones(left.num_rows, np.bool_)
+    # The last is for rows whose key is null, whose code is -1.
+    seen = np.zeros(max(coded.keys.count, 1) + 1, np.bool_)
+
+    def read(part: int) -> None:
+        for batch in right.read(part, names, names):
+            codes = np.empty(batch.num_rows, np.int32)
+            coded.keys.find([batch.column(name) for name in join.right_by], codes)
+            seen[codes[codes != EMPTY]] = True
+
+    context.threads.run(read, range(len(right.part_rows)))
+    known: Mask = seen[coded.codes]
+    return known
+
+
+def _leaked(known: KnownAt, found: Answer, left: Source, context: JoinContext) -> int:
+    """Count the rows of the spine whose match became known only after their own time."""
+    rows = np.flatnonzero(found.matched)
+    [times] = select(left, [known.left], rows, context)
+    if found.pointers is not None:
+        [knowns] = gather(found.right, [known.right], found.pointers[rows], context)
+    else:
+        assert found.aggregates is not None
+        knowns = found.aggregates.column(found.aggregates.num_columns - 1).take(pa.array(rows))
+    return int(np.count_nonzero(_is_later(knowns, times)))
+
+
+def _is_later(ones: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:
+    """Tell values that are later than others, compared exactly; null is not."""
+    sides: list[Any] = [plain(side.combine_chunks()) for side in (ones, others)]
+    fields = [pa.field("time", side.type) for side in sides]
+    domain = common_domain(fields[0], fields[1])
+    coder = StepCoder(domain, all(pat.is_unsigned_integer(side.type) for side in sides))
+    try:
+        (one, here), (other, there) = (coder.encode(side) for side in sides)
+        later: Mask = one > other
+    except TooWideError:
+        pairs = list(zip(*(steps_of(side, domain) for side in sides), strict=True))
+        return np.array([a is not None and b is not None and a > b for a, b in pairs], np.bool_)
+    for valid in (here, there):
+        later = later if valid is None else later & valid
+    return later

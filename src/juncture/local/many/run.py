@@ -1,0 +1,105 @@
+"""Joins of many tables to one spine whose rows are at hand, as tasks of Spark have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from juncture.errors import JunctureError
+from juncture.inputs import Given
+from juncture.local.kinds import planning_input
+from juncture.local.many.answers import LOOKUP, answer
+from juncture.local.many.report import report_of
+from juncture.local.many.spine import Spine
+from juncture.local.many.together import Part, kept_rows, table_of
+from juncture.planner.choose import choose
+from juncture.planner.many_report import TableReport
+from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import Source
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.many import ResolvedTable, named
+from juncture.spec.schema import Side
+
+__all__ = ["about", "is_lookup", "join_tables", "reports"]
+
+
+def join_tables(
+    tables: Sequence[ResolvedTable], schema: pa.Schema, left: Source, rights: Sequence[Source], context: JoinContext
+) -> pa.Table:
+    """Return the rows of a spine with the columns of its tables.
+
+    Parameters
+    ----------
+    tables
+        The tables, checked against the schemas of the sources.
+    schema, left
+        The spine.
+    rights
+        The rows of the tables.
+    context
+        What the joins may use.
+
+    Raises
+    ------
+    DataError, PlanError, StateError
+        As the single joins do, with the name of the table.
+    """
+    spine, parts = Spine(left.num_rows, context), []
+    for table, right in zip(tables, rights, strict=True):
+        with about(table.name):
+            algorithm = _algorithm(table, left, right, context)
+            found = answer(table, algorithm, spine, left, right, context)
+            parts.append(Part(table, found, Given(schema=table.join.right_schema)))
+    return table_of(schema, left, parts, kept_rows(parts), context)
+
+
+def reports(
+    tables: Sequence[ResolvedTable], left: Source, rights: Sequence[Source], context: JoinContext
+) -> Iterator[TableReport]:
+    """Yield what becomes of the rows of a spine in each of its tables.
+
+    Parameters
+    ----------
+    tables, left, rights, context
+        As for `join_tables`.
+
+    Raises
+    ------
+    DataError, PlanError, StateError
+        As `join_tables` does.
+    """
+    spine = Spine(left.num_rows, context)
+    for table, right in zip(tables, rights, strict=True):
+        with about(table.name):
+            yield report_of(table, _algorithm(table, left, right, context), spine, left, right, context)
+
+
+def is_lookup(table: ResolvedTable) -> bool:
+    """Tell tables whose keys are looked up among those of the spine."""
+    return isinstance(table.join, ResolvedEqui) and table.join.predicate is None
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Say in errors which table they are about."""
+    try:
+        yield
+    except JunctureError as error:
+        raise named(name, error) from error
+
+
+def _algorithm(table: ResolvedTable, left: Source, right: Source, context: JoinContext) -> str:
+    """Choose how to join a table whose rows are counted."""
+    if is_lookup(table):
+        return LOOKUP
+    stats = Stats(left=_counted(table, "left", left), right=_counted(table, "right", right))
+    resources = Resources(cores=context.threads.count, memory_bytes=context.memory.total_bytes)
+    return choose(planning_input(table.join, stats, resources)).algorithm
+
+
+def _counted(table: ResolvedTable, side: Side, source: Source) -> SideStats:
+    row_bytes = source.bytes_of(table.join.needed(side)) // max(source.num_rows, 1)
+    return SideStats(rows=source.num_rows, row_bytes=row_bytes)

@@ -1,0 +1,177 @@
+"""The spine of several joins: coded once for each list of keys, and sorted once for each list and order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.order_encoding import StepCoder
+from juncture.kernels.array_types import Codes, Ints
+from juncture.local.asof.left import Left
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sort import Slots, sort_slots
+from juncture.runtime.sources import Source
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import plain_type
+
+__all__ = ["CodedKeys", "Spine", "SpineOrder"]
+
+
+@dataclass(frozen=True)
+class CodedKeys:
+    """A list of keys of the spine in codes.
+
+    Attributes
+    ----------
+    keys
+        What they are coded by, which looks up right rows, too.
+    codes
+        The code of each row; `EMPTY` where a key is null.
+    """
+
+    keys: KeyCodes
+    codes: Codes
+
+
+@dataclass(frozen=True)
+class SpineOrder:
+    """The spine in the order of a list of keys and a column.
+
+    Attributes
+    ----------
+    coded
+        The keys.
+    slots
+        The rows that can match, sorted.
+    valid
+        Which rows have a value of the column; None if all have.
+    """
+
+    coded: CodedKeys
+    slots: Slots
+    valid: Mask | None
+
+
+class Spine:
+    """What several joins know of their left side. Not for several threads at once.
+
+    Parameters
+    ----------
+    rows
+        How many rows there are.
+    context
+        What the joins may use.
+    """
+
+    def __init__(self, rows: int, context: JoinContext) -> None:
+        self.rows = rows
+        self._context = context
+        self._keys: dict[Any, CodedKeys] = {}
+        self._orders: dict[Any, SpineOrder] = {}
+
+    def keys(self, join: Resolved, left: Source) -> CodedKeys:
+        """Return the keys of a join in codes.
+
+        Parameters
+        ----------
+        join
+            The join.
+        left
+            The spine, in the types that this join works in.
+        """
+        name = _name_of_keys(join)
+        if name not in self._keys:
+            types = [
+                [schema.field(column).type for column in by]
+                for schema, by in ((join.left_schema, join.left_by), (join.right_schema, join.right_by))
+            ]
+            keys = KeyCodes(*types, nulls_equal=getattr(join, "nulls_equal", False))
+            codes = np.empty(self.rows, np.int32)
+
+            def code(batch: pa.RecordBatch, rows: slice) -> None:
+                keys.add([batch.column(column) for column in join.left_by], codes[rows])
+
+            if join.left_by:
+                self._read(left, list(dict.fromkeys(join.left_by)), code)
+            else:
+                keys.add([], codes)
+            self._keys[name] = CodedKeys(keys, codes)
+        return self._keys[name]
+
+    def order(self, join: Any, left: Source, coder: StepCoder) -> SpineOrder:
+        """Return the spine in the order of a join's keys and its left ``on``.
+
+        Raises
+        ------
+        TooWideError
+            If a value has no code.
+        """
+        name = (_name_of_keys(join), join.left_on, coder)
+        if name not in self._orders:
+            coded = self.keys(join, left)
+            on, valid = np.empty(self.rows, np.int64), np.ones(self.rows, np.bool_)
+
+            def code(batch: pa.RecordBatch, rows: slice) -> None:
+                on[rows], here = coder.encode(batch.column(0))
+                if here is not None:
+                    valid[rows] = here
+
+            self._read(left, [join.left_on], code)
+            codes = coded.codes if valid.all() else np.where(valid, coded.codes, EMPTY)
+            rows = np.flatnonzero(codes != EMPTY).astype(np.int32)
+            slots = sort_slots(codes, on, rows, max(coded.keys.count, 1), self._context)
+            self._orders[name] = SpineOrder(coded, slots, None if valid.all() else valid)
+        return self._orders[name]
+
+    def asof_left(self, join: Any, left: Source, coder: StepCoder) -> Left:
+        """Return the spine as as-of joins see their left side, of those in which all right rows are known.
+
+        Raises
+        ------
+        TooWideError
+            If a value has no code.
+        """
+        order = self.order(join, left, coder)
+        usable = self.rows if order.valid is None else int(np.count_nonzero(order.valid))
+        return Left(
+            slots=order.slots,
+            keys=order.coded.keys,
+            limits=coder.limit(join.tolerance),
+            barred=None,
+            rows=self.rows,
+            null_on=self.rows - usable,
+            null_key=usable - len(order.slots),
+            blind=np.zeros(0, np.int32),
+            seen=np.empty(0, np.int64),
+        )
+
+    def _read(self, left: Source, columns: list[str], take: Callable[[pa.RecordBatch, slice], None]) -> None:
+        """Read columns, and hand on their batches with the numbers of their rows."""
+
+        def read(part: int) -> None:
+            start = int(left.bounds[part])
+            for batch in left.read(part, columns, columns):
+                take(batch, slice(start, start + batch.num_rows))
+                start += batch.num_rows
+
+        self._context.threads.run(read, range(len(left.part_rows)))
+
+
+def positions_of(rows: Ints, total: int) -> Ints:
+    """Return where each of so many rows stands in an order of all of them."""
+    places = np.empty(total, np.int64)
+    places[rows] = np.arange(total)
+    return places
+
+
+def _name_of_keys(join: Resolved) -> Any:
+    """Return what tells one way to code keys from another: the columns, and the types on both sides."""
+    sides = (join.left_schema, join.left_by), (join.right_schema, join.right_by)
+    types = tuple(str(plain_type(schema.field(column).type)) for schema, by in sides for column in by)
+    return join.left_by, types, getattr(join, "nulls_equal", False)

@@ -1,0 +1,83 @@
+"""Grids and interpolated tables of this process's libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.inputs import Given, kind_of, paths_of, read_table
+from juncture.inputs.frames import Joined
+from juncture.kernels.array_types import Ints
+from juncture.local.many.grid import grid_rows
+from juncture.local.many.lines import values_between
+from juncture.local.many.plan import plan
+from juncture.runtime.sources import ParquetSource
+from juncture.spec.grid import Grid
+from juncture.spec.interpolate import Interpolation
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import OutputColumn
+
+__all__ = ["grid", "interpolate"]
+
+
+def grid(spec: Grid, data: Any) -> Any:
+    """Return a grid as a table of its data's library."""
+    given, table = _read(data)
+    resolved = spec.resolve(given.schema)
+    rows, values = grid_rows(resolved, table)
+    made = pa.table([values], names=[resolved.on])
+    if given.frame is not None:
+        whole = _frame_of(given, list(resolved.by), rows, made)
+        # The labels of the rows that keys were first in mean nothing here.
+        return whole.reset_index(drop=True) if hasattr(whole, "reset_index") else whole
+    keys = table.select(list(resolved.by)).take(pa.array(rows))
+    fields = [*(given.schema.field(name) for name in resolved.by), pa.field(resolved.on, resolved.type)]
+    return pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields))
+
+
+def interpolate(spec: Interpolation, left: Any, right: Any, *, memory_bytes: int | None) -> Any:
+    """Return a table with values on lines between the rows of another."""
+    given, table = _read(left)
+    theirs, found = _read(right)
+    lines = spec.resolve(given.schema, theirs.schema)
+    own = table.select(given.schema.names)
+    rows = plan(own, spec.tables(found.select(theirs.schema.names)), memory_bytes=memory_bytes).execute()
+    made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
+    if given.frame is not None:
+        return _frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made)
+    for name in made.column_names:
+        own = own.append_column(name, made.column(name))
+    return own
+
+
+def _read(table: Any) -> tuple[Given, pa.Table]:
+    """Return an input, and all of its rows."""
+    if kind_of(table, "left") == "path":
+        source = ParquetSource(paths_of(table))
+        batches = [batch for part in range(len(source.part_rows)) for batch in source.read(part, source.schema.names)]
+        given = read_table(pa.Table.from_batches(batches, source.schema), "left")
+    else:
+        given = read_table(table, "left")
+    if given.table is not None:
+        return given, given.table
+    assert given.batches is not None
+    return given, pa.Table.from_batches(given.batches(), given.schema)
+
+
+def _frame_of(given: Given, names: list[str], rows: Ints, made: pa.Table) -> Any:
+    """Return rows of a library's table, with further columns, as a table of the library."""
+    assert given.frame is not None
+    output = [OutputColumn(name, "left", name) for name in names]
+    output += [OutputColumn(name, "right", name) for name in made.column_names]
+    join = Resolved(
+        spec=None,
+        how="left",
+        left_schema=given.schema,
+        right_schema=made.schema,
+        left_by=(),
+        right_by=(),
+        output=tuple(output),
+    )
+    return given.frame.joined(None, Joined(join=join, left=rows, right=None, columns=made))

@@ -1,0 +1,29 @@
+"""What a join in this process may use, before it begins."""
+
+from __future__ import annotations
+
+from juncture.errors import PlanError
+from juncture.planner.constants import constants_at_hand
+from juncture.planner.statistics import Resources
+from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
+from juncture.runtime.threads import available_cores
+from juncture.spec.size import format_size
+
+__all__ = ["resources_here"]
+
+
+def resources_here(memory_bytes: int | None) -> Resources:
+    """Return what a join may use that is told that it may hold so much; by default a share of what there is.
+
+    Raises
+    ------
+    PlanError
+        If it is too little to work in.
+    """
+    budget = default_budget_bytes() if memory_bytes is None else memory_bytes
+    if budget < LEAST_MEMORY_BYTES:
+        raise PlanError(
+            f"memory= leaves {format_size(budget)} to join in, which is too small: the least is "
+            f"{format_size(LEAST_MEMORY_BYTES)}. Pass memory='{LEAST_MEMORY_BYTES // 10**6}MB' or more."
+        )
+    return Resources(cores=available_cores(), memory_bytes=budget, constants=constants_at_hand())

@@ -1,0 +1,156 @@
+"""OnDistances between values of ``on``, as Spark columns that compare exactly.
+
+A value is a list of *words*, compared one after the other. Nearly always it is the single one of
+`juncture.spark.sql.order_encoding`. Decimals that share no
+type of Spark's own, because their digits before and after the point are more than 37 together, have three: the whole
+part divided by 10²⁰, the rest of that, and the fraction. All are cut towards zero, so that they keep the order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import PlanError
+from juncture.spark.sql.order_encoding import OrderEncoding
+from juncture.spark.sql.times import DAY_MICROS, micros
+from juncture.spec.asof import ResolvedAsof
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column
+
+__all__ = ["OnDistances"]
+
+_LOW = Decimal(10) ** 20
+_DIGITS_MAX = 37
+"""Decimals of so many digits can be subtracted: the difference has one more."""
+
+
+@dataclass(frozen=True)
+class OnDistances:
+    """How the ``on`` columns of a join are compared in SQL.
+
+    Attributes
+    ----------
+    order
+        Their values.
+    data_type
+        The type of the left one.
+    digits
+        Of decimals, the digits that hold the values of both sides.
+    """
+
+    order: OrderEncoding
+    data_type: pa.DataType
+    digits: int
+
+    @classmethod
+    def of(cls, join: ResolvedAsof) -> OnDistances:
+        """Return the distances of a join.
+
+        Raises
+        ------
+        PlanError
+            If SQL cannot subtract such decimals.
+        """
+        sides = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
+        scale, digits = join.domain.scale, 0
+        if join.domain.kind == "decimal":
+            digits = max(side.precision - side.scale for side in sides) + scale
+            if digits > _DIGITS_MAX < scale:
+                raise PlanError(
+                    f"The on columns are {sides[0]} and {sides[1]}: SQL cannot subtract decimals that have more than "
+                    f"{_DIGITS_MAX} digits after the point. Pass algorithm='auto'."
+                )
+        return cls(OrderEncoding(join.domain), sides[0], digits)
+
+    @property
+    def kind(self) -> str:
+        """What the values are."""
+        return self.order.domain.kind
+
+    @property
+    def scale(self) -> int:
+        """Of decimals, the digits after the point."""
+        return self.order.domain.scale
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.digits > _DIGITS_MAX
+
+    def words(self, on: Column) -> list[Column]:
+        """Return a value as words in its order, null where it is null or NaN."""
+        if self.kind != "decimal":
+            return [self.order.word(on, self.data_type)]
+        return _split(on) if self._is_wide else [on.cast(f"decimal({self.digits},{self.scale})")]
+
+    def distance(self, more: list[Column], less: list[Column]) -> list[Column]:
+        """Return how far a value is above another that is not greater, as words."""
+        if self.kind == "float":
+            # Infinities are at distance 0 from themselves, and their difference is NaN.
+            return [F.when(more[0] == less[0], 0.0).otherwise(more[0] - less[0])]
+        if self.kind in ("integer", "timestamp"):
+            return [more[0].cast("decimal(20,0)") - less[0].cast("decimal(20,0)")]
+        if not self._is_wide:
+            return [more[0] - less[0]]
+        fraction = more[2] - less[2]
+        borrow = (fraction < 0).cast("int")
+        low = more[1] - less[1] - borrow.cast("decimal(1,0)")
+        borrow_high = (low < 0).cast("long")
+        return _words(
+            more[0] - less[0] - borrow_high,
+            low + borrow_high.cast("decimal(1,0)") * F.lit(_LOW),
+            fraction + borrow.cast("decimal(1,0)"),
+        )
+
+    def within(self, distance: list[Column], constant: int | float) -> Column:
+        """Tell whether a distance does not exceed a number of steps."""
+        if self.kind == "float":
+            return distance[0] <= F.lit(float(constant))
+        with localcontext(prec=100):
+            limit = Decimal(constant).scaleb(-self.scale)
+            whole, fraction = divmod(limit, 1)
+            high, low = divmod(whole, _LOW)
+        if self._is_wide:
+            if high >= 2**63:
+                return F.lit(True)
+            return F.struct(*distance) <= F.struct(*_words(F.lit(int(high)), F.lit(low), F.lit(fraction)))
+        if limit >= Decimal(10) ** (21 if self.kind != "decimal" else self.digits + 1 - self.scale):
+            return F.lit(True)
+        return distance[0] <= F.lit(limit)
+
+    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:
+        """Tell whether a distance does not exceed a row's own limit, which may be of any type that the spec allows."""
+        import pyarrow.types as pat
+
+        if pat.is_duration(data_type):
+            length = micros(limit)
+            ours = distance[0] * F.lit(DAY_MICROS) if self.kind == "date" else distance[0]
+            return (length >= 0) & (ours <= length)
+        if pat.is_floating(data_type):
+            return ~F.isnan(limit) & (limit >= 0) & (distance[0] <= limit.cast("double"))
+        if self.kind == "float":
+            # The nearest float may be more than the limit, and the distance just that.
+            near = limit.cast("double")
+            exceeds = near.cast("decimal(20,0)") > limit.cast("decimal(20,0)")
+            return (limit >= 0) & ((distance[0] < near) | ((distance[0] == near) & ~exceeds))
+        if self.kind == "decimal":
+            words = distance if self._is_wide else _split(distance[0])
+            return (limit >= 0) & (F.struct(*words) <= F.struct(*_split(limit)))
+        return (limit >= 0) & (distance[0] <= limit.cast("decimal(20,0)"))
+
+
+def _split(value: Column) -> list[Column]:
+    """Return a decimal, or an integer, as three words."""
+    fraction = value % F.lit(Decimal(1))
+    whole = (value - fraction).cast("decimal(38,0)")
+    return _words(F.call_function("div", whole, F.lit(_LOW)), whole % F.lit(_LOW), fraction)
+
+
+def _words(high: Column, low: Column, fraction: Column) -> list[Column]:
+    """Return three words in types that all of them can be compared in."""
+    return [high.cast("long"), low.cast("decimal(23,0)"), fraction.cast("decimal(38,37)")]

@@ -1,0 +1,1 @@
+"""Joins of many tables to one spine, on Spark."""

@@ -1,0 +1,259 @@
+"""Plans of joins of many tables to one spine, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as st
+
+from juncture.errors import PlanError, SchemaError
+from juncture.inputs import kind_of, paths_of
+from juncture.local.many.run import about
+from juncture.planner.decision import Choice, Decision, Estimate, Option
+from juncture.planner.many import ManyPlan, TablePlan
+from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.runtime.progress import Report
+from juncture.spark.exchange.exchange import collected
+from juncture.spark.input.files import FileSide, in_jvm
+from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.input.plain_scan import files_behind
+from juncture.spark.many.query import ManyQuery, field_of
+from juncture.spark.many.report import report_of
+from juncture.spark.many.steps import Placed, Steps, steps_of
+from juncture.spark.plan import plan as plan_one
+from juncture.spark.query import SHUFFLE_PARTITIONS
+from juncture.spark.session.session import resources as resources_of
+from juncture.spark.statistics import Statistics
+from juncture.spark.type_rules import check_times, check_types
+from juncture.spark.workers import check_workers
+from juncture.spec.many import ResolvedTable, Right, resolve_table
+from juncture.spec.schema import is_null_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["plan"]
+
+_DOES = {
+    "shared_shuffle": "one shuffle of the spine and of all tables with this key, joined in tasks",
+    "broadcast": "the table goes to every task, and is joined there",
+}
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What is to be joined.
+
+    Attributes
+    ----------
+    session
+        Where.
+    spine, spine_side, spine_stats
+        The spine as it was given, as tasks read it, and its size.
+    rights, placed
+        The tables as they were given, and as tasks read them.
+    """
+
+    session: SparkSession
+    spine: Any
+    spine_side: SparkSide
+    spine_stats: SideStats
+    rights: Mapping[str, Right]
+    placed: tuple[Placed, ...]
+
+
+def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | None = None) -> ManyPlan:
+    """Plan joins of DataFrames, or of Parquet files that Spark's tasks read, to a spine of these.
+
+    Parameters
+    ----------
+    spine, rights
+        As for `juncture.plan_many`.
+    session
+        Whose tasks read files; that of a DataFrame if None.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError, DataError
+        As `juncture.plan_many` does.
+    """
+    given = [spine, *(right.table for right in rights.values())]
+    session = session or next(table for table in given if kind_of(table, "left") == "spark").sparkSession
+    check_workers(session, [])
+    resources = resources_of(session)
+    inputs, jobs = _opened(session, spine, rights, resources)
+    shuffle_partitions = int(session.conf.get(SHUFFLE_PARTITIONS) or 1)
+    steps = steps_of(inputs.placed, inputs.spine_stats, resources, shuffle_partitions)
+    frame, alone, built = _built(inputs, steps, resources)
+    return ManyPlan(
+        engine="spark",
+        spine=inputs.spine_stats,
+        tables={
+            each.table.name: TablePlan(
+                table=each.table, decision=alone.get(each.table.name) or _decided(each, inputs, steps, resources)
+            )
+            for each in inputs.placed
+        },
+        details=tuple(steps.words()),
+        jobs=(*jobs, *built),
+        run=partial(_executed, frame),
+        count_matches=partial(report_of, inputs.spine, inputs.rights, inputs.spine_side, steps, resources),
+    )
+
+
+def _executed(frame: DataFrame, _report: Report | None) -> DataFrame:
+    return frame
+
+
+def _opened(
+    session: SparkSession, spine: Any, rights: Mapping[str, Right], resources: Resources
+) -> tuple[_Inputs, list[str]]:
+    """Look at schemas and sizes."""
+    ours = _side(spine, "left", session, resources)
+    taken, placed = set(ours.schema.names), list[Placed]()
+    for name, right in rights.items():
+        with about(name):
+            theirs = _side(right.table, "right", session, resources)
+            table = resolve_table(name, right, ours.schema, theirs.schema, taken)
+            check_times(ours.spark_schema, theirs.spark_schema, session)
+            check_types(table.join, ours.spark_schema, theirs.spark_schema)
+            _check_nulls(table)
+            stats = Statistics(ours, theirs, None).stats
+            placed.append(Placed(table, theirs, stats.right))
+    sides = {"spine": ours, **{each.table.name: each.side for each in placed}}
+    known = {"spine": stats.left, **{each.table.name: each.stats for each in placed}}
+    counted, jobs = _counted(sides, known)
+    whole = tuple(replace(each, stats=counted[each.table.name]) for each in placed)
+    return _Inputs(session, spine, ours, counted["spine"], rights, whole), jobs
+
+
+def _side(table: Any, name: Any, session: SparkSession, resources: Resources) -> SparkSide:
+    if kind_of(table, name) == "path":
+        return FileSide.of(session, paths_of(table), resources.cores)
+    return files_behind(table, resources.cores) or FrameSide.of(table, name)
+
+
+def _check_nulls(table: ResolvedTable) -> None:
+    """Refuse columns of the null type that are compared.
+
+    Raises
+    ------
+    SchemaError
+        If there is one.
+    """
+    join = table.join
+    for side, names in (("left", join.compared("left")), ("right", join.compared("right"))):
+        given = join.left_schema if side == "left" else join.right_schema
+        for name in names:
+            if is_null_type(given.field(name).type):
+                raise SchemaError(
+                    f"The {side} column {name!r} has no type. Cast it to that of what it is compared with."
+                )
+
+
+def _counted(sides: dict[str, SparkSide], known: dict[str, SideStats]) -> tuple[dict[str, SideStats], list[str]]:
+    """Count the rows of DataFrames, in one job."""
+    unknown = [name for name, stats in known.items() if stats.rows is None]
+    if not unknown:
+        return known, []
+    frames = []
+    for name in unknown:
+        side = sides[name]
+        assert isinstance(side, FrameSide)
+        frames.append(side.frame.agg(F.count(F.lit(1)).alias("rows")).select(F.lit(name).alias("name"), "rows"))
+    counts = collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist()
+    found = {row["name"]: row["rows"] for row in counts}
+    filled = {
+        name: replace(stats, rows=found[name], sources={**stats.sources, "rows": "count"}) if name in found else stats
+        for name, stats in known.items()
+    }
+    return filled, [f"counted {', '.join(unknown)}"]
+
+
+def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFrame, dict[str, Decision], list[str]]:
+    """Return the result, what was decided about tables that are joined alone, and the jobs that ran."""
+    side, decisions, jobs = inputs.spine_side, dict[str, Decision](), list[str]()
+    fields = list(side.spark_schema.fields)
+    for each in steps.alone:
+        with about(each.table.name):
+            single = plan_one(each.table.join.spec, _frame_of(side), inputs.rights[each.table.name].table)
+        decisions[each.table.name] = single
+        jobs += single.jobs
+        side = FrameSide.of(_with_own_columns(single, each, side), "left")
+        fields += [field_of(each, name) for name in each.table.names]
+    frame = _frame_of(side) if not (steps.shuffles or steps.sent) else None
+    if frame is None:
+        query = ManyQuery(side, steps, resources.memory_bytes)
+        for each in (*(one for shuffle in steps.shuffles for one in shuffle.tables), *steps.sent):
+            fields += [field_of(each, name) for name in each.table.names]
+        frame = query.frame(st.StructType(fields))
+        jobs += query.jobs
+    names = [*inputs.spine_side.schema.names, *(name for each in inputs.placed for name in each.table.names)]
+    return _in_order(frame, [field.name for field in fields], names, fields), decisions, jobs
+
+
+def _frame_of(side: SparkSide) -> DataFrame:
+    return in_jvm(side, "left").frame
+
+
+def _with_own_columns(single: Any, placed: Placed, side: SparkSide) -> DataFrame:
+    """Return the result of a single join, of which the right columns have the names that the spine gives them."""
+    output = single.join.output
+    places = {column.source: number for number, column in enumerate(output) if column.side == "right"}
+    places |= {name: len(output) + number for number, name in enumerate(_aggregate_names(placed))}
+    frame: DataFrame = single.execute()
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+    kept = [F.col(f"c{i}") for i in range(len(side.schema))]
+    wanted = [*(column.source for column in placed.table.columns), *_shown_aggregates(placed)]
+    return numbered.select(*kept, *(F.col(f"c{places[name]}") for name in wanted)).toDF(
+        *side.schema.names, *placed.table.names
+    )
+
+
+def _aggregate_names(placed: Placed) -> list[tuple[Any, Any]]:
+    return [(each.column, each.function) for each in placed.table.join.aggregates]
+
+
+def _shown_aggregates(placed: Placed) -> list[tuple[Any, Any]]:
+    return [(each.column, each.function) for each in placed.table.aggregates]
+
+
+def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[st.StructField]) -> DataFrame:
+    """Return columns in the order of the tables, with the metadata that they had."""
+    places = {name: number for number, name in enumerate(have)}
+    if have == want and not any(field.metadata for field in fields):
+        return frame
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(have))))
+    columns = [
+        F.col(f"c{places[name]}").alias(f"d{number}", metadata=fields[places[name]].metadata)
+        for number, name in enumerate(want)
+    ]
+    return numbered.select(*columns).toDF(*want)
+
+
+def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources) -> Decision:
+    name = "broadcast" if placed in steps.sent else "shared_shuffle"
+    if inputs.rights[placed.table.name].algorithm not in ("auto", name):
+        raise PlanError(
+            f"In table {placed.table.name!r}: algorithm={inputs.rights[placed.table.name].algorithm!r} is for single "
+            "joins. On Spark tables share shuffles of the spine: leave algorithm= out."
+        )
+    reason = "it is small" if name == "broadcast" else "it is too large to go to every task"
+    return Decision(
+        join=placed.table.join,
+        engine="spark",
+        choice=Choice(
+            algorithm=name,
+            reason=reason,
+            options=(Option(algorithm=name, does=_DOES[name]),),
+            rows=Estimate(value=inputs.spine_stats.rows, how="one row for each row of the spine"),
+            shuffle_bytes=Estimate(value=0, how="nothing moves") if name == "broadcast" else None,
+            task_bytes=None,
+        ),
+        stats=Stats(left=inputs.spine_stats, right=placed.stats),
+        resources=resources,
+    )

@@ -1,0 +1,67 @@
+"""The match report of a join of many tables to one spine, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.local.many.run import about
+from juncture.planner.many_report import ManyReport, TableReport
+from juncture.planner.statistics import Resources
+from juncture.spark.exchange.exchange import collected
+from juncture.spark.input.frame import SparkSide
+from juncture.spark.many.query import ManyQuery
+from juncture.spark.many.steps import Placed, Steps
+from juncture.spark.plan import plan as plan_one
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.many import Right
+
+__all__ = ["report_of"]
+
+_REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
+
+
+def report_of(
+    spine: Any, rights: Mapping[str, Right], side: SparkSide, steps: Steps, resources: Resources
+) -> ManyReport:
+    """Count what becomes of the rows of the spine in each table.
+
+    Parameters
+    ----------
+    spine, rights
+        The inputs as they were given.
+    side, steps, resources
+        The spine as tasks read it, and how the tables are joined. Here those that are joined alone share a partition.
+
+    Notes
+    -----
+    One job for all tables, and for each as-of join two that measure how stale matches are.
+    """
+    query = ManyQuery(side, steps, resources.memory_bytes)
+    counts = collected(query.counts().groupBy("table", "figure").agg(F.sum("rows").alias("rows"))).to_pylist()
+    figures: dict[str, dict[str, int]] = {}
+    for row in counts:
+        figures.setdefault(row["table"], {})[row["figure"]] = row["rows"]
+    every = [*steps.alone, *(one for shuffle in steps.shuffles for one in shuffle.tables), *steps.sent]
+    found = {each.table.name: _report(each, spine, rights, figures[each.table.name], steps) for each in every}
+    return ManyReport({name: found[name] for name in rights})
+
+
+def _report(
+    placed: Placed, spine: Any, rights: Mapping[str, Right], figures: Mapping[str, int], steps: Steps
+) -> TableReport:
+    table, leaked = placed.table, None if placed.table.known_at is None else figures.get("leaked", 0)
+    if isinstance(table.join, ResolvedAsof):
+        with about(table.name):
+            plan = plan_one(table.join.spec, spine, rights[table.name].table, session=placed.side.session)
+            return TableReport.of(plan.match_report(), leaked)
+    right_rows = placed.stats.rows if placed in steps.sent else figures.get("right_rows", 0)
+    return TableReport(
+        left_rows=figures.get("left_rows", 0),
+        right_rows=right_rows or 0,
+        matched=figures.get("matched", 0),
+        reasons={name: figures[name] for name in _REASONS if name in figures},
+        leaked=leaked,
+    )

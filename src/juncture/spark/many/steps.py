@@ -1,0 +1,153 @@
+"""In which steps the tables of a spine are joined on Spark: one shuffle of it for each key, and none for small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.spark.input.frame import SparkSide
+from juncture.spark.query import partition_count
+from juncture.spark.tasks.many.exchange import ByKey
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.many import ResolvedTable
+from juncture.spec.schema import plain_type
+
+__all__ = ["ALL_SENT_BYTES", "SENT_BYTES", "Placed", "Shuffle", "Steps", "steps_of"]
+
+SENT_BYTES = 8 << 20
+"""Up to what size a table goes to every task."""
+ALL_SENT_BYTES = 48 << 20
+"""How much all such tables take."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A table, and what is known of it.
+
+    Attributes
+    ----------
+    table, side, stats
+        The table, its input, and its size.
+    """
+
+    table: ResolvedTable
+    side: SparkSide
+    stats: SideStats
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that tasks have to see, in the order of the schema: what is compared, shown or decides."""
+        table = self.table
+        if isinstance(table.join, ResolvedAsof) or table.duplicates == "greatest":
+            return list(self.side.schema.names)
+        known = () if table.known_at is None else (table.known_at.right,)
+        needed = {*table.shown.needed("right"), *known}
+        return [name for name in self.side.schema.names if name in needed]
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """Tables with the same key, which share a shuffle of the spine.
+
+    Attributes
+    ----------
+    by
+        The columns of the spine.
+    tables
+        The tables.
+    partitions
+        Into how many partitions rows go.
+    """
+
+    by: tuple[str, ...]
+    tables: tuple[Placed, ...]
+    partitions: int
+
+    def placement(self) -> ByKey:
+        """Return where rows go."""
+        join = self.tables[0].table.join
+        return ByKey(_key_types(join), getattr(join, "nulls_equal", False), self.partitions)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How the tables are joined.
+
+    Attributes
+    ----------
+    alone
+        Large tables without a key, each joined by itself.
+    shuffles
+        Tables that share a shuffle.
+    sent
+        Small tables, which every task has.
+    """
+
+    alone: tuple[Placed, ...]
+    shuffles: tuple[Shuffle, ...]
+    sent: tuple[Placed, ...]
+
+    def words(self) -> list[tuple[str, str]]:
+        """Say what happens, as pairs of a heading and a text."""
+        words = [("alone", f"{each.table.name}: without a key, so joined by itself") for each in self.alone]
+        for each in self.shuffles:
+            names = ", ".join(one.table.name for one in each.tables)
+            words.append(
+                (
+                    "shuffle",
+                    f"of the spine by {', '.join(each.by)}, into {each.partitions} partitions, once for {names}",
+                )
+            )
+        if self.sent:
+            words.append(
+                ("sent", f"to every task, so that nothing moves: {', '.join(one.table.name for one in self.sent)}")
+            )
+        return words
+
+
+def steps_of(tables: Sequence[Placed], spine: SideStats, resources: Resources, shuffle_partitions: int) -> Steps:
+    """Decide how tables are joined.
+
+    Parameters
+    ----------
+    tables
+        The tables.
+    spine, resources, shuffle_partitions
+        As for `juncture.spark.query.partition_count`.
+    """
+    sent, total = set[str](), 0
+    for each in sorted(tables, key=lambda each: each.stats.bytes or 0):
+        size = each.stats.bytes
+        if size is not None and size <= SENT_BYTES and total + size <= ALL_SENT_BYTES:
+            sent.add(each.table.name)
+            total += size
+    alone, groups = list[Placed](), dict[Any, list[Placed]]()
+    for each in tables:
+        join = each.table.join
+        if each.table.name in sent:
+            continue
+        if not join.left_by:
+            alone.append(each)
+        else:
+            name = join.left_by, tuple(map(str, _key_types(join))), getattr(join, "nulls_equal", False)
+            groups.setdefault(name, []).append(each)
+    shuffles = []
+    for group in groups.values():
+        rows = sum(each.stats.rows or 0 for each in group)
+        size = sum(each.stats.bytes or 0 for each in group)
+        stats = Stats(left=spine, right=SideStats(rows=rows, row_bytes=-(-size // max(rows, 1))))
+        partitions = partition_count(stats, resources, shuffle_partitions)
+        shuffles.append(Shuffle(group[0].table.join.left_by, tuple(group), partitions))
+    return Steps(tuple(alone), tuple(shuffles), tuple(each for each in tables if each.table.name in sent))
+
+
+def _key_types(join: Any) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
+    """Return the types of each pair of key columns, without their encodings."""
+    return tuple(
+        (plain_type(join.left_schema.field(left).type), plain_type(join.right_schema.field(right).type))
+        for left, right in zip(join.left_by, join.right_by, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""Joins of many tables to one spine, in Spark's tasks."""

@@ -1,0 +1,176 @@
+"""Grids: rows at regular steps, for each key from where it begins to where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from numbers import Number
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError, SpecError
+from juncture.spec.arguments import check_name, check_sequence
+from juncture.spec.distance import Distance, freeze_distance, in_steps
+from juncture.spec.schema import Domain, check_columns, check_keys, shared_domain
+
+__all__ = ["Grid", "ResolvedGrid", "constant_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedGrid:
+    """A grid that has been checked against the schema of its data.
+
+    Attributes
+    ----------
+    on, type, domain
+        The column that it makes, and the type and the kind of its values.
+    by
+        The keys.
+    every
+        How far its rows are apart, in steps of the domain.
+    first, last
+        The columns whose least and greatest value are where a key begins and ends; None where that is a constant.
+    start, end
+        These constants.
+    is_rounded
+        Whether a key begins at the whole multiple of the step that is not later.
+    """
+
+    on: str
+    type: pa.DataType
+    domain: Domain
+    by: tuple[str, ...]
+    every: int
+    first: str | None
+    last: str | None
+    start: pa.Scalar | None
+    end: pa.Scalar | None
+    is_rounded: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """What a grid is, without a word about where it is made.
+
+    Parameters
+    ----------
+    on
+        The column that it makes.
+    every
+        How far its rows are apart: a number, a ``timedelta`` or a duration such as ``"1h"``.
+    by
+        The keys, of which each has rows of its own.
+    start, end
+        Where rows begin and end: a value, or the name of a column, of which the least and the greatest of a key count.
+        By default those of ``on``, the first rounded down to a whole multiple of ``every``.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense.
+    """
+
+    on: str
+    every: Distance
+    by: str | Sequence[str] = ()
+    start: Any = None
+    end: Any = None
+
+    def __post_init__(self) -> None:
+        check_name("on", self.on)
+        check_sequence("by", self.by)
+        names = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        for name in names:
+            check_name("by", name)
+        if self.on in names or len(set(names)) < len(names):
+            raise SpecError(f"by={list(names)!r} with on={self.on!r} names a column twice.")
+        object.__setattr__(self, "by", names)
+        every = freeze_distance("every", self.every)
+        if every is None:
+            raise SpecError('every=None is no step. Expected a number, a timedelta, or a duration such as "1h".')
+        object.__setattr__(self, "every", every)
+
+    def resolve(self, schema: pa.Schema) -> ResolvedGrid:
+        """Check the grid against the schema of its data.
+
+        Raises
+        ------
+        SpecError
+            If the step or a constant does not suit the values.
+        SchemaError
+            If a column is missing, or of a type that has no steps.
+        """
+        check_columns(schema, self.by, argument="by", side="left")
+        check_keys(schema, schema, self.by, self.by)
+        ends = {name: self._end(name, schema) for name in ("start", "end")}
+        columns = [each for each in ends.values() if isinstance(each, str)]
+        if self.on in schema.names:
+            data_type = schema.field(self.on).type
+        elif columns:
+            data_type = schema.field(columns[0]).type
+        else:
+            data_type = constant_of("start", self.start, None).type
+        domain = shared_domain([("left", pa.field(self.on, data_type))], role="on")
+        if domain.kind not in ("integer", "date", "timestamp"):
+            raise SchemaError(
+                f"The column {self.on!r} is of type {data_type}, whose values have no regular steps. Expected an "
+                "integer, date or timestamp: cast it first."
+            )
+        steps = in_steps("every", self.every, domain, pa.schema([]))
+        if steps != steps.to_integral_value() or not 0 < steps < 2**63:
+            raise SpecError(
+                f"every={self.every!r} is not a whole number of steps of {self.on!r}, which is of type {data_type}. "
+                "Expected one or more."
+            )
+        first, last = (each if isinstance(each, str) else None for each in ends.values())
+        return ResolvedGrid(
+            on=self.on,
+            type=data_type,
+            domain=domain,
+            by=tuple(self.by),
+            every=int(steps),
+            first=first,
+            last=last,
+            start=None if first is not None else constant_of("start", self.start, data_type),
+            end=None if last is not None else constant_of("end", self.end, data_type),
+            is_rounded=self.start is None,
+        )
+
+    def _end(self, name: str, schema: pa.Schema) -> str | Any:
+        """Return the column that says where keys begin or end, or the constant."""
+        value = getattr(self, name)
+        if value is not None and not isinstance(value, str):
+            return value
+        column = self.on if value is None else value
+        check_columns(schema, [column], argument=name if value is not None else "on", side="left")
+        return column
+
+
+def constant_of(argument: str, value: Any, data_type: pa.DataType | None) -> pa.Scalar:
+    """Return a value as one of a type, or of its own.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if data_type is not None and not pat.is_integer(data_type):
+        zone = data_type.tz if pat.is_timestamp(data_type) else None
+        is_zoned = isinstance(value, datetime) and value.tzinfo is not None
+        if isinstance(value, Number) or is_zoned != (zone is not None):
+            raise SpecError(
+                f"{argument}={value!r} ({type(value).__name__}) is no {data_type}. Expected a time with a zone where "
+                "the column has one, and without one otherwise, or the name of a column."
+            )
+    try:
+        constant = pa.scalar(value, data_type)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is no {data_type or 'value'}: {error}"
+        ) from error
+    if not constant.is_valid:
+        raise SpecError(f"{argument}={value!r} is null. Expected a value, or the name of a column.")
+    return constant

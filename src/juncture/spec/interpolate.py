@@ -1,0 +1,137 @@
+"""Interpolation: values on the line between the row before and the row after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError, SpecError
+from juncture.spec.arguments import check_name, check_suffix
+from juncture.spec.asof import Asof
+from juncture.spec.distance import Distance
+from juncture.spec.many import Right
+from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
+
+__all__ = ["AFTER", "BEFORE", "Interpolation", "Lines"]
+
+# Beside the user's own columns, so of names that nobody gives.
+BEFORE, AFTER = "juncture:before:", "juncture:after:"
+"""What the columns of the row before and of the row after begin with."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What lies between rows, given those before and after them.
+
+    Attributes
+    ----------
+    kept
+        The columns of the left table.
+    on, right_on
+        The columns that order the rows.
+    domain
+        What these are compared as.
+    columns
+        Pairs of a right column, and the name that its values between get.
+    """
+
+    kept: tuple[str, ...]
+    on: str
+    right_on: str
+    domain: Domain
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpolation:
+    """What is interpolated, without a word about where.
+
+    Parameters
+    ----------
+    before, after
+        The as-of joins that find the row before and the row after.
+    columns
+        The right columns, of numbers.
+    suffix
+        Added to a name that the left table has too.
+    """
+
+    before: Asof
+    after: Asof
+    columns: tuple[str, ...]
+    suffix: str
+
+    @classmethod
+    def of(
+        cls,
+        columns: str | Sequence[str],
+        tolerance: Distance | tuple[Distance | None, Distance | None] | None,
+        suffix: str,
+        **shared: object,
+    ) -> Interpolation:
+        """Return what arguments ask for.
+
+        Raises
+        ------
+        SpecError
+            If one of them makes no sense.
+        """
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        for name in names:
+            check_name("columns", name)
+        if not names or len(set(names)) < len(names):
+            raise SpecError(f"columns={columns!r} names no columns, or one twice. Expected right columns of numbers.")
+        check_suffix(suffix)
+        sides = tolerance if isinstance(tolerance, tuple | list) else (tolerance, tolerance)
+        if len(sides) != 2:
+            raise SpecError(
+                f"tolerance={tolerance!r} is neither one distance nor a pair, of the row before and of the row after."
+            )
+        before, after = (
+            Asof(direction=direction, tolerance=each, coalesce=False, **shared)  # type: ignore[arg-type]
+            for direction, each in (("backward", sides[0]), ("forward", sides[1]))
+        )
+        return cls(before=before, after=after, columns=names, suffix=suffix)
+
+    def tables(self, right: object) -> dict[str, Right]:
+        """Return the two joins that find the rows before and after."""
+        wanted = dict.fromkeys([self.before.on_pair()[1], *self.columns])
+        return {
+            "the row before": Right(right, self.before, {name: BEFORE + name for name in wanted}),
+            "the row after": Right(right, self.after, {name: AFTER + name for name in wanted}),
+        }
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> Lines:
+        """Check what is interpolated against two schemas.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or holds no numbers, or a name is taken.
+        """
+        on, right_on = self.before.on_pair()
+        check_columns(right, self.columns, argument="columns", side="right")
+        for name, schema, side in ((on, left, "left"), (right_on, right, "right")):
+            if name not in schema.names:
+                raise SchemaError(
+                    f"on names the column {name!r}, which the {side} table does not have. {hint(name, schema)}"
+                )
+        named = list[tuple[str, str]]()
+        for name in self.columns:
+            data_type = plain_type(right.field(name).type)
+            if not (pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)):
+                raise SchemaError(
+                    f"columns names the right column {name!r} of type {data_type}, and lines lie between numbers. "
+                    "Cast it."
+                )
+            output = name + self.suffix if name in left.names else name
+            if output in left.names or output in (each for _, each in named):
+                raise SchemaError(
+                    f"The values of {name!r} would be named {output!r}, which is taken. Pass another suffix=."
+                )
+            named.append((name, output))
+        domain = common_domain(left.field(on), right.field(right_on))
+        return Lines(tuple(left.names), on, right_on, domain, tuple(named))

@@ -1,0 +1,283 @@
+"""Joins of several tables to one spine, of which each adds columns and never rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.arguments import check_choice, check_name
+from juncture.spec.asof import Asof
+from juncture.spec.base import Spec
+from juncture.spec.equi import Equi
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import OutputColumn, check_columns
+
+__all__ = ["Duplicates", "KnownAt", "ResolvedTable", "Right", "named", "resolve_table"]
+
+Duplicates = Literal["error", "greatest"]
+
+
+@dataclass(frozen=True)
+class Right:
+    """A table that is joined to a spine, how, and what of it is shown.
+
+    Parameters
+    ----------
+    table
+        The table: all that a single join takes.
+    spec
+        How it is joined: an `Asof`, an `Equi`, or any join with ``agg=``. It gives each row of the spine at most one
+        row, and ``how`` is ``"left"``, or ``"inner"`` to drop rows of the spine without a match.
+    columns
+        Which of its columns (or aggregates) are shown: a list of names, or a mapping of these to the names that they
+        get. By default all that a single join shows.
+    prefix
+        Put before the names of columns that are not named by a mapping.
+    known_at
+        The column that says when a row of the table became known, which `juncture.ManyPlan.match_report` holds against
+        the spine's ``on``; or a pair of that and the column of the spine to compare with.
+    duplicates
+        What an equality join does with several rows of the key of a row of the spine: ``"error"``, or ``"greatest"`` to
+        take the one that is greatest by its columns in schema order, as ties of as-of joins are decided.
+    algorithm
+        As for a single join.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense, or the join may give a row of the spine several rows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> weather = pa.table({"ts": [1], "station": ["a"], "wind": [7.5]})
+    >>> Right(weather, Asof(on="ts", by="station"), prefix="weather_").spec.kind
+    'asof'
+    """
+
+    table: Any
+    spec: Any
+    columns: Sequence[str] | Mapping[str, str] | None = None
+    prefix: str = ""
+    known_at: str | tuple[str, str] | None = None
+    duplicates: Duplicates = "error"
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.spec, Spec):
+            raise SpecError(
+                f"spec={self.spec!r} ({type(self.spec).__name__}) is not a join. Expected a spec such as "
+                'juncture.Asof(on="ts").'
+            )
+        _check_single(self.spec)
+        columns = self.columns
+        if columns is not None and (isinstance(columns, str) or not isinstance(columns, Sequence | Mapping)):
+            raise SpecError(
+                f"columns={columns!r} ({type(columns).__name__}) names no columns. Expected a list of names, "
+                'or a mapping to new ones, such as {"wind": "wind_at_departure"}.'
+            )
+        for name in [*(columns or ()), *(columns.values() if isinstance(columns, Mapping) else ())]:
+            check_name("columns", name)
+        if not isinstance(self.prefix, str):
+            raise SpecError(f"prefix={self.prefix!r} is not a string.")
+        check_choice("duplicates", self.duplicates, get_args(Duplicates))
+        if self.duplicates != "error" and not isinstance(self.spec, Equi):
+            raise SpecError(
+                f"duplicates={self.duplicates!r} goes with equality joins, and this is {self.spec.title}, which gives "
+                "one row anyway. Leave it out."
+            )
+        self._check_known_at()
+
+    def _check_known_at(self) -> None:
+        names = self.known_at if isinstance(self.known_at, tuple | list) else [self.known_at]
+        if self.known_at is None:
+            return
+        for name in names:
+            check_name("known_at", name)
+        if len(names) > 2 or not names:
+            raise SpecError(
+                f"known_at={self.known_at!r} is no column, nor a pair of one of this table and one of the spine, "
+                'such as ("ingested_at", "seen_at").'
+            )
+        if len(names) == 1 and not _has_order(self.spec):
+            raise SpecError(
+                f"known_at={self.known_at!r} is held against the spine's time, and {self.spec.title} names none. Pass "
+                f'a pair with the column of the spine that has it: known_at=({names[0]!r}, "ts").'
+            )
+
+
+@dataclass(frozen=True)
+class KnownAt:
+    """When rows became known: a right column, and the column of the spine that must not be earlier."""
+
+    right: str
+    left: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedTable:
+    """A right table that has been checked against the spine.
+
+    Attributes
+    ----------
+    name
+        What the caller calls it.
+    join
+        The whole join.
+    columns, aggregates
+        What is shown of it, under the names that it gets.
+    duplicates
+        What to do with several rows of a key.
+    known_at
+        When its rows became known, if a column says so.
+    """
+
+    name: str
+    join: Resolved
+    columns: tuple[OutputColumn, ...]
+    aggregates: tuple[Aggregate, ...]
+    duplicates: Duplicates
+    known_at: KnownAt | None
+
+    @property
+    def drops_unmatched(self) -> bool:
+        """Whether rows of the spine without a match are dropped."""
+        return self.join.how == "inner"
+
+    @property
+    def shown(self) -> Resolved:
+        """The join, of whose output only the right side is shown."""
+        return replace(self.join, output=self.columns, aggregates=self.aggregates)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that it adds to the spine."""
+        return [*(each.name for each in self.columns), *(each.name for each in self.aggregates)]
+
+    @property
+    def keeping(self) -> Resolved:
+        """The join that keeps all rows of the spine, of whose output only the right side is shown."""
+        return replace(self.shown, how="left", spec=replace(self.join.spec, how="left"))
+
+
+def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, taken: set[str]) -> ResolvedTable:
+    """Check a right table against the spine, and name its columns.
+
+    Parameters
+    ----------
+    name, right
+        The table.
+    spine, schema
+        The schemas of the spine and of the table.
+    taken
+        Names of columns so far, to which those of this table are added.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        If the two cannot be joined so, or a name is taken.
+    """
+    join: Resolved = right.spec.resolve(spine, schema)
+    own = [column for column in join.output if column.side == "right"]
+    shown: dict[str, Any] = {column.source: column for column in own}
+    if join.aggregates:
+        shown = {each.name: each for each in join.aggregates}
+    wanted: dict[str, str | None] = dict.fromkeys(shown)
+    if right.columns is not None:
+        wanted = dict(right.columns) if isinstance(right.columns, Mapping) else dict.fromkeys(right.columns)
+    for column in wanted:
+        if column not in shown:
+            raise _not_shown(column, right, schema, list(shown))
+    columns, aggregates = list[OutputColumn](), list[Aggregate]()
+    for source, given in wanted.items():
+        each = shown[source]
+        output = _free(source if given is None else given, given is not None, right, taken)
+        taken.add(output)
+        if isinstance(each, Aggregate):
+            aggregates.append(replace(each, name=output))
+        else:
+            columns.append(replace(each, name=output))
+    return ResolvedTable(
+        name=name,
+        join=join,
+        columns=tuple(columns),
+        aggregates=tuple(aggregates),
+        duplicates=right.duplicates,
+        known_at=_known_at(right, spine, schema),
+    )
+
+
+def named(name: str, error: JunctureError) -> JunctureError:
+    """Return an error that says which table it is about."""
+    return type(error)(f"In table {name!r}: {error}")
+
+
+def _check_single(spec: Any) -> None:
+    """Refuse joins that give rows of the spine several rows, or other rows than its own.
+
+    Raises
+    ------
+    SpecError
+        With what to do instead.
+    """
+    has_aggregates = bool(getattr(spec, "agg", None))
+    if not has_aggregates and not isinstance(spec, Asof | Equi):
+        raise SpecError(
+            f"{spec.title.capitalize()} may give a row of the spine several rows, and a table that is joined to one "
+            'gives it one at most. Pass agg=, such as agg={"*": "count"}.'
+        )
+    if isinstance(spec, Asof) and spec.matches > 1:
+        raise SpecError(
+            f"matches={spec.matches} may give a row of the spine several rows, and a table that is joined to one gives "
+            "it one at most. Leave matches= out."
+        )
+    if spec.how not in (None, "left", "inner"):
+        raise SpecError(
+            f"how={spec.how!r} does not add columns to the rows of the spine. Expected 'left', or 'inner' to drop rows "
+            "of the spine without a match."
+        )
+
+
+def _has_order(spec: Any) -> bool:
+    return hasattr(spec, "on_pair")
+
+
+def _not_shown(column: str, right: Right, schema: pa.Schema, shown: list[str]) -> SchemaError:
+    if column in schema.names:
+        why = "aggregates are shown" if getattr(right.spec, "agg", None) else "it equals a column of the spine"
+        return SchemaError(f"columns= names {column!r}, which is not shown, since {why}. Expected some of {shown}.")
+    return SchemaError(f"columns= names {column!r}, which is not there. {did_you_mean(column, shown)}")
+
+
+def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
+    """Return the name of an output column, with a suffix if it is taken.
+
+    Raises
+    ------
+    SchemaError
+        If the caller gave a name that is taken, or it is even with the suffix.
+    """
+    output = name if is_given else right.prefix + name
+    if output in taken and not is_given:
+        output += right.spec.suffix
+    if output in taken:
+        raise SchemaError(
+            f"The column {name!r} would be named {output!r}, which the spine or an earlier table has. Pass prefix=, or "
+            "columns= with a mapping to other names."
+        )
+    return output
+
+
+def _known_at(right: Right, spine: pa.Schema, schema: pa.Schema) -> KnownAt | None:
+    if right.known_at is None:
+        return None
+    pair = [right.known_at] if isinstance(right.known_at, str) else list(right.known_at)
+    known = KnownAt(pair[0], pair[1] if len(pair) == 2 else right.spec.on_pair()[0])
+    check_columns(schema, [known.right], argument="known_at", side="right")
+    check_columns(spine, [known.left], argument="known_at", side="left")
+    return known

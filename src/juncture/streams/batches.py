@@ -1,0 +1,93 @@
+"""Rows that are pushed, as record batches of the columns that the stream has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.columnar.arrays import joined_batches, memory_pool
+from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
+from juncture.spec.schema import Side
+
+__all__ = ["batches_of", "combined", "gathered"]
+
+
+def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """Return what was pushed as record batches.
+
+    Raises
+    ------
+    SpecError
+        If it is no table.
+    SchemaError
+        If its columns are others than those of the schema.
+    DataError
+        If a column has nulls that has none by the schema.
+    """
+    if isinstance(table, pa.RecordBatch):
+        batches = [table]
+    elif isinstance(table, pa.Table):
+        batches = table.to_batches()
+    elif hasattr(table, "__arrow_c_array__"):
+        batches = [pa.record_batch(table)]
+    elif hasattr(table, "__arrow_c_stream__"):
+        batches = pa.table(table).to_batches()
+    else:
+        raise SpecError(
+            f"push({side}=…) was given a {type(table).__name__}. Expected a record batch, or a table that speaks Arrow."
+        )
+    return [batch if batch.schema.equals(schema) else _to_schema(batch, schema, side) for batch in batches]
+
+
+def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.RecordBatch:
+    """Return a batch of columns in another order, or whose fields say less, as one of the stream's schema."""
+    types = {field.name: field.type for field in batch.schema}
+    for field in wanted:
+        if field.name not in types:
+            raise SchemaError(
+                f"A {side} batch lacks the column {field.name!r} ({field.type}) that the stream has. "
+                f"{did_you_mean(field.name, types)}"
+            )
+        if types[field.name] != field.type:
+            raise SchemaError(
+                f"The column {field.name!r} of a {side} batch is of type {types[field.name]}, and that of the stream "
+                f"is {field.type}: a stream keeps its schema. Cast the batch first."
+            )
+    if len(batch.schema) != len(wanted):
+        names = batch.schema.names
+        more = [name for name in names if name not in wanted.names]
+        raise SchemaError(
+            f"A {side} batch has columns that the stream does not have: {', '.join(map(repr, more or names))}. "
+            "A stream keeps its schema: select its columns first."
+        )
+    for field in wanted:
+        if not field.nullable and batch.column(field.name).null_count:
+            raise DataError(
+                f"The column {field.name!r} of a {side} batch has nulls, and the schema of the stream says that it has "
+                "none. Drop such rows first, or make the stream of a schema that allows them."
+            )
+    return pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
+
+
+def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """Return many small batches as one, if their types allow; raises what `batches_of` does."""
+    if len(batches) < 2:
+        return [each for batch in batches for each in batches_of(batch, side, schema)]
+    try:
+        # Whether their schemas are one is seen at once, rather than for each of them.
+        table = pa.Table.from_batches(batches).combine_chunks(memory_pool())
+    except pa.ArrowException:
+        alike = [each for batch in batches for each in batches_of(batch, side, schema)]
+        return combined(alike)
+    return batches_of(table, side, schema)
+
+
+def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return batches of one schema as one, if their types allow."""
+    if len(batches) < 2:
+        return batches
+    try:
+        return [joined_batches(batches)]
+    except pa.ArrowException:
+        return batches

@@ -1,0 +1,124 @@
+"""A join of streams, planned once: what is held of each side, and for how long. Any number of states go by one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.errors import PlanError
+from juncture.predicate.language.nodes import columns
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import SIDES, Side, other_side
+from juncture.spec.where import Where
+from juncture.streams import explain
+from juncture.streams.aggregates import AggregateJoin
+from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
+from juncture.streams.bounds import Bounds
+from juncture.streams.condition import Condition, condition_of
+from juncture.streams.frontier import Frontier
+from juncture.streams.operator import Operator
+from juncture.streams.order import SideOrder
+from juncture.streams.output import Output, held_schema, streaming_join
+from juncture.streams.pairs import PairJoin
+from juncture.streams.setup import Setup
+
+__all__ = ["StreamPlan"]
+
+
+class StreamPlan:
+    """A join of streams, planned.
+
+    Parameters
+    ----------
+    setup
+        What it is made of.
+
+    Attributes
+    ----------
+    setup
+        What it is made of.
+    schema
+        The columns of the answer.
+    output
+        Makes rows of the answer.
+    orders
+        Of both sides.
+    seen, held
+        The columns of each side that the join looks at, and those that it holds.
+    bounds
+        What is held of each side, and for how long.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        If the spec or an order does not fit the columns.
+    PlanError
+        If rows of a side would be held for ever, and that is not allowed.
+
+    Notes
+    -----
+    A plan never changes, and takes some milliseconds to make; an operator with no rows takes some microseconds.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
+        self._join = streaming_join(resolved)
+        self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
+        self.output = Output(self._join, self.schema)
+        names = setup.spec.names if isinstance(setup.spec, Where) else ("l", "r")
+        schemas = {"left": self._join.left_schema, "right": self._join.right_schema}
+        self.orders: dict[Side, list[SideOrder]] = {
+            side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES
+        }
+        self.held = {side: held_schema(self._join, side) for side in SIDES}
+        self.seen = {side: self._looked_at(side, schemas[side]) for side in SIDES}
+        self._asof: AsofBounds | None = None
+        self._condition: Condition | None = None
+        self._pair_bounds: dict[Side, Bounds] = {}
+        if isinstance(self._join, ResolvedAsof):
+            self._asof = AsofBounds(self._join, self.orders)
+        else:
+            read = {column for orders in self.orders.values() for order in orders for column in columns(order.node)}
+            self._condition = condition_of(self._join, read)
+            self._pair_bounds = {side: Bounds(self._condition, side, self.orders[other_side(side)]) for side in SIDES}
+        self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofSide] = self._pair_bounds
+        if self._asof is not None:
+            self.bounds = {side: AsofSide(self._asof, side) for side in SIDES}
+        if not setup.allow_unbounded:
+            for side in SIDES:
+                if not self.bounds[side].is_bounded:
+                    raise PlanError(explain.unbounded(self.bounds[side]))
+
+    @cached_property
+    def described(self) -> dict[str, Any]:
+        """The setup as plain data."""
+        return self.setup.to_dict()
+
+    def _looked_at(self, side: Side, schema: pa.Schema) -> pa.Schema:
+        """Return the columns of a side that a join looks at."""
+        ordered = [column.name for order in self.orders[side] for column in columns(order.node)]
+        names = {*self.held[side].names, *ordered}
+        return pa.schema([field for field in schema if field.name in names])
+
+    def operator(self, frontiers: Mapping[Side, Frontier]) -> Operator:
+        """Return what does the join, which holds no rows yet.
+
+        Parameters
+        ----------
+        frontiers
+            How far each side has come, which the caller moves on.
+        """
+        if self._asof is not None:
+            return AsofJoin(self._asof, frontiers, self.output)
+        assert self._condition is not None
+        if self._join.aggregates:
+            return AggregateJoin(self._condition, self._pair_bounds, frontiers)
+        return PairJoin(self._condition, self._pair_bounds, frontiers, self.output)
+
+    def explain(self, rates: Mapping[Side, float | None]) -> str:
+        """Say what is held and for how long, and when what is given."""
+        return explain.explained(self._join, self.bounds, self.orders, rates)

@@ -1,0 +1,91 @@
+"""What a join of streams is made of."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import pyarrow as pa
+
+from juncture.spec.arguments import check_choice
+from juncture.spec.asof import Asof
+from juncture.spec.base import Spec
+from juncture.spec.equi import Equi
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.schema import SIDES, Side
+from juncture.spec.where import Where
+from juncture.streams.order import Order
+
+__all__ = ["LateRule", "Setup", "schema_of"]
+
+LateRule = Literal["count", "collect", "error"]
+
+_SPECS: dict[str, type[Spec]] = {each.kind: each for each in (Asof, Range, Overlap, Where, Equi)}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a join of streams is made of.
+
+    Attributes
+    ----------
+    spec
+        What it means.
+    left_schema, right_schema
+        The columns of both sides.
+    left, right
+        Their orders.
+    allow_unbounded
+        Whether it may hold rows for ever.
+    late
+        What becomes of rows that come too late.
+    """
+
+    spec: Spec
+    left_schema: pa.Schema
+    right_schema: pa.Schema
+    left: tuple[Order, ...]
+    right: tuple[Order, ...]
+    allow_unbounded: bool
+    late: LateRule
+
+    def __post_init__(self) -> None:
+        check_choice("late", self.late, ("count", "collect", "error"))
+
+    def schema(self, side: Side) -> pa.Schema:
+        """Return the columns of a side."""
+        return self.left_schema if side == "left" else self.right_schema
+
+    def orders(self, side: Side) -> tuple[Order, ...]:
+        """Return the orders of a side."""
+        return self.left if side == "left" else self.right
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        schemas = {
+            f"{side}_schema": base64.b64encode(self.schema(side).serialize().to_pybytes()).decode() for side in SIDES
+        }
+        return {
+            "spec": self.spec.to_dict(),
+            "left": [order.to_dict() for order in self.left],
+            "right": [order.to_dict() for order in self.right],
+            "allow_unbounded": self.allow_unbounded,
+            "late": self.late,
+            **schemas,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` described."""
+        spec = _SPECS[values["spec"]["kind"]].from_dict(values["spec"])
+        left, right = (schema_of(values[f"{side}_schema"]) for side in SIDES)
+        ours, theirs = (tuple(Order.from_dict(each) for each in values[side]) for side in SIDES)
+        return cls(spec, left, right, ours, theirs, values["allow_unbounded"], values["late"])
+
+
+def schema_of(text: str) -> pa.Schema:
+    """Return the schema that plain data hold as text."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

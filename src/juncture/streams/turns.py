@@ -1,0 +1,87 @@
+"""Two readers of streams, of which that is read next whose side is behind in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.spec.schema import Side, other_side
+from juncture.streams.batches import batches_of, gathered
+from juncture.streams.frontier import Frontier
+from juncture.streams.setup import Setup
+
+__all__ = ["Turns"]
+
+
+class Turns:
+    """Reads two streams by turns.
+
+    Parameters
+    ----------
+    readers
+        Of each side: record batches, or tables. One without rows says that there are none at the moment.
+    setup
+        What the join is made of.
+    frontiers
+        How far each side has come, which the caller moves on.
+    rows
+        How many rows of a side to read at once.
+    """
+
+    def __init__(
+        self, readers: Mapping[Side, Iterable[Any]], setup: Setup, frontiers: Mapping[Side, Frontier], rows: int
+    ) -> None:
+        self._open: dict[Side, Iterator[Any]] = {side: iter(reader) for side, reader in readers.items()}
+        self._setup = setup
+        self._frontiers = frontiers
+        self._rows = max(rows, 1)
+
+    def __iter__(self) -> Iterator[tuple[Side, list[pa.RecordBatch], bool]]:
+        """Yield a side, its next rows, and whether they are its last."""
+        side: Side = "right"
+        is_idle = False
+        while self._open:
+            side = self._next(side, is_idle=is_idle)
+            found, ended, is_idle = self._read(side)
+            if ended:
+                del self._open[side]
+            yield side, gathered(found, side, self._setup.schema(side)), ended
+
+    def _read(self, side: Side) -> tuple[list[pa.RecordBatch], bool, bool]:
+        """Return the next rows of a side, whether they are its last, and whether there are no more at the moment."""
+        found: list[pa.RecordBatch] = []
+        count = 0
+        while count < self._rows:
+            table = next(self._open[side], None)
+            if table is None:
+                return found, True, False
+            batches = (
+                [table] if isinstance(table, pa.RecordBatch) else batches_of(table, side, self._setup.schema(side))
+            )
+            rows = sum(batch.num_rows for batch in batches)
+            if not rows:
+                return found, False, True
+            found += batches
+            count += rows
+        return found, False, False
+
+    def _next(self, turn: Side, *, is_idle: bool) -> Side:
+        """Return the side to read next."""
+        if len(self._open) == 1:
+            return next(iter(self._open))
+        left, right = self._place("left"), self._place("right")
+        if is_idle or left is None or right is None or left == right:
+            return other_side(turn)
+        return "left" if left < right else "right"
+
+    def _place(self, side: Side) -> float | None:
+        """Return how far a side has come, in a measure that both have; None where that is unknown."""
+        orders = {each: self._frontiers[each].orders for each in self._frontiers}
+        if not (orders["left"] and orders["right"]):
+            return None
+        if orders["left"][0].measure != orders["right"][0].measure:
+            return None
+        code = self._frontiers[side].least[0]
+        return None if code is None else orders[side][0].measured(code)

@@ -1,0 +1,212 @@
+"""Joins of several tables to one spine, in-process: equal to the chain of single joins, in every library."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import juncture as jn
+from many.strategies import chained, random_case
+
+SPINE = pa.table({"ts": [5, 9, None, 2], "user": ["ann", "bob", "ann", None]})
+PRICES = pa.table({"ts": [1, 8, 8], "price": [2.0, 2.5, 3.0]})
+USERS = pa.table({"user": ["ann", "bob", "eve", "eve"], "since": [1, 2, 3, 4]})
+CLICKS = pa.table({"ts": [3, 4, 9], "user": ["ann", "ann", "bob"], "page": [7, 8, 9]})
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def tables(**changed: Any) -> dict[str, jn.Right]:
+    whole = {
+        "price": jn.Right(PRICES, jn.Asof(on="ts")),
+        "clicks": jn.Right(
+            CLICKS,
+            jn.Range(on="ts", by="user", lower=-3, upper=0, agg={"*": "count", "page": "last"}),
+            prefix="clicks_",
+        ),
+        "user": jn.Right(USERS, jn.Equi(on="user", how="left")),
+    }
+    return whole | changed
+
+
+EXPECTED = {
+    "ts": [5, 9, None, 2],
+    "user": ["ann", "bob", "ann", None],
+    "price": [2.0, 3.0, None, 2.0],
+    "clicks_count": [2, 1, 0, 0],
+    "clicks_page_last": [8, 9, None, None],
+    "since": [1, 2, 1, None],
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_equals_the_chain_of_single_joins(seed: int) -> None:
+    spine, rights = random_case(seed)
+    joined = jn.join_many(spine, rights)
+    expected = chained(spine, rights)
+    assert joined.schema.equals(expected.schema, check_metadata=True)
+    assert joined.to_pylist() == expected.to_pylist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32))
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_equals_the_chain_in_the_spines_library(library: str, seed: int) -> None:
+    spine, rights = random_case(seed)
+    convert: Any = pl.from_arrow if library == "polars" else to_pandas
+    theirs = {name: jn.Right(convert(each.table), each.spec, prefix=each.prefix) for name, each in rights.items()}
+    joined, expected = jn.join_many(convert(spine), theirs), convert(spine)
+    for each in theirs.values():
+        names = list(expected.columns)
+        one = jn.plan(expected, each.table, each.spec).execute()
+        own = jn.plan(convert(spine), each.table, each.spec).execute().columns[spine.num_columns :]
+        shown = [each.prefix + name.removesuffix("_right") for name in own]
+        if library == "polars":
+            expected = one.rename(dict(zip(one.columns, [*names, *shown], strict=True)))
+        else:
+            expected = one.set_axis([*names, *shown], axis="columns")
+    if library == "polars":
+        assert joined.equals(expected, null_equal=True)
+        assert joined.schema == expected.schema
+    else:
+        pd.testing.assert_frame_equal(joined, expected)
+
+
+def test_mixes_as_of_joins_windows_and_lookups() -> None:
+    assert jn.join_many(SPINE, tables()).to_pydict() == EXPECTED
+
+
+def test_drops_rows_of_the_spine_that_an_inner_join_does_not_match() -> None:
+    inner = jn.Right(USERS, jn.Equi(on="user"), columns=["since"])
+    joined = jn.join_many(SPINE, tables(user=inner))
+    assert joined["ts"].to_pylist() == [5, 9, None]
+    assert joined["clicks_count"].to_pylist() == [2, 1, 0]
+
+
+def test_reads_paths_and_streams_and_other_libraries(tmp_path: Path) -> None:
+    pq.write_table(PRICES, tmp_path / "prices.parquet", row_group_size=2)
+    mixed = tables(
+        price=jn.Right(tmp_path / "prices.parquet", jn.Asof(on="ts")),
+        user=jn.Right(pl.from_arrow(USERS), jn.Equi(on="user", how="left")),
+    )
+    reader = pa.RecordBatchReader.from_batches(SPINE.schema, SPINE.to_batches(max_chunksize=2))
+    assert jn.join_many(reader, mixed).to_pydict() == EXPECTED
+
+
+def test_keeps_the_index_of_pandas() -> None:
+    spine = to_pandas(SPINE).set_index(pd.Index([7, 7, 8, 9], name="row"))
+    joined = jn.join_many(spine, tables())
+    assert joined.index.tolist() == [7, 7, 8, 9]
+    assert joined.columns.tolist() == list(EXPECTED)
+
+
+def test_takes_windows_of_text_and_times_with_other_units() -> None:
+    spine = pa.table({"ts": pa.array([datetime(2026, 1, 1, 1), datetime(2026, 1, 1, 2)], pa.timestamp("s"))})
+    right = pa.table(
+        {"ts": pa.array([datetime(2026, 1, 1), datetime(2026, 1, 1, 1)], pa.timestamp("ns")), "x": ["a", "b"]}
+    )
+    spec = jn.Range(on="ts", lower="-1h", upper=0, agg={"x": ["first", "count"]})
+    joined = jn.join_many(spine, {"right": jn.Right(right, spec)})
+    assert joined.select(["x_first", "x_count"]).to_pydict() == {"x_first": ["a", "b"], "x_count": [2, 1]}
+
+
+def test_renames_columns_and_chooses_among_them() -> None:
+    price = jn.Right(PRICES, jn.Asof(on="ts", coalesce=False), columns={"price": "last_price", "ts": "quoted"})
+    clicks = jn.Right(
+        CLICKS, jn.Range(on="ts", by="user", lower=-3, upper=0, agg={"*": "count"}), columns={"count": "n"}
+    )
+    joined = jn.join_many(SPINE, {"price": price, "clicks": clicks})
+    assert joined.column_names == ["ts", "user", "last_price", "quoted", "n"]
+    assert joined["quoted"].to_pylist() == [1, 8, None, 1]
+
+
+def test_adds_the_suffix_of_the_join_to_a_name_that_is_taken() -> None:
+    other = jn.Right(PRICES, jn.Asof(on="ts", direction="forward"))
+    assert jn.join_many(SPINE, tables(other=other)).column_names[-1] == "price_right"
+
+
+def test_takes_the_greatest_of_several_rows_of_a_key() -> None:
+    spine = pa.table({"user": ["eve", "ann"]})
+    greatest = jn.Right(USERS, jn.Equi(on="user"), duplicates="greatest")
+    assert jn.join_many(spine, {"user": greatest})["since"].to_pylist() == [4, 1]
+    conditional = jn.Right(USERS, jn.Equi(on="user", how="left", where="r.since < 9"), duplicates="greatest")
+    assert jn.join_many(spine, {"user": conditional})["since"].to_pylist() == [4, 1]
+
+
+@pytest.mark.parametrize("where", [None, "r.since < 9"])
+def test_refuses_several_rows_of_a_key(where: str | None) -> None:
+    spine = pa.table({"user": ["ann", "eve"]})
+    with pytest.raises(
+        jn.DataError, match=r"In table 'user': Several rows match .* user=\"eve\" \(row 1\).*duplicates="
+    ):
+        jn.join_many(spine, {"user": jn.Right(USERS, jn.Equi(on="user", where=where))})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: jn.Right(CLICKS, jn.Range(on="ts", lower=0)), "several rows.*Pass agg="),
+        (lambda: jn.Right(CLICKS, jn.Where("l.ts < r.ts")), "several rows"),
+        (lambda: jn.Right(CLICKS, jn.Asof(on="ts", matches=2)), "matches=2"),
+        (lambda: jn.Right(CLICKS, jn.Asof(on="ts", how="full")), "how='full'"),
+        (lambda: jn.Right(CLICKS, "asof"), "is not a join"),
+        (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), columns="page"), "names no columns"),
+        (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), columns=[1]), "not a column name"),
+        (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), prefix=1), "prefix=1"),
+        (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), duplicates="greatest"), "Leave it out"),
+        (lambda: jn.Right(USERS, jn.Equi(on="user"), known_at="since"), "Pass a pair"),
+        (lambda: jn.Right(USERS, jn.Equi(on="user"), known_at=("a", "b", "c")), "nor a pair"),
+        (lambda: jn.join_many(SPINE, {}), "is not a mapping"),
+        (lambda: jn.join_many(SPINE, {"user": USERS}), r"juncture.Right\(table, spec\)"),
+        (lambda: jn.join_many(SPINE, tables(), suffix="_x"), "suffix='_x'"),
+    ],
+)
+def test_refuses_arguments_that_make_no_sense(make: Any, message: str) -> None:
+    with pytest.raises(jn.SpecError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("right", "message"),
+    [
+        (jn.Right(CLICKS, jn.Asof(on="ts"), columns=["pages"]), "In table 'x': .*'pages'.*page"),
+        (jn.Right(CLICKS, jn.Asof(on="ts", by="user"), columns=["user"]), "equals a column of the spine"),
+        (jn.Right(CLICKS, jn.Asof(on="time")), "In table 'x': on names the column 'time'"),
+        (jn.Right(CLICKS, jn.Asof(on="ts"), columns={"page": "ts"}), "'ts', which the spine"),
+        (jn.Right(CLICKS, jn.Asof(on="ts"), known_at="seen"), "known_at names the column 'seen'"),
+    ],
+)
+def test_refuses_columns_that_are_not_there_or_taken(right: jn.Right, message: str) -> None:
+    with pytest.raises(jn.SchemaError, match=message):
+        jn.plan_many(SPINE, {"x": right})
+
+
+def test_explains_the_whole_as_one_plan() -> None:
+    plan = jn.plan_many(SPINE, tables())
+    text = plan.explain()
+    assert "Join of 3 tables to one spine in-process" in text
+    assert "user: coded once for clicks, user" in text
+    assert "lookup" in text
+    assert [each.algorithm for each in plan.tables.values()][::2] == ["probe", "lookup"]
+    assert '"adds"' in plan.explain("json")
+    assert plan.explain("html").startswith("<!doctype html>")
+
+
+def test_stays_within_a_budget() -> None:
+    spine = pa.table({"ts": pa.array(range(300_000)), "key": pa.array([i % 1000 for i in range(300_000)])})
+    right = jn.Right(spine.append_column("x", spine["ts"]), jn.Asof(on="ts", by="key"))
+    window = jn.Right(right.table, jn.Range(on="ts", by="key", lower=-5000, upper=0, agg={"x": "sum"}))
+    rights = {"asof": right, "window": window}
+    assert jn.join_many(spine, rights, memory="64MB").equals(chained(spine, rights))

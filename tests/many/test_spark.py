@@ -1,0 +1,119 @@
+"""Joins of many tables to one spine on Spark: equal to those in-process, with one shuffle of the spine for each key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from many.strategies import random_case
+from support.engines import to_spark
+from support.tables import difference
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SPINE = pa.table(
+    {"id": range(60), "ts": [i % 7 for i in range(60)], "user": ["ann", "bob", None] * 20, "shop": [1, 2] * 30}
+)
+PRICES = pa.table({"ts": range(10), "shop": [1, 2] * 5, "price": range(10), "known": [9, 1] * 5})
+CLICKS = pa.table({"ts": [0, 1, 1, 5, 6], "user": ["ann", "ann", "bob", "bob", "eve"], "page": [1, 2, 3, 4, 5]})
+USERS = pa.table({"name": ["ann", "bob", "bob"], "since": [1, 2, 3]})
+RATES = pa.table({"ts": [0, 3], "rate": [1.0, 2.0]})
+
+
+def rights(**changed: jn.Right) -> dict[str, jn.Right]:
+    window = jn.Range(on="ts", by="user", lower=-3, upper=0, agg={"*": "count", "page": "sum"})
+    whole = {
+        "price": jn.Right(PRICES, jn.Asof(on="ts", by="shop"), known_at="known"),
+        "clicks": jn.Right(CLICKS, window, prefix="clicks_"),
+        "user": jn.Right(USERS, jn.Equi(left_on="user", right_on="name", how="left"), duplicates="greatest"),
+        "rate": jn.Right(RATES, jn.Asof(on="ts")),
+    }
+    return whole | changed
+
+
+def on_spark(spark: SparkSession, tables: dict[str, jn.Right]) -> dict[str, jn.Right]:
+    return {
+        name: jn.Right(
+            to_spark(spark, each.table), each.spec, each.columns, each.prefix, each.known_at, each.duplicates
+        )
+        for name, each in tables.items()
+    }
+
+
+@pytest.fixture(params=["sent", "shuffled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "shuffled":
+        monkeypatch.setattr("juncture.spark.many.steps.SENT_BYTES", 0)
+    return str(request.param)
+
+
+def test_equals_the_join_in_process(spark: SparkSession, way: str) -> None:
+    tables = rights()
+    joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, tables)).toArrow()
+    assert difference(joined, jn.join_many(SPINE, tables), ordered=False) is None
+    assert joined.column_names[-1] == "rate", way
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_the_join_in_process_whatever_the_tables(spark: SparkSession, seed: int, way: str) -> None:
+    spine, tables = random_case(1000 * seed + len(way))
+    joined = jn.join_many(to_spark(spark, spine), on_spark(spark, tables)).toArrow()
+    assert difference(joined, jn.join_many(spine, tables), ordered=False) is None
+
+
+@pytest.mark.in_turn
+def test_reads_files_in_tasks(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    paths = {}
+    for name, table in {"spine": SPINE, **{name: each.table for name, each in rights().items()}}.items():
+        paths[name] = str(tmp_path / f"{name}.parquet")
+        pq.write_table(table, paths[name], row_group_size=20)
+    tables = {
+        name: jn.Right(paths[name], each.spec, prefix=each.prefix, duplicates=each.duplicates)
+        for name, each in rights().items()
+    }
+    joined = jn.join_many(paths["spine"], tables, spark=spark).toArrow()
+    assert difference(joined, jn.join_many(SPINE, rights()), ordered=False) is None, way
+
+
+@pytest.mark.in_turn
+def test_shuffles_the_spine_once_for_each_key(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("juncture.spark.many.steps.SENT_BYTES", 64)
+    plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, rights()))
+    text = plan.explain()
+    assert "once for price" in text
+    assert "of the spine by user, into" in text
+    assert "once for clicks, user" in text
+    assert "sent       to every task, so that nothing moves: rate" in text
+    assert [each.algorithm for each in plan.tables.values()] == [*["shared_shuffle"] * 3, "broadcast"]
+
+
+@pytest.mark.in_turn
+def test_counts_matches_as_in_process(spark: SparkSession, way: str) -> None:
+    tables = rights()
+    plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, tables))
+    assert plan.match_report().to_dict() == jn.plan_many(SPINE, tables).match_report().to_dict(), way
+
+
+@pytest.mark.in_turn
+def test_says_which_table_has_several_rows_of_a_key(spark: SparkSession) -> None:
+    tables = rights(user=jn.Right(USERS, jn.Equi(left_on="user", right_on="name")))
+    joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, tables))
+    with pytest.raises(Exception, match=r"juncture\.errors\.DataError: In table 'user': Several rows match"):
+        joined.toArrow()
+
+
+@pytest.mark.in_turn
+def test_refuses_what_does_not_go_together(spark: SparkSession) -> None:
+    with pytest.raises(jn.PlanError, match=r"In table 'price'.*in this process"):
+        jn.plan_many(to_spark(spark, SPINE), rights())
+    with pytest.raises(jn.PlanError, match="memory="):
+        jn.plan_many(to_spark(spark, SPINE), on_spark(spark, rights()), memory="1GB")
