@@ -1,10 +1,11 @@
 # `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
 # into .venv, again whenever pyproject.toml or constraints.txt change.
 
-.PHONY: help demo test test-all fuzz types lint format bench clean java
+.PHONY: help demo demo-stream test test-all fuzz types lint format bench clean java
 
 help:
 	@echo 'make demo    join a year of flights to the weather, on Spark'
+	@echo 'make demo-stream  join them as they come in, and hold that against the join of both tables'
 	@echo 'make test    run the tests, under Spark Connect and under classic Spark: under eight minutes on two cores'
 	@echo 'make test-all  run those that take long as well, every case by every algorithm, and more random ones'
 	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
@@ -16,6 +17,9 @@ help:
 
 demo: java .venv/demo.installed
 	@.venv/bin/juncture demo
+
+demo-stream: java .venv/demo.installed
+	@.venv/bin/juncture demo stream
 
 # Two processes, each with a Spark of its own: most of a test on Spark is waiting for small tasks.
 SPREAD := --numprocesses 2 --dist worksteal

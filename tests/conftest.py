@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 # `ci` gives the same examples every time, as many as eight minutes on two cores allow for the whole suite; `nightly`
 # gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=40, derandomize=True, database=None, **QUIET)
+settings.register_profile("ci", max_examples=25, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("nightly", max_examples=200, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-SPARK_EXAMPLES = {"ci": 4, "dev": 4, "nightly": 20, "thorough": 100}
+SPARK_EXAMPLES = {"ci": 2, "dev": 4, "nightly": 20, "thorough": 100}
 
 SESSIONS = ("connect", "classic")
 IN_PROCESS = "in-process"
@@ -51,9 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "spark", settings.get_profile(profile), max_examples=SPARK_EXAMPLES[profile], phases=phases
     )
-    config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of Spark session")
+    config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of session, instead of both")
     config.addinivalue_line("markers", "early: starts before others, since it waits for processes that take long")
-    config.addinivalue_line("markers", "nightly: takes long, and runs with --all alone, as `make test-all` does")
+    config.addinivalue_line("markers", "nightly: takes long: runs with --all only, as `make test-all` does")
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that does is marked)")
 
 
@@ -73,22 +74,33 @@ def session_kind(item: pytest.Item) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    turns: Counter[object] = Counter()
-    kept, left = [], []
-    everything = config.getoption("--all")
+    for item in items:
+        if session_kind(item):
+            item.add_marker("spark")
+    if not config.getoption("--all"):
+        nightly = {item for item in items if item.get_closest_marker("nightly")}
+        left = nightly | set(out_of_turn(item for item in items if item not in nightly))
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
+    items.sort(key=lambda item: not item.get_closest_marker("early"))
+
+
+def out_of_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield those of the tests marked `in_turn` that another kind of session has its turn for.
+
+    The sets of parameters of a test meet the kinds in turn, and where there is one set, the tests do. None is left out
+    whose counterpart is not there.
+    """
+    pairs: dict[tuple[object, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         kind = session_kind(item)
-        if kind:
-            item.add_marker("spark")
-        if item.get_closest_marker("nightly") and not everything:
-            left.append(item)
-        elif item.get_closest_marker("in_turn") and not everything:
-            turns[item.function, kind] += 1
-            (left if turns[item.function, kind] % 2 == (kind == "connect") else kept).append(item)
-        else:
-            kept.append(item)
-    config.hook.pytest_deselected(items=left)
-    items[:] = sorted(kept, key=lambda item: not item.get_closest_marker("early"))
+        if kind and item.get_closest_marker("in_turn"):
+            pairs[item.function, item.nodeid.replace(kind, "")].append(item)
+    turns: Counter[object] = Counter()
+    for (function, _), both in pairs.items():
+        if len(both) == len(SESSIONS):
+            yield both[(turns[function] + crc32(function.__name__.encode())) % len(SESSIONS)]
+            turns[function] += 1
 
 
 @pytest.fixture(scope="session")

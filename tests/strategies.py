@@ -365,8 +365,13 @@ def layouts(draw: st.DrawFn, *, spark: bool, packed: bool | None = None) -> tupl
             side.types[name] = draw(st.sampled_from(payload))
             side.pools[name] = draw(pools(side.types[name], 4))
     arguments = draw(spec_arguments(on_types, left, right))
+    if draw(st.integers(0, 3)) == 0:
+        arguments["known"] = draw(known(on_types, left, right, spark=spark))
     # Of many cases in one, some would have to fail.
-    arguments["ties"] = draw(st.sampled_from(["greatest"] * (1 if packed else 6) + ["error"] * (not packed)))
+    ties = ["greatest"] * (1 if packed else 5) + ["error"] * (not packed)
+    # Spark has no order of its own.
+    ties += ["first", "last"] if arguments["order_by"] or not spark else []
+    arguments["ties"] = draw(st.sampled_from(ties))
     arguments |= {"on": "ts"} if same_on else {"left_on": on[0], "right_on": on[1]}
     keys = [*by, *([("case", "case")] if packed else [])]
     arguments |= (
@@ -414,6 +419,10 @@ def spec_arguments(
         "coalesce": draw(st.booleans()),
         "order_by": draw(st.lists(st.sampled_from(list(right.types)), unique=True, max_size=2)),
     }
+    if arguments["direction"] == "nearest":
+        arguments["prefer"] = draw(st.sampled_from(["earlier", "later"]))
+    if draw(st.integers(0, 3)) == 0:
+        arguments["nulls_equal"] = True
     measure = draw(st.sampled_from(["none", "none", "none", "constant", "column"]))
     kind = kind_of(on_types)
     if measure == "constant":
@@ -424,6 +433,20 @@ def spec_arguments(
         left.types["limit"] = data_type
         left.pools["limit"] = draw(pools(data_type, 4))
     return arguments
+
+
+@st.composite
+def known(
+    draw: st.DrawFn, on_types: tuple[pa.DataType, pa.DataType], left: Layout, right: Layout, *, spark: bool
+) -> list[str]:
+    """Add columns that say since when right rows are known, and up to when to left ones: or the left ``on`` does."""
+    is_on = draw(st.booleans())
+    types = on_types if is_on else draw(st.sampled_from(SPARK_ON if spark else LOCAL_ON))
+    names = ["ingested"] if is_on else ["ingested", "seen"]
+    for side, name, data_type in zip((right, left), names, reversed(types), strict=False):
+        side.types[name] = data_type
+        side.pools[name] = draw(pools(data_type, 5))
+    return names
 
 
 def kind_of(on_types: tuple[pa.DataType, pa.DataType]) -> pa.DataType:

@@ -53,6 +53,7 @@ NUMPY = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("join", "given", "plain"), NUMPY)
 def test_values_of_numpy_are_numbers_and_truth_values(spark_or_none, join, given, plain):
     sides = [to_spark(spark_or_none, side) if spark_or_none else side for side in (LEFT, RIGHT)]
@@ -67,6 +68,7 @@ def test_memory_is_a_number_of_numpy():
 MOMENTS = pa.table({"ts": pa.array([0, 10_000], pa.timestamp("ns"))})
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("length", [pd.Timedelta, np.timedelta64])
 def test_lengths_of_time_are_exact_to_the_nanosecond(length):
     later = pa.table({"ts": pa.array([1_400, 8_600], pa.timestamp("ns")), "v": [1, 2]})
@@ -79,6 +81,7 @@ def test_lengths_of_time_are_exact_to_the_nanosecond(length):
     assert jn.join_range(MOMENTS, MOMENTS, on="ts", upper=length(-1, "ns")).num_rows == 1
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("length", [pd.Timedelta, np.timedelta64])
 def test_a_length_finer_than_what_spark_has_is_not_rounded_up(spark_or_none, length):
     left, right = (pa.table({"ts": pa.array([at], pa.timestamp("us"))}) for at in (10, 9))
@@ -126,7 +129,7 @@ WORDS = [
     (jn.join, {"how": "Left"}, "Did you mean 'left'?"),
     (jn.join_asof, {"direction": "next"}, "direction='forward'"),
     (jn.join_range, {"closed": "neither"}, "closed='none'"),
-    (jn.join_asof, {"ties": "last"}, "order_by="),
+    (jn.join_asof, {"ties": "any"}, "ties='last'"),
     (jn.join_asof, {"suffixes": ("_x", "_y")}, "suffix="),
     (jn.join, {"left_index": True}, "reset_index()"),
     (jn.join, {"indicator": True}, "constant column"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import JunctureError, PlanError
+from juncture.errors import PlanError
 from juncture.spec.asof import Asof
 from support.cases import Case, check_case, read_cases
 from support.engines import (
@@ -18,6 +18,7 @@ from support.engines import (
     SPARK_NEAR,
     algorithms_on_spark,
     fits_spark,
+    in_tasks,
     join_in_process,
     run_in_process,
     run_on_spark,
@@ -27,29 +28,28 @@ from support.tables import difference
 
 CASES = read_cases("asof")
 SPARK_CASES = [
-    case
+    (kind, case)
     for kind in ("asof", *SPARK_NEAR)
     for case in read_cases(kind)
-    if fits_spark(case.left.schema) and fits_spark(case.right.schema) and not case.no_spark
+    # What the schemas tell is the same on either engine.
+    if case.resolved and fits_spark(case.left.schema) and fits_spark(case.right.schema) and not case.no_spark
 ]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a case on Spark under each algorithm that serves, or under one of them on one kind of session, in turn.
+    """Run a case on Spark under each algorithm that serves, or under one of those that are Spark's own SQL, in turn.
 
-    Each join costs Spark a good part of a second; random tables meet every algorithm on both kinds of session.
+    What runs in tasks meets all cases without Spark, and random tables under every algorithm with it.
     """
     if metafunc.function is not test_on_spark:
         return
     pairs = []
-    for number, case in enumerate(SPARK_CASES):
-        try:
-            able = algorithms_on_spark(case.spec.resolve(case.left.schema, case.right.schema))
-        except JunctureError:
-            # What the schemas tell is the same on either engine.
-            continue
-        every = metafunc.config.getoption("--all")
-        pairs += [(case, algorithm) for algorithm in (able if every else [able[number // 2 % len(able)]])]
+    for number, (kind, case) in enumerate(SPARK_CASES):
+        able = algorithms_on_spark(case.resolved)
+        if not metafunc.config.getoption("--all"):
+            in_sql = sorted(set(able) - set(in_tasks(kind, able)))
+            able = [in_sql[number // 2 % len(in_sql)]] if in_sql else []
+        pairs += [(case, algorithm) for algorithm in able]
     metafunc.parametrize(("case", "algorithm"), pairs, ids=[f"{case}, {algorithm}" for case, algorithm in pairs])
 
 
@@ -99,6 +99,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("algorithm", "arguments"), REFUSED)
 def test_what_an_algorithm_cannot_do_it_refuses_with_a_reason(spark, algorithm, arguments):
     frame = to_spark(spark, pa.table({"ts": [1, 2], "k": ["a", "b"]}))

@@ -15,6 +15,8 @@ from juncture.errors import PlanError
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table
 
+pytestmark = pytest.mark.in_turn
+
 LEFT = read_table(
     r"""
     ts: timestamp[us, UTC]     | k: string | day: date32 | wall: timestamp[us]
@@ -66,7 +68,6 @@ def session(request: pytest.FixtureRequest, spark) -> Iterator[object]:
         spark.conf.set(name, value)
 
 
-@pytest.mark.in_turn
 def test_the_answer_stays_the_same(session):
     expected = reference.asof_join(SPEC.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)
     frames = [to_spark(session, table) for table in (LEFT, RIGHT)]

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
+    from juncture.incremental.join import ChangeJoin
     from juncture.joins import (
+        changes,
         grid,
         interpolate,
         join,
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
         plan,
         plan_many,
         stream,
+        stream_listener,
     )
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
-    from juncture.planner.stats import SideStats, Stats
+    from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
     from juncture.spec.equi import Equi
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from juncture.spec.where import Where
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import Order
+    from juncture.streams.progress import StreamProgress
 
 # What is logged is shown to those who ask for it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -46,6 +50,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Asof",
+    "ChangeJoin",
     "DataError",
     "Equi",
     "JunctureError",
@@ -63,10 +68,12 @@ __all__ = [
     "StateError",
     "Stats",
     "StreamJoin",
+    "StreamProgress",
     "TableReport",
     "Where",
     "__version__",
     "bounds",
+    "changes",
     "grid",
     "interpolate",
     "join",
@@ -78,10 +85,12 @@ __all__ = [
     "plan",
     "plan_many",
     "stream",
+    "stream_listener",
 ]
 
 _HOME = {
     "Asof": "juncture.spec.asof",
+    "ChangeJoin": "juncture.incremental.join",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "JunctureError": "juncture.errors",
@@ -94,14 +103,16 @@ _HOME = {
     "Range": "juncture.spec.range",
     "Right": "juncture.spec.many",
     "SchemaError": "juncture.errors",
-    "SideStats": "juncture.planner.stats",
+    "SideStats": "juncture.planner.statistics",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
-    "Stats": "juncture.planner.stats",
+    "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
+    "StreamProgress": "juncture.streams.progress",
     "TableReport": "juncture.planner.many_report",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
+    "changes": "juncture.joins",
     "grid": "juncture.joins",
     "interpolate": "juncture.joins",
     "join": "juncture.joins",
@@ -113,6 +124,7 @@ _HOME = {
     "plan": "juncture.joins",
     "plan_many": "juncture.joins",
     "stream": "juncture.joins",
+    "stream_listener": "juncture.joins",
 }
 
 

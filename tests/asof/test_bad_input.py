@@ -21,7 +21,7 @@ from juncture.cli.main import app
 from support.engines import to_spark
 from support.tables import difference, read_table
 
-pytestmark = pytest.mark.usefixtures("scratch")
+pytestmark = [pytest.mark.usefixtures("scratch"), pytest.mark.in_turn]
 
 LEFT = read_table("ts: int64 | robot_id: string | frame_id: int64\n2 | a | 1\n5 | a | 2\n8 | b | 3")
 RIGHT = read_table("ts: int64 | robot_id: string | angle: float64\n1 | a | 10.0\n4 | a | 20.0\n8 | b | 30.0")
@@ -135,6 +135,13 @@ def test_streaming_frames(spark):
     fails(jn.PlanError, *said, left=batch, right=stream, on="timestamp")
     said = "Both tables are streaming DataFrames", "no equivalent of an as-of join of two streams", "juncture.stream("
     fails(jn.PlanError, *said, left=stream, right=stream, on="timestamp")
+
+
+def test_table_order_on_spark(spark):
+    frame = spark.createDataFrame([(1, 2)], "ts long, v long")
+    for algorithm in ("auto", "window", "broadcast"):
+        with pytest.raises(jn.PlanError, match=r"ties='first' .* on Spark a table has none: .* order_by="):
+            jn.plan(frame, frame, jn.Asof(on="ts", ties="first"), algorithm=algorithm)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -18,6 +18,8 @@ from juncture.spark.input.pushdown import reachable
 from support.engines import to_spark
 from support.tables import difference
 
+pytestmark = pytest.mark.in_turn
+
 MICROSECOND = timedelta(microseconds=1)
 NOON = datetime(2026, 1, 1, 12)
 

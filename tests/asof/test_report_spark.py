@@ -9,6 +9,8 @@ from support.cases import read_cases
 from support.engines import fits_spark, to_spark
 from support.reports import expected_report
 
+pytestmark = pytest.mark.in_turn
+
 
 def cases():
     """Return a few cases of each concern: a report takes Spark a second or two."""
@@ -20,11 +22,13 @@ def cases():
         and fits_spark(case.left.schema)
         and fits_spark(case.right.schema)
     ]
-    return fitting[::9]
+    return [
+        pytest.param(case, marks=pytest.mark.nightly if number % 2 else [], id=str(case))
+        for number, case in enumerate(fitting[::9])
+    ]
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize("case", cases())
 def test_a_report(spark, case):
     join = case.spec.resolve(case.left.schema, case.right.schema)
     plan = jn.plan(to_spark(spark, case.left), to_spark(spark, case.right), case.spec)

@@ -11,7 +11,7 @@ import pytest
 import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide
@@ -21,6 +21,8 @@ from juncture.spark.session.session import resources
 from juncture.spark.tasks.placement import Coding
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table
+
+pytestmark = pytest.mark.in_turn
 
 LEFT = read_table(
     "ts: int64 | robot_id: string | frame_id: int64\n2 | a | 1\n5 | a | 2\n8 | b | 3\nnull | b | 4\n9 | null | 5"
@@ -35,7 +37,6 @@ def expected(spec: jn.Asof, left: pa.Table = LEFT, right: pa.Table = RIGHT) -> p
     return reference.asof_join(spec.resolve(left.schema, right.schema), left, right)
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", SPARK)
 def test_any_names(spark, algorithm):
     names = ["t.s", "Robot`id", "robot`ID"], ["t.s", "robot`ID", "the angle, in °"]
@@ -92,7 +93,6 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
         assert "Traceback" not in str(raised.value)
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ["broadcast", "broadcast_left", "hash", "range"])
 def test_a_refused_tie_is_one_sentence(spark, algorithm):
     twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ class Layout:
 def layouts(draw: st.DrawFn, example: Example) -> Layout:
     """Return cuts at rows of the tables, and hashes of few bits so that keys collide."""
     join = example.resolve()
-    coding = Coding(Coding.of(join).by, Coding.of(join).on, draw(st.sampled_from([1, 2, 64, 64])))
+    coding = replace(Coding.of(join), hash_bits=draw(st.sampled_from([1, 2, 64, 64])))
     rows = [(0, 0), (2**63, 0)]
     for table, placement in zip((example.left, example.right), asof_placements(join, coding), strict=True):
         ranges = placement.place(table)
@@ -43,6 +43,8 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
         lambda row: st.sampled_from([row, row, row, (row[0], BEFORE_ALL), (row[0], max(row[1] - 1, BEFORE_ALL))])
     )
     cuts = sorted(draw(st.sets(cut, max_size=6)))
+    if join.known is not None:
+        cuts = sorted({(hashed, BEFORE_ALL) for hashed, _ in cuts})
     hashes, codes = (np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64)))
     return Layout(Cuts(hashes, codes), coding, draw(st.integers(1, 3)), draw(st.sampled_from([16_000, 1 << 20])))
 

@@ -37,6 +37,7 @@ def test_every_engine_gives_the_expected_answer(tmp_path, name, keys):
     assert expected.difference(Answer(**measured["answer"]), ties_decided=entrant.ours) is None
 
 
+@pytest.mark.in_turn
 def test_the_peer_on_spark_gives_the_expected_answer(tmp_path, spark):
     data = tables(tmp_path, "zipf")
     expected, ties = expected_answer(data)

@@ -45,6 +45,7 @@ def test_every_engine_gives_the_expected_answer(tmp_path, name):
     assert expected_answer(given).difference(Answer(**measured["answer"])) is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", spark_bench.NAMES)
 def test_every_query_on_spark_gives_the_expected_answer(spark, tmp_path, name):
     tables = write_keyed(tmp_path / "data", left_rows=300, right_rows=3_000, keys=600, hot_share=0.5)

@@ -94,6 +94,7 @@ def test_what_takes_too_long_is_stopped_and_the_next_join_runs(tmp_path):
         assert missing.status == "failed"
 
 
+@pytest.mark.in_turn
 def test_a_join_on_spark_is_timed_and_checked(tmp_path, spark):
     given = job(tmp_path, workload(name="spark-one"), as_frames=True)
     measured = on_spark(spark)(given)

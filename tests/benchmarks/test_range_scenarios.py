@@ -63,6 +63,7 @@ def test_peers_on_spark_give_the_expected_answer(tmp_path, spark, name):
 
 
 @pytest.mark.early
+@pytest.mark.nightly
 def test_a_run_on_spark(tmp_path):
     given = task(tmp_path, "intervals")
     with no_session():

@@ -116,6 +116,7 @@ def test_text_outputs(folder):
         assert [row["value"] for row in csv.DictReader(stream)] == ["2", "4", "8"]
 
 
+@pytest.mark.in_turn
 def test_on_spark(folder, monkeypatch, spark):
     from contextlib import nullcontext
 

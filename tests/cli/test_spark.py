@@ -125,6 +125,7 @@ def test_the_demo_joins_flights_to_the_weather(demo):
     assert left_behind(folder) == []
 
 
+@pytest.mark.nightly
 def test_an_interrupted_demo_keeps_the_output_of_the_one_before(demo):
     folder, _, _ = demo
     before = names(folder / "demo-output")

@@ -8,7 +8,7 @@ import pytest
 from juncture.planner.choose import choose
 from juncture.planner.constants import Constants
 from juncture.planner.planning_input import PlanningInput
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spec.equi import Equi
 
 MILLION = 1_000_000

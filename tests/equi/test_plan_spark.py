@@ -13,7 +13,7 @@ from juncture.planner.algorithm import held_side
 from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
 from juncture.planner.planning_input import PlanningInput
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 MILLION = 1_000_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted
 from juncture.spark.input.frame import FrameSide

@@ -11,6 +11,8 @@ from support.engines import SPARK_NEAR, to_spark
 from support.kinds import defined_rows
 from support.tables import difference, read_table
 
+pytestmark = pytest.mark.in_turn
+
 ALGORITHMS = SPARK_NEAR["equi"]
 LEFT = read_table("id: int64 | a.b: string | A: int64\n1 | x | 1\n2 | y | 2\nnull | z | 3\n2 | w | 4")
 RIGHT = read_table("id: int32 | `: string | a: int64\n2 | p | 1\n2 | q | 2\n7 | r | 3\nnull | s | 4")

@@ -190,16 +190,25 @@ def asof(draft: Draft) -> None:
         "allow_exact_matches": chance.random() < 0.7,
         "matches": chance.choice([1, 1, 1, 2, 3]),
         "ties": chance.choice(["greatest"] * 5 + ["error"]),
+        "nulls_equal": chance.random() < 0.2,
         "coalesce": chance.random() < 0.7,
     }
+    if draft.arguments["direction"] == "nearest":
+        draft.arguments["prefer"] = chance.choice(["earlier", "later"])
     measure = chance.random()
     if measure < 0.25:
         draft.arguments["tolerance"] = abs(chance.choice(distances(kind))) if is_number(kind) else duration(chance)
     elif measure < 0.45:
         draft.arguments["tolerance"] = add_column(draft, "limit", distance_types(kind))
+    if chance.random() < 0.2:
+        draft.add("seen", "ingested", draft.types(on_types)[0])
+        draft.arguments["known"] = ["ingested", "seen"]
     add_payload(draft)
     if chance.random() < 0.4:
         draft.arguments["order_by"] = chance.sample(list(draft.right), chance.randint(1, min(2, len(draft.right))))
+    # Spark has no order of its own.
+    if draft.arguments["ties"] == "greatest" and (draft.arguments.get("order_by") or not draft.spark):
+        draft.arguments["ties"] = chance.choice(["greatest", "first", "last"])
 
 
 def range_(draft: Draft) -> None:

@@ -16,7 +16,7 @@ from support.engines import to_spark
 from support.kinds import Spec, defined_rows
 from support.tables import difference, read_table
 
-pytestmark = pytest.mark.usefixtures("scratch")
+pytestmark = [pytest.mark.usefixtures("scratch"), pytest.mark.in_turn]
 
 LEFT = read_table("ts: int64 | until: int64 | k: string | at: timestamp[us]\n2 | 5 | a | 2026-01-01\n5 | 9 | b | null")
 RIGHT = read_table(

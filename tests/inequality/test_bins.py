@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 from juncture.spark.inequality.bins import SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 
 ROWS = 1_000_000

@@ -13,7 +13,7 @@ from juncture.local.kinds import planning_input
 from juncture.planner.choose import choose
 from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64()), ("k", pa.string())])
 RANGE = jn.Range(on="a", lower=-1, upper=1)

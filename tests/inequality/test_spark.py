@@ -13,11 +13,13 @@ from juncture.errors import PlanError
 from juncture.spark.inequality import statistics as near_stats
 from juncture.spark.inequality.bins import Bins, HotBin
 from juncture.spark.inequality.bucket import join_bucket
-from juncture.spark.inequality.overlap import overlap_pairs
+from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.frame import FrameSide
 from support.engines import to_spark
 from support.kinds import defined_rows
 from support.tables import difference, read_table
+
+pytestmark = pytest.mark.in_turn
 
 LEFT = read_table(
     "ts: int64 | until: int64 | k: string | id: int64\n"
@@ -51,7 +53,6 @@ def test_files(spark, files, kind, algorithm):
     assert difference(answer.toArrow(), defined_rows(SPECS[kind], LEFT, RIGHT), ordered=False) is None
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @pytest.mark.parametrize(
     "bins",
@@ -65,7 +66,7 @@ def test_overlaps_by_bins_of_many_levels(spark, how, bins):
     spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), closed="both", how=how)
     sides = FrameSide.of(to_spark(spark, LEFT), "left"), FrameSide.of(to_spark(spark, RIGHT), "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
-    answer = join_bucket(overlap_pairs(join, *sides), how, bins)
+    answer = join_bucket(inequality_pairs(join, *sides), how, bins)
     assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
 
 
@@ -99,7 +100,6 @@ def test_where_bins_would_hold_everything_others_are_taken(spark):
     assert "rows have no limit on one side, so that all of them would share a bin" in plan.explain()
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_interval_that_starts_after_its_end_is_one_sentence(spark, algorithm):
     backward = LEFT.set_column(1, "until", pa.array([1] * LEFT.num_rows))

@@ -10,23 +10,19 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
-from juncture.spark.inequality.overlap import overlap_placements
-from juncture.spark.inequality.range import range_placements
-from juncture.spark.inequality.shuffle import inequality_stages
-from juncture.spark.inequality.where import where_placements
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from spark.stages import output_of, run
-from support.kinds import defined_rows, kind_of
+from support.kinds import defined_rows
 from support.tables import difference
 
-PLACEMENTS = {"range": range_placements, "overlap": overlap_placements, "where": where_placements}
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
 
 
 def check(spec, left: pa.Table, right: pa.Table, data) -> None:
     join = spec.resolve(left.schema, right.schema)
-    placements = PLACEMENTS[kind_of(spec)](join)
+    placements = inequality_placements(join)
     assert placements is not None
     cuts, tasks = cuts_through(data.draw, placements, left, right), data.draw(st.integers(1, 3))
     memory_bytes = data.draw(st.sampled_from([100_000, 1 << 22]))
@@ -59,9 +55,11 @@ def test_aggregates(kind, data):
 
 
 @given(st.data())
-@pytest.mark.parametrize("kind", PLACEMENTS)
+@pytest.mark.parametrize("kind", ["range", "overlap", "where"])
 def test_any_types(kind, data):
-    examples = near_examples(kind, spark=True).filter(lambda example: PLACEMENTS[kind](example.resolve()) is not None)
+    examples = near_examples(kind, spark=True).filter(
+        lambda example: inequality_placements(example.resolve()) is not None
+    )
     example = data.draw(examples)
     check(example.spec, example.left, example.right, data)
 

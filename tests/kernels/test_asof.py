@@ -10,7 +10,7 @@ small = st.integers(-6, 6)
 NO_CODES = np.empty((0, 1), np.int64)
 
 
-def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, flip=0, room=3):
+def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, first=False, flip=0, room=3):
     """Offer every row, draining ties as they fill up; return all ties and the rows out of range."""
     slots = np.array([r[0] for r in rows], np.int32)
     on = np.array([r[1] for r in rows], np.int64)
@@ -21,7 +21,7 @@ def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, flip=
         if kernel is asof.offer:
             kernel(slots, on, numbers, len(rows), low, high, 100, flip, room, best, ties, rest, state)
         else:
-            kernel(slots, on, numbers, codes, len(rows), low, high, 100, flip, decided, best, ties, rest, state)
+            kernel(slots, on, numbers, codes, len(rows), low, high, 100, flip, decided, first, best, ties, rest, state)
         drained += ties[: state[1]].tolist()
         state[1] = 0
     return drained, rest[: state[2]].tolist()
@@ -54,14 +54,16 @@ def test_offer_keeps_the_best_and_writes_down_ties(rows, low, high, forward):
     places=st.integers(1, 4),
     coded=st.integers(0, 2),
     decided=st.booleans(),
+    first=st.booleans(),
 )
-def test_offer_many_keeps_the_best_of_each_place(rows, places, coded, decided):
+def test_offer_many_keeps_the_best_of_each_place(rows, places, coded, decided, first):
     best = np.full((3, places, coded + 2), asof.NOWHERE, np.int64)
     codes = np.array([r[2 : 2 + coded] for r in rows], np.int64).reshape(len(rows), coded)
-    ties, rest = offer_all(asof.offer_many, 0, 3, best, rows, codes=codes, decided=decided)
+    ties, rest = offer_all(asof.offer_many, 0, 3, best, rows, codes=codes, decided=decided, first=first)
     assert rest == []
     for slot in range(3):
-        mine = sorted(((r[1], *r[2 : 2 + coded], 100 + i) for i, r in enumerate(rows) if r[0] == slot), reverse=True)
+        mine = [(r[1], *r[2 : 2 + coded], 100 + i) for i, r in enumerate(rows) if r[0] == slot]
+        mine.sort(key=lambda row: (*row[:-1], -row[-1] if first else row[-1]), reverse=True)
         held = [tuple(place) for place in best[slot].tolist() if place[-1] != asof.NOWHERE]
         assert len(held) == min(places, len(mine))
         if decided:
@@ -127,7 +129,20 @@ def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, 
     cut = min(cut, len(on))
     for first, end in ((0, cut), (cut, len(on))):
         asof.choose(
-            on, rows, first, end, behind, ahead, places, tolerance, int(per_row), floating, pointers, codes, counts
+            on,
+            rows,
+            first,
+            end,
+            behind,
+            ahead,
+            places,
+            tolerance,
+            int(per_row),
+            floating,
+            False,
+            pointers,
+            codes,
+            counts,
         )
     flat = [v for group in right for v in group]
     for group, values in enumerate(left):
@@ -177,6 +192,7 @@ def by_offering(on, starts, right_on, right_starts, forward, strict, places, cut
         0,
         -1 if forward else 0,
         False,
+        False,
         best,
         ties,
         rest,
@@ -221,7 +237,20 @@ def test_distances_beyond_a_signed_integer():
         pointers, counts = np.full((1, 1), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
         tolerance = np.array([limit], np.uint64)
         asof.choose(
-            on, rows, 0, 1, behind, np.empty((0, 1, 2), np.int64), 1, tolerance, 0, False, pointers, NO_CODES, counts
+            on,
+            rows,
+            0,
+            1,
+            behind,
+            np.empty((0, 1, 2), np.int64),
+            1,
+            tolerance,
+            0,
+            False,
+            False,
+            pointers,
+            NO_CODES,
+            counts,
         )
         assert pointers[0, 0] == expected
         assert counts[asof.MATCHED if expected == 5 else asof.BEYOND] == 1
@@ -233,7 +262,7 @@ def test_infinities_are_at_distance_zero_from_themselves():
     pointers, counts = np.full((1, 2), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
     tolerance = np.array([1.0]).view(np.uint64)
     none = np.empty((0, 2, 2), np.int64)
-    asof.choose(on, np.zeros(1, np.int32), 0, 1, behind, none, 2, tolerance, 0, True, pointers, NO_CODES, counts)
+    asof.choose(on, np.zeros(1, np.int32), 0, 1, behind, none, 2, tolerance, 0, True, False, pointers, NO_CODES, counts)
     assert pointers.tolist() == [[3, asof.NOWHERE]]
 
 
@@ -243,7 +272,7 @@ def test_a_tie_at_the_last_place_is_counted():
     pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.array([0, 0, 0, 0, -1], np.int64)
     tolerance = np.array([100], np.uint64)
     asof.choose(
-        on, rows, 0, 2, behind, np.empty((0, 2, 2), np.int64), 1, tolerance, 0, False, pointers, NO_CODES, counts
+        on, rows, 0, 2, behind, np.empty((0, 2, 2), np.int64), 1, tolerance, 0, False, False, pointers, NO_CODES, counts
     )
     assert (counts[asof.TIED], counts[asof.FIRST_TIED]) == (1, 1)
 
@@ -253,6 +282,18 @@ def test_a_left_row_without_a_limit_to_meet_has_candidates_and_no_match():
     behind = np.array([[[5, 1]], [[5, 1]]], np.int64)
     pointers, counts = np.full((2, 1), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
     limits = np.array([100, 100], np.uint64)
-    asof.choose(on, rows, 0, 2, behind, np.empty((0, 1, 2), np.int64), 1, limits, 1, False, pointers, NO_CODES, counts)
+    asof.choose(
+        on, rows, 0, 2, behind, np.empty((0, 1, 2), np.int64), 1, limits, 1, False, False, pointers, NO_CODES, counts
+    )
     assert pointers.tolist() == [[1], [asof.NOWHERE]]
     assert (counts[asof.MATCHED], counts[asof.BEYOND]) == (1, 1)
+
+
+def test_the_one_ahead_comes_first_of_two_at_the_same_distance_where_it_is_preferred():
+    on, rows = np.array([9], np.int64), np.zeros(1, np.int32)
+    behind, ahead = np.array([[[5, 1]]], np.int64), np.array([[[~13, 2]]], np.int64)
+    for later, expected in ((False, 1), (True, 2)):
+        pointers, counts = np.full((1, 1), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
+        limit = np.array([100], np.uint64)
+        asof.choose(on, rows, 0, 1, behind, ahead, 1, limit, 0, False, later, pointers, NO_CODES, counts)
+        assert pointers[0, 0] == expected

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import keys
+from juncture.kernels import hash_table, keys
 from juncture.kernels.hash import hash_integers
 
 integers = st.lists(st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=60)
@@ -21,7 +21,7 @@ def expect(known, looked_up):
 
 
 def wanted(values):
-    return np.array([keys.EMPTY if v is None else 0 for v in values], np.int32)
+    return np.array([hash_table.EMPTY if v is None else 0 for v in values], np.int32)
 
 
 def unmix(value):
@@ -40,7 +40,7 @@ class Integers:
     """A table of integers as small as it can be."""
 
     def __init__(self):
-        self.table, self.known, self.count = keys.empty_table(1), np.empty(200, np.int64), 0
+        self.table, self.known, self.count = hash_table.empty_table(1), np.empty(200, np.int64), 0
 
     def add(self, known):
         values, codes, position = np.array([v or 0 for v in known], np.int64), wanted(known), 0
@@ -49,8 +49,8 @@ class Integers:
             self.count = max(self.count, int(codes[:position].max(initial=-1)) + 1)
             if position == len(known):
                 return codes.tolist()
-            assert self.count == keys.most_keys(self.table)
-            self.table = keys.empty_table(2 * self.count)
+            assert self.count == hash_table.most_keys(self.table)
+            self.table = hash_table.empty_table(2 * self.count)
             keys.refill_integers(self.known, self.count, self.table)
 
     def find(self, looked_up):
@@ -63,7 +63,7 @@ class Strings:
     """A table of byte strings as small as it can be."""
 
     def __init__(self):
-        self.table, self.count = keys.empty_table(1), 0
+        self.table, self.count = hash_table.empty_table(1), 0
         self.known = np.empty(400, np.uint64), np.zeros(201, np.int64), np.zeros(1, np.uint8)
 
     def add(self, known):
@@ -74,8 +74,8 @@ class Strings:
             if position == len(known):
                 return codes.tolist()
             words, offsets, room = self.known
-            if self.count == keys.most_keys(self.table):
-                self.table = keys.empty_table(2 * self.count)
+            if self.count == hash_table.most_keys(self.table):
+                self.table = hash_table.empty_table(2 * self.count)
                 keys.refill_bytes(words, self.count, self.table)
             else:
                 self.known = words, offsets, np.concatenate([room, np.zeros(len(room) + 8, np.uint8)])
@@ -113,9 +113,9 @@ def test_bytes(known, looked_up):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100, 1_000])
 def test_a_table_is_made_of_whole_cache_lines(size):
-    table = keys.empty_table(size)
+    table = hash_table.empty_table(size)
     assert table.ctypes.data % 64 == 0 and len(table) % 16 == 0 and not table.any()
-    assert size <= keys.most_keys(table) < max(2 * size, 5)
+    assert size <= hash_table.most_keys(table) < max(2 * size, 5)
 
 
 def test_integers_with_one_tag_are_told_apart_in_their_bucket_and_beyond():
@@ -127,7 +127,7 @@ def test_integers_with_one_tag_are_told_apart_in_their_bucket_and_beyond():
     table, others = Integers(), alike[20:]
     known = alike[:20]
     assert table.add(known + known) == [*range(20), *range(20)]
-    assert table.find([*others, *known, None]) == [*[keys.EMPTY] * 5, *range(20), keys.EMPTY]
+    assert table.find([*others, *known, None]) == [*[hash_table.EMPTY] * 5, *range(20), hash_table.EMPTY]
 
 
 def test_short_strings_with_one_tag_are_told_apart():
@@ -141,7 +141,7 @@ def test_short_strings_with_one_tag_are_told_apart():
     assert len(alike) > 20 and {hashed >> 32 for hashed in hashes_of(alike)} == {0x12345679}
     table, others = Strings(), alike[20:]
     assert table.add(alike[:20] * 2) == [*range(20), *range(20)]
-    assert table.find([*others, *alike[:20]]) == [*[keys.EMPTY] * len(others), *range(20)]
+    assert table.find([*others, *alike[:20]]) == [*[hash_table.EMPTY] * len(others), *range(20)]
 
 
 def test_long_strings_with_one_hash_are_told_apart():
@@ -152,7 +152,7 @@ def test_long_strings_with_one_hash_are_told_apart():
     assert one != other and len(set(hashes_of([one, other]))) == 1
     table = Strings()
     assert table.add([one]) == [0]
-    assert table.find([other, one]) == [keys.EMPTY, 0]
+    assert table.find([other, one]) == [hash_table.EMPTY, 0]
     assert table.add([other, one]) == [1, 0]
     assert table.find([other, one]) == [1, 0]
 

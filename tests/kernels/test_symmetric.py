@@ -61,6 +61,53 @@ def test_rows_are_sorted_stably(rows):
     assert order.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
 
 
+@given(
+    codes=st.lists(st.integers(-3, 3) | st.sampled_from(EXTREMES), max_size=20),
+    falls=st.booleans(),
+    keys=st.lists(st.integers(0, 3), min_size=20, max_size=20),
+)
+def test_rows_whose_codes_rise_or_fall_are_sorted_stably(codes, falls, keys):
+    codes.sort(reverse=falls)
+    order = np.empty(len(codes), np.int32)
+    kernels.sort_rows(np.array(keys[: len(codes)], np.int32), np.array(codes, np.int64), order)
+    assert order.tolist() == sorted(range(len(codes)), key=lambda row: (keys[row], codes[row]))
+
+
+@given(
+    codes=st.lists(st.integers(-9, 9) | st.sampled_from(EXTREMES), max_size=20),
+    greatest=st.sampled_from([LEAST, LEAST + 1, -3, 0, GREATEST]),
+    known=st.sampled_from([LEAST, -4, 2]),
+    delay=st.sampled_from([0, 1, 5, GREATEST]),
+)
+def test_rows_are_late_by_those_before_them(codes, greatest, known, delay):
+    late = np.empty(len(codes), np.uint8)
+    count = kernels.mark_late(np.array(codes, np.int64), greatest, known, delay, late)
+    wanted = [code < max(known, max([greatest, *codes[:row]]) - delay) for row, code in enumerate(codes)]
+    assert late.astype(bool).tolist() == wanted
+    assert count == sum(wanted)
+
+
+@pytest.mark.parametrize("relations", [0, 1, 3])
+@given(data=st.data())
+def test_rows_below_a_limit_are_let_go(relations, data):
+    keys, codes = data.draw(sides(relations))
+    count = len(keys)
+    limits = np.array([data.draw(st.integers(-5, 5) | st.just(LEAST)) for _ in range(relations)], np.int64)
+    alive = np.array([data.draw(st.integers(0, 1)) for _ in range(count)], np.uint8)
+    before = alive.copy()
+    starts, groups, least = np.empty(count + 1, np.int64), np.empty(count, np.int32), np.empty(relations, np.int64)
+    distinct = kernels.index_rows(keys, codes, starts, groups, least)
+    assert groups[:distinct].tolist() == sorted(set(keys.tolist()))
+    assert starts[: distinct + 1].tolist() == [*(keys.tolist().index(key) for key in groups[:distinct]), count]
+    assert least.tolist() == codes.min(axis=1, initial=GREATEST).tolist()
+    gone = np.empty(count, np.int64)
+    found = kernels.expire_rows(codes, limits, alive, gone, least)
+    dead = (codes < limits[:, None]).any(axis=0)
+    assert gone[:found].tolist() == np.flatnonzero(dead & (before == 1)).tolist()
+    assert alive.tolist() == np.where(dead, 0, before).tolist()
+    assert least.tolist() == codes.min(axis=1, initial=GREATEST, where=alive == 1).tolist()
+
+
 def test_a_reach_beyond_62_bits_is_none():
     assert kernels.reach_of(np.array([[GREATEST], [GREATEST]], np.int64)) == kernels.UNLIMITED
     assert kernels.reach_of(np.array([[5, 3], [~2, ~9]], np.int64)) == 3

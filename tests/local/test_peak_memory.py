@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from juncture.runtime.memory import LEAST_MEMORY_BYTES
+from support.peak import taken
+from support.processes import in_new_process
 
 ROWS = {"left": 33_000, "right": 33_000, "few": 16_500}
 TEXT_BYTES = 1_000
@@ -59,8 +56,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     ],
 )
 def test_the_peak_stays_within_the_budget(kind: str, algorithm: str, right: str, files: dict[str, str]) -> None:
-    script = Path(__file__).parents[1] / "support" / "peak.py"
-    arguments = [sys.executable, str(script), kind, algorithm, str(LEAST_MEMORY_BYTES), files["left"], files[right]]
-    answer = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
-    assert answer["rows"] >= ROWS[right] // 3
-    assert answer["taken_bytes"] <= LEAST_MEMORY_BYTES
+    rows, taken_bytes = in_new_process(taken, kind, algorithm, LEAST_MEMORY_BYTES, files["left"], files[right])
+    assert rows >= ROWS[right] // 3
+    assert taken_bytes <= LEAST_MEMORY_BYTES

@@ -11,7 +11,7 @@ from juncture.errors import PlanError, SpecError
 from juncture.planner.asof import ASOF
 from juncture.planner.choose import choose
 from juncture.planner.planning_input import PlanningInput
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("key", pa.string()), ("value", pa.float64())])

@@ -11,7 +11,7 @@ import pytest
 import juncture as jn
 from juncture.planner.choose import choose
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
 SIDE = {"rows": 1_000, "row_bytes": 10}

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
-from juncture.predicate.language import build, nodes
+from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Literal, Node
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, Value, from_arrow
 
@@ -118,7 +118,7 @@ def expressions(draw: st.DrawFn, group: str, depth: int, sides: tuple[str, ...] 
         if kind == "abs":
             return build.absolute(first)
         if kind == "cast":
-            return build.cast(first, draw(st.sampled_from(CASTS)))
+            return conversions.cast(first, draw(st.sampled_from(CASTS)))
         second = first if draw(st.integers(0, 5)) == 0 else draw(inner)
         if kind in ("least", "greatest"):
             return build.extreme(kind, [first, second])  # type: ignore[arg-type]

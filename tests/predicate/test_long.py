@@ -51,19 +51,20 @@ TERMS: dict[str, Callable[[int], str]] = {
 
 
 def seconds(spec: Any) -> float:
-    """Return the processor's time for a plan: the least of three, since others may be at work on this machine."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        jn.plan(ROWS, ROWS, spec)
-        times.append(time.process_time() - start)
-    return min(times)
+    """Return the processor's time for a plan."""
+    start = time.process_time()
+    jn.plan(ROWS, ROWS, spec)
+    return time.process_time() - start
 
 
 def check(predicate: Callable[[int], str], count: int) -> None:
     """Expect that a plan takes about a second, on however busy a machine, and in proportion to the length."""
     seconds(jn.Where(f"l.x = r.x AND ({predicate(8)})"))
-    few, many = (seconds(jn.Where(f"l.x = r.x AND ({predicate(each)})")) for each in (count // 8, count))
+    # Once more and once more, since others may be at work on this machine.
+    for _ in range(3):
+        few, many = (seconds(jn.Where(f"l.x = r.x AND ({predicate(each)})")) for each in (count // 8, count))
+        if many < min(2.5, 24 * few + 0.2):
+            return
     assert many < 2.5
     assert many < 24 * few + 0.2
 

@@ -13,6 +13,8 @@ from juncture.planner.constants import Constants
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.in_turn
+
 
 def test_steps_are_measured(spark: SparkSession) -> None:
     told: list[str] = []

@@ -62,10 +62,16 @@ JOINS = {
 
 
 @pytest.mark.early
-def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "algorithms",
+    # The second is all Spark's own.
+    [pytest.param(["range"], id="in tasks"), pytest.param(list(JOINS), id="both", marks=pytest.mark.nightly)],
+)
+def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, algorithms: list[str]) -> None:
+    specs = {algorithm: JOINS[algorithm] for algorithm in algorithms}
     for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
         write_side(tmp_path / name, rows, keys=3, seed=seed)
-    joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in JOINS.items()]
+    joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in specs.items()]
     with no_session(), standalone_cluster(tmp_path / "cluster", workers=3, memory="700m") as cluster:
         settings = {
             "spark.executor.memory": "600m",
@@ -77,14 +83,14 @@ def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
         try:
             done = tmp_path
             # The last worker is left to finish.
-            for victim, spec in zip(cluster.workers, JOINS.values(), strict=False):
+            for victim, spec in zip(cluster.workers, specs.values(), strict=False):
                 kill_in_mid_join(victim, running, done)
                 done = tmp_path / "joined" / spec.kind / "_SUCCESS"
             assert running.wait(timeout=300) == 0
         finally:
             running.kill()
             running.wait()
-    for spec in JOINS.values():
+    for spec in specs.values():
         joined = pq.read_table(tmp_path / "joined" / spec.kind)
         expected = jn.plan(str(tmp_path / "left"), str(tmp_path / "right"), spec).execute()
         assert pc.count(joined["value_right"]).as_py() > 0

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for what the driver tells as long as it takes: on a busy machine it may be longer than users should."""
+    monkeypatch.setattr("juncture.spark.session.ui._TIMEOUT_S", 120.0)
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("spec", "rows"),
     [

@@ -12,7 +12,7 @@ import pytest
 import juncture as jn
 from juncture.planner.algorithm import Algorithm
 from juncture.planner.decision import Choice
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built
 

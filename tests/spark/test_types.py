@@ -19,6 +19,8 @@ from support.engines import SPARK, to_spark
 from support.session import with_time
 from support.tables import difference
 
+pytestmark = pytest.mark.in_turn
+
 COLUMNS = {
     "struct": "IF(n = 2, NULL, named_struct('a', n, 'b', k))",
     "structs": "IF(n = 2, NULL, array(named_struct('a', n, 'b', array(k))))",
@@ -60,7 +62,6 @@ EVERYWHERE = {
 
 
 @pytest.mark.parametrize("kind", EVERYWHERE)
-@pytest.mark.in_turn
 def test_every_type_goes_through(session, kind):
     spec, algorithms = EVERYWHERE[kind]
     frame = every_type(session)
@@ -78,7 +79,6 @@ def test_every_type_goes_through(session, kind):
 
 
 @pytest.mark.parametrize("text", ["named_struct('text', text COLLATE UTF8_LCASE)", "map(text COLLATE UTF8_LCASE, 1)"])
-@pytest.mark.in_turn
 def test_text_with_a_collation_breaks_ties_by_its_bytes(spark, text):
     """The collation says that `C` is greater, the bytes that `b` is."""
     left = spark.sql("SELECT 1 AS n")
@@ -112,7 +112,6 @@ VOID = [
 
 
 @pytest.mark.parametrize(("algorithm", "spec"), VOID, ids=lambda each: getattr(each, "kind", each))
-@pytest.mark.in_turn
 def test_columns_without_a_type_are_compared(spark, algorithm, spec):
     frames = [to_spark(spark, table) for table in (UNTYPED, TYPED)]
     assert frames[0].schema["v"].dataType == st.NullType()

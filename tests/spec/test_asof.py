@@ -38,7 +38,10 @@ def on_type(data_type: pa.DataType, **arguments: object):
             ),
         ),
         ({"on": "ts", "how": "outer"}, "how='outer' is not known. Expected one of 'inner', 'left', 'right', 'full'"),
-        ({"on": "ts", "ties": "last"}, "ties='last' is not known. Expected one of 'greatest', 'error'."),
+        ({"on": "ts", "ties": "any"}, "ties='any' is not known. Expected one of 'greatest', 'first', 'last', 'error'."),
+        ({"on": "ts", "nulls_equal": 1}, "nulls_equal=1 is not a truth value."),
+        ({"on": "ts", "direction": "nearest", "prefer": "right"}, "Expected one of 'earlier', 'later'."),
+        ({"on": "ts", "prefer": "later"}, "prefer='later' says which of two rows at the same distance is the nearest"),
         (
             {"on": "ts", "allow_exact_matches": 1},
             "allow_exact_matches=1 is not a truth value. Expected True or False.",

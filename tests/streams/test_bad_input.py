@@ -155,6 +155,13 @@ def test_nan_matches_nothing_in_a_range():
     assert [batch.num_rows for batch in join.push(left=left_rows(x=[float("nan"), None, 1.0]))] == [2]
 
 
+def test_nulls_that_a_schema_rules_out():
+    schema = LEFT.set(4, LEFT.field("name").with_nullable(False))
+    join = jn.stream(schema, RIGHT, BAND, left=jn.Order("a"), right=jn.Order("b"))
+    with refused(DataError, "'name'", "left batch has nulls"):
+        join.push(left=left_rows(k=[1], a=[1]))
+
+
 def test_late_rows_that_are_errors_leave_the_join_as_it_was():
     join = band(late="error")
     join.push(left=left_rows(k=[1], a=[10]))
@@ -255,6 +262,13 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with refused(StateError, "cannot be written"):
         band().save(tmp_path / "file" / "state")
+
+
+def test_an_asof_join_that_goes_by_table_order():
+    schema = pa.schema({"t": pa.int64()})
+    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    with refused(PlanError, "ties='last'", "a stream has none", "order_by="):
+        jn.stream(schema, schema, jn.Asof(on="t", ties="last"), **orders)
 
 
 def test_a_tie_that_is_an_error_ends_the_join():

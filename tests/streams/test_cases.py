@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import DataError, PlanError
+from juncture.errors import DataError, PlanError, SchemaError
 from juncture.streams.join import StreamJoin
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
@@ -167,6 +167,31 @@ def test_the_answer_does_not_get_lost_in_an_error(tmp_path):
         assert rows(each.push(left=left((1, 99)))) == [(1, 3, None, None), (1, 99, 1, 100)]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        SCHEMA.set(1, SCHEMA.field("a").with_nullable(False)),
+        pa.schema([SCHEMA.field("a"), SCHEMA.field("k")]),
+        SCHEMA.with_metadata({"of": "another source"}).set(0, SCHEMA.field("k").with_metadata({"unit": "m"})),
+    ],
+    ids=["nullability", "order", "metadata"],
+)
+def test_batches_that_say_the_same_otherwise(other, tmp_path):
+    join = band("left", late="collect")
+    for batch in (left((1, 4), (2, 9)), left((3, 1), (1, 9)), left((3, 2), (2, 10))):
+        columns = [batch.column(name) for name in other.names]
+        join.push(left=pa.record_batch(columns, schema=other))
+        join.push(left=batch.slice(0, 0))
+    assert join.late.left == pa.Table.from_batches([left((3, 1)), left((3, 2))])
+    assert join.late.left.schema.equals(SCHEMA, check_metadata=True)
+    join.save(tmp_path / "state")
+    again = jn.StreamJoin.restore(tmp_path / "state")
+    assert again.late.left == join.late.left
+    found = again.push(right=right((1, 20)))
+    assert rows(found) == [(1, 4, None, None), (1, 9, None, None), (2, 10, None, None), (2, 9, None, None)]
+    assert all(batch.schema == join.schema for batch in found)
+
+
 def test_two_readers():
     chance = random.Random(1)
     tables = []
@@ -186,6 +211,36 @@ def test_two_readers():
     gathered = list(again.run(tables[0].to_batches(50), tables[1].to_reader(70)))
     assert len(gathered) < len(found)
     assert difference(pa.Table.from_batches(gathered), defined_rows(spec, *tables), ordered=False) is None
+
+
+def test_a_reader_that_has_no_rows_at_the_moment_lets_the_other_go_on():
+    asked = []
+
+    def trickle(side, batches):
+        for batch in batches:
+            asked.append((side, batch.num_rows))
+            yield batch
+
+    none = left().slice(0)
+    lefts = trickle("left", [left((1, 1)), none, none, left((1, 9))])
+    rights = trickle("right", [right((1, 5)), right((1, 8)), right((1, 10))])
+    found = rows(list(band("left").run(lefts, rights)))
+    assert found == [(1, 1, None, None), (1, 9, 1, 10), (1, 9, 1, 5), (1, 9, 1, 8)]
+    assert asked[:3] == [("left", 1), ("left", 0), ("right", 1)]
+    with pytest.raises(SchemaError, match="lacks the column 'k'"):
+        list(band().run([left((1, 1)), left((1, 2)).select(["a"])], []))
+
+
+def test_an_advance_of_both_sides_flushes_all_that_is_behind():
+    join = band("full")
+    assert rows(join.push(left=left((1, 20)), right=right((2, 20)))) == []
+    # Right rows are kept while b > a - 10, left ones while a > b - 3.
+    assert rows(join.advance(left=25, right=23)) == [(1, 20, None, None)]
+    assert rows(join.advance(left=30)) == [(None, None, 2, 20)]
+    # What comes behind an advance is late, and the end gives what is left.
+    assert rows(join.push(left=left((1, 29), (1, 31)))) == []
+    assert join.state.left.late_rows == 1
+    assert rows(join.close()) == [(1, 31, None, None)]
 
 
 def test_the_state_stays_flat_and_keys_are_forgotten():

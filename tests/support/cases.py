@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from juncture import errors
+from juncture.spec.resolved import Resolved
 from support.kinds import SPECS, Spec
 from support.tables import difference, read_table
 
@@ -48,6 +50,14 @@ class Case:
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def resolved(self) -> Resolved | None:
+        """The join of these schemas; None where they already tell that it cannot be."""
+        try:
+            return self.spec.resolve(self.left.schema, self.right.schema)
+        except errors.JunctureError:
+            return None
 
 
 def check_case(case: Case, join: Callable[[Spec, pa.Table, pa.Table], pa.Table]) -> None:

@@ -9,7 +9,7 @@ import pyarrow.types as pat
 
 import juncture as jn
 from juncture.planner.choose import choose
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
@@ -35,6 +35,7 @@ __all__ = [
     "algorithms_on_spark",
     "execute",
     "fits_spark",
+    "in_tasks",
     "is_connect",
     "join_in_process",
     "refuses",
@@ -76,13 +77,21 @@ def algorithms_on_spark(join: Resolved) -> list[str]:
     return [algorithm for algorithm in SPARK_NEAR[kind_of(join.spec)] if not refuses_near(algorithm, join)]
 
 
+def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
+    """Return those of the algorithms on Spark that join in Python's tasks; what the others do is Spark's own SQL."""
+    tasks = {"asof": (*IN_TASKS, "hash"), "equi": ()}.get(kind, IN_TASKS)
+    return [algorithm for algorithm in algorithms if algorithm in tasks]
+
+
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:
     """Tell whether an algorithm has to refuse an as-of join. No other refusal passes."""
     spec = join.spec
+    if spec.known is not None and algorithm in ("range", "window"):
+        return True
     if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):
         return True
     if algorithm == "hash":
-        return not join.left_by
+        return not join.left_by and spec.known is None
     return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
 
 
@@ -105,9 +114,7 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
-    from juncture.predicate.decompose.match_interval import match_interval_of
-
-    interval = match_interval_of(join.shape)
+    interval = join.condition.interval
     if algorithm == "range":
         return interval is None and not join.shape.keys and not join.left_by
     if algorithm == "bucket":

@@ -1,4 +1,4 @@
-"""Joins two Parquet files in a process of its own, and prints how much more memory that took than the process had.
+"""Joins two Parquet files in a process of its own, and tells how much more memory that took than the process had.
 
 What a process needs to join at all (libraries, compiled kernels, the code of both in memory) is there once it has
 joined the first rows of both files, with so little memory that they went to disk.
@@ -6,8 +6,6 @@ joined the first rows of both files, with so little memory that they went to dis
 
 from __future__ import annotations
 
-import json
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,10 +39,14 @@ def beginning(path: str) -> str:
     return small
 
 
-def main(kind: str, algorithm: str, memory: str, left: str, right: str) -> None:
+def taken(kind: str, algorithm: str, memory_bytes: int, left: str, right: str) -> tuple[int, int]:
+    """Return how many rows a join of two files has, and how much more memory this process has had.
+
+    For a process of its own.
+    """
     spec = SPECS[kind]
     beginnings = [beginning(path) for path in (left, right)]
-    sum(batch.num_rows for batch in jn.plan(*beginnings, spec, algorithm=algorithm, memory=int(memory)).batches())
+    sum(batch.num_rows for batch in jn.plan(*beginnings, spec, algorithm=algorithm, memory=memory_bytes).batches())
     sides = [ParquetSource([path]) for path in beginnings]
     join = spec.resolve(*(side.schema for side in sides))
     with join_context(memory_bytes=2_000_000) as context:
@@ -54,12 +56,6 @@ def main(kind: str, algorithm: str, memory: str, left: str, right: str) -> None:
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = peak_memory_bytes()
-    plan = jn.plan(left, right, spec, algorithm=algorithm, memory=int(memory))
+    plan = jn.plan(left, right, spec, algorithm=algorithm, memory=memory_bytes)
     count = sum(batch.num_rows for batch in plan.batches())
-    sys.stdout.write(
-        json.dumps({"algorithm": plan.algorithm, "rows": count, "taken_bytes": peak_memory_bytes() - before})
-    )
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return count, peak_memory_bytes() - before

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Ran", "cut", "read_stream", "run", "write_files"]
+__all__ = ["Ran", "cut", "read_stream", "run", "without_end", "write_files"]
 
 _FIRST = 1_700_000_000
 
@@ -62,3 +62,9 @@ def run(frame: DataFrame, folder: Path) -> Ran:
     query.awaitTermination()
     answer = frame.sparkSession.read.schema(frame.schema).parquet(str(folder / "answer")).toArrow()
     return Ran(answer, sum(each["numRowsTotal"] for each in query.lastProgress["stateOperators"]))
+
+
+def without_end(answer: pa.Table) -> pa.Table:
+    """Return an answer without the rows that came last, numbered -1, which nothing comes after to let them go."""
+    numbers = [answer.column(name).to_pylist() for name in ("n", "n_right") if name in answer.column_names]
+    return answer.filter(pa.array([-1 not in row for row in zip(*numbers, strict=True)], pa.bool_()))

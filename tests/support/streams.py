@@ -22,7 +22,7 @@ from juncture.testing.rows import values
 from support.kinds import Spec, defined_rows
 from support.tables import difference
 
-__all__ = ["Streamed", "arrange", "check", "in_time", "order_values"]
+__all__ = ["Streamed", "arrange", "check", "in_time", "order_values", "picked"]
 
 SIDES = ("left", "right")
 
@@ -85,7 +85,24 @@ class Streamed:
             if self.folder is not None and self.chance.random() < 0.2:
                 self.join.save(self.folder / "state")
                 self.join = jn.StreamJoin.restore(self.folder / "state", expected=self.join)
+            if self.chance.random() < 0.2:
+                self.answer += self.join.advance(**{each: self._heartbeat(each) for each in self._idle()})
             yield side, piece.num_rows
+
+    def _idle(self) -> list[str]:
+        """Return sides that have an order, one or both."""
+        ordered = [side for side in SIDES if self.orders(side)]
+        return self.chance.sample(ordered, self.chance.randint(0, len(ordered)))
+
+    def _heartbeat(self, side: str) -> list[Any]:
+        """Return the least values of the orders that are still to come, or none."""
+        rest = self.table(side).slice(self.pushed[side])
+        found = []
+        for order in self.orders(side):
+            values = _python_values(order_column(rest, side, order.expression))
+            skipped = not values or self.chance.random() < 0.3
+            found.append(None if skipped else max(values) if order.descending else min(values))
+        return found
 
     def finish(self) -> pa.Table:
         """Close the join, and return all of its answer."""
@@ -131,14 +148,30 @@ def check(streamed: Streamed) -> None:
         assert getattr(streamed.join.state, side).rows == 0
 
 
-def order_values(table: pa.Table, side: str, expression: str) -> list[Any]:
-    """Return the values of an order, times in nanoseconds."""
+def order_column(table: pa.Table, side: str, expression: str) -> pa.Array:
+    """Return the values of an order as a column."""
     empty = pa.schema([])
     schemas = (table.schema, empty) if side == "left" else (empty, table.schema)
     node = parse_expression(expression, *schemas)
-    if not table.num_rows:
+    return evaluate(node, **{side: table}) if table.num_rows else pa.nulls(0)
+
+
+def _python_values(array: pa.Array) -> list[Any]:
+    """Return the values that are in an order; none where Python has none for some of them."""
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         return []
-    array = evaluate(node, **{side: table})
+    try:
+        values = array.to_pylist()
+    except (OverflowError, ValueError):
+        return []
+    return [value for value in values if value is not None and value == value]
+
+
+def order_values(table: pa.Table, side: str, expression: str) -> list[Any]:
+    """Return the values of an order, times in nanoseconds."""
+    array = order_column(table, side, expression)
+    if not len(array):
+        return []
     found = values(pa.chunked_array([array]))
     if pa.types.is_date(array.type):
         # A delay may be shorter than a day.

@@ -1,4 +1,4 @@
-"""Runs one Spark task of a join by itself, and prints how much more memory that took than the process had.
+"""Runs one Spark task of a join by itself, and tells how much more memory that took than the process had.
 
 The task gets the packets of one partition, which are made as it asks for them, as Spark sends them. What a process
 needs to join at all is there once the same task has joined the first rows of both sides.
@@ -6,8 +6,6 @@ needs to join at all is there once the same task has joined the first rows of bo
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,10 +18,7 @@ from juncture.runtime.memory import peak_memory_bytes
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.inequality.overlap import overlap_placements
-from juncture.spark.inequality.range import range_placements
-from juncture.spark.inequality.shuffle import inequality_stages
-from juncture.spark.inequality.where import where_placements
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.placement import Coding
@@ -38,7 +33,6 @@ SPECS = {
     "overlap": jn.Overlap(left_interval=("at", "end"), right_interval=("at", "end"), by="key"),
     "where": jn.Where("l.at <= r.end AND r.at <= l.end AND l.key = r.key"),
 }
-PLACEMENTS = {jn.Range: range_placements, jn.Overlap: overlap_placements, jn.Where: where_placements}
 
 NO_CUTS = Cuts(np.empty(0, np.uint64), np.empty(0, np.int64))
 
@@ -70,7 +64,7 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     if kind == "asof":
         stages = asof_stages(join, Coding.of(join), NO_CUTS, output, memory_bytes)
     else:
-        stages = inequality_stages(join, PLACEMENTS[type(spec)](join), NO_CUTS, output, memory_bytes)
+        stages = inequality_stages(join, inequality_placements(join), NO_CUTS, output, memory_bytes)
     needed = needed_right(join)
 
     def arriving() -> Iterator[pa.RecordBatch]:
@@ -81,16 +75,16 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     return sum(batch.num_rows for batch in stages.joined(arriving()))
 
 
-def main(kind: str, memory: str, left_rows: str, right_rows: str) -> None:
+def taken(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> tuple[int, int]:
+    """Return how many rows a task makes of so many of both sides, and how much more memory this process has had.
+
+    For a process of its own.
+    """
     # With so little memory that they go to disk.
     run(kind, 2_000_000, 750, 750)
     # Sets the peak back to what is held now, where there is a /proc.
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = peak_memory_bytes()
-    rows = run(kind, int(memory), int(left_rows), int(right_rows))
-    sys.stdout.write(json.dumps({"rows": rows, "taken_bytes": peak_memory_bytes() - before}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    rows = run(kind, memory_bytes, left_rows, right_rows)
+    return rows, peak_memory_bytes() - before

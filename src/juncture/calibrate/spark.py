@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.joins.planning import Spec, plan
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.statistics import SideStats, Stats
 from juncture.spark.session.session import resources
 from juncture.spec.equi import Equi
 from juncture.spec.range import Range

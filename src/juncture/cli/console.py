@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from rich.console import Console
 
-__all__ = ["messages", "results"]
+__all__ = ["WIDTH_OF_PIPES", "failures", "messages", "quiet", "results"]
+
+_IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
+
+WIDTH_OF_PIPES = 1_000_000
+"""Columns of what is no terminal: whoever reads it does not want rows cut."""
 
 
 def results() -> Console:
     """Return a console on standard output, as it is now."""
-    return Console(highlight=False)
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH_OF_PIPES)
 
 
 def messages() -> Console:
-    """Return a console on standard error, as it is now."""
+    """Return a console on standard error, as it is now, for what can be done without."""
+    return Console(stderr=True, highlight=False, quiet=_IS_QUIET.get())
+
+
+def failures() -> Console:
+    """Return a console on standard error, as it is now, for what a user has to know."""
     return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no progress and no messages while the block runs, but for failures."""
+    token = _IS_QUIET.set(True)
+    try:
+        yield
+    finally:
+        _IS_QUIET.reset(token)

@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 import typer
 
 from juncture.cli.console import results
+from juncture.cli.demo_stream import stream
 from juncture.cli.output import replacing
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.errors import PlanError
 from juncture.spec.asof import Asof, ResolvedAsof
 
-__all__ = ["demo"]
+__all__ = ["app"]
 
 _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h")
 
@@ -30,7 +31,13 @@ _MARK = "_juncture_demo"
 """A file in the output that says that a demo made it; engines skip names that start with an underscore."""
 
 
+app = typer.Typer(invoke_without_command=True, help="Join a year of flights to the weather, on Spark.")
+app.command("stream")(stream)
+
+
+@app.callback()
 def demo(
+    context: typer.Context,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("demo-output"),
 ) -> None:
     """Join a year of flights to the weather, on Spark.
@@ -38,6 +45,11 @@ def demo(
     Each of the 336,776 flights that left New York in 2013 gets the latest hourly weather at its airport that was
     observed at or before its departure, no more than two hours earlier.
     """
+    if context.invoked_subcommand is None:
+        _join(output)
+
+
+def _join(output: Path) -> None:
     _check_output(output)
     from juncture.cli.spark import spark_session, stages, write_parquet
     from juncture.datasets import flights, weather

@@ -14,7 +14,8 @@ from juncture.cli import join
 from juncture.cli.console import messages, results
 from juncture.cli.output import replacing
 from juncture.cli.progress import step
-from juncture.cli.run import Planned, Request, planned
+from juncture.cli.request import Request
+from juncture.cli.run import Planned, planned
 from juncture.cli.show import print_plan
 from juncture.cli.signatures import with_parameters
 from juncture.joins.planning import Spec
@@ -28,7 +29,7 @@ Form = Literal["text", "json", "html"]
 _FORMS: dict[str, Form] = {"": "text", ".txt": "text", ".json": "json", ".html": "html"}
 """What the ending of an output asks for."""
 
-_OF_ROWS = ("rows", "explain", "report")
+_OF_ROWS = ("rows", "explain", "report", "output_format", "as_json")
 """What commands that show rows know, and these do not."""
 
 _Output = Annotated[
@@ -45,6 +46,7 @@ _As = Annotated[
     str | None,
     typer.Option("--as", metavar="NAME", help="text, json or html, where no ending says so.", rich_help_panel="Files"),
 ]
+_Json = Annotated[bool, typer.Option("--json", help="The same as --as json.", rich_help_panel="Files")]
 _Analyze = Annotated[
     bool,
     typer.Option(
@@ -67,11 +69,11 @@ def _command(name: str, read: Callable[..., join.Asked]) -> None:
     shared = signature(read, eval_str=True).parameters
     parameters = {each: shared[each] for each in shared if each not in _OF_ROWS}
     parameters["output"] = parameters["output"].replace(annotation=_Output)
-    for own, annotation, default in (("form", _As, None), ("analyze", _Analyze, False)):
+    for own, annotation, default in (("form", _As, None), ("is_json", _Json, False), ("analyze", _Analyze, False)):
         parameters[own] = Parameter(own, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    def command(*, form: str | None, analyze: bool, **arguments: Any) -> None:
-        _explain(*read(**arguments), form=form, analyze=analyze)
+    def command(*, form: str | None, is_json: bool, analyze: bool, **arguments: Any) -> None:
+        _explain(*read(**arguments), form=form or ("json" if is_json else None), analyze=analyze)
 
     doc = (
         f"Explain a join: {(read.__doc__ or '').splitlines()[0]}\n\n"

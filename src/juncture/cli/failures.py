@@ -5,14 +5,19 @@ code  meaning
 ====  ==================================================================================
 1     an error that nobody foresaw; ``--debug`` shows where it came from
 2     a mistake in the arguments, the files or the data, with a message that says which
-130   interrupted
+130   interrupted, and 143 ended by another process
+141   whoever read the output has gone, as `head` does
 ====  ==================================================================================
 """
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import traceback
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -21,7 +26,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from juncture import errors
-from juncture.cli.console import messages
+from juncture.cli.console import failures
 from juncture.errors import JunctureError
 
 __all__ = ["ReportingGroup"]
@@ -54,20 +59,29 @@ class ReportingGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            messages().print("Interrupted; nothing was written.")
+            failures().print("Interrupted; nothing was written.")
             raise typer.Exit(130) from None
         except typer.Abort:
             raise
+        except BrokenPipeError:
+            _forget_output()
+            raise typer.Exit(141) from None
         except Exception as error:
             if hasattr(error, "exit_code"):  # Typer's own: usage errors and exits, which it shows by itself.
                 raise
             raise typer.Exit(_show(error, debug=bool((ctx.obj or {}).get("debug")))) from None
 
 
+def _forget_output() -> None:
+    """Let what is still to be written go nowhere: when Python ends, it writes what is left."""
+    with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
 def _show(error: Exception, *, debug: bool) -> int:
     """Show an error, and return the exit code that goes with it."""
     if debug:
-        messages().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
+        failures().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
     known = _known(error)
     if known is not None:
         _block(*known)
@@ -91,7 +105,7 @@ def _known(error: Exception) -> tuple[str, str] | None:
 
 
 def _block(title: str, message: str) -> None:
-    console = messages()
+    console = failures()
     console.print(Text(title, style="bold red"))
     # Only a terminal has lines to break: in a log a message stays in one, so that it can be searched for.
     body = Text(message) if console.is_terminal else Text(f"  {message}")

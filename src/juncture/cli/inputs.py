@@ -3,126 +3,207 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
-from typing import Literal
 
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from juncture.cli.formats import ARROW_START, COMPRESSED, Format, format_of, format_of_start
 from juncture.cli.progress import step
-from juncture.cli.text import read_text
-from juncture.errors import DataError, SpecError
-from juncture.spec.arguments import check_choice
+from juncture.cli.request import STANDARD_INPUT, Reading
+from juncture.cli.text.options import TextOptions
+from juncture.cli.text.read import read_text
+from juncture.errors import DataError, SchemaError
+from juncture.runtime.partitions import partitions_of
+from juncture.runtime.paths import FoundFile
+from juncture.runtime.sources import ParquetSource
 
-__all__ = ["FORMATS", "Format", "as_parquet", "format_of"]
+__all__ = ["as_parquet", "files_of"]
 
-Format = Literal["parquet", "csv", "json"]
+_WILDCARDS = frozenset("*?[")
 
-FORMATS: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".ndjson": "json",
-    ".jsonl": "json",
-}
-"""What the ending of a name says of a file's format."""
-
-_COMPRESSED = (".gz", ".bz2", ".zst")
+_PEEK_BYTES = 4096
+_COPY_BYTES = 1 << 20
 
 
-def format_of(path: str, *, named: str | None, argument: str) -> Format:
-    """Return a file's format, by name or by its ending; Parquet for a folder.
-
-    Raises
-    ------
-    SpecError
-        If neither says which.
-    """
-    if not path.strip():
-        raise SpecError(f"{argument} {path!r} names nothing. Expected a file, a folder or a glob.")
-    if named is not None:
-        check_choice("--format", named, ("parquet", "csv", "json"))
-        return FORMATS[f".{named}"]
-    suffix = _ending(Path(path))
-    if suffix in FORMATS:
-        return FORMATS[suffix]
-    folder = Path(path)
-    if folder.is_dir():
-        endings = (_ending(file) for file in sorted(folder.iterdir()))
-        return next((FORMATS[ending] for ending in endings if ending in FORMATS), "parquet")
-    raise SpecError(
-        f"{argument} {path} has an ending that says nothing of its format. Expected one of {', '.join(FORMATS)}; "
-        "or pass --format parquet, csv or json."
-    )
-
-
-def as_parquet(path: str, *, side: str, named: str | None, nulls: Sequence[str], folder: Path) -> str:
+def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> str:
     """Return a path to Parquet with the rows of an input.
 
     Parameters
     ----------
     path
-        A file, folder or glob of one format; for Parquet also a URI.
+        A file, folder or glob of one format; for Parquet also a URI; a pipe, or ``-`` for standard input.
     side
         ``"left"`` or ``"right"``.
-    named, nulls
-        ``--format`` and ``--null``.
+    reading
+        How it is read.
     folder
-        Where text is converted to.
+        Where text and pipes are converted to.
 
     Raises
     ------
     SpecError, DataError
         If the format is not known, or there is nothing to read.
+    SchemaError
+        If values do not fit the type that a column is to have.
     """
-    file_format = format_of(path, named=named, argument=side.upper())
-    if "://" in path and file_format == "parquet":
-        return path
-    files = _files(path, side)
-    if file_format == "parquet":
-        return path
-    _check_folders(files, Path(path), file_format)
+    copied = _copied(path, side, folder)
+    file_format = _format(path, side, reading.named) if copied is None else _format_inside(copied, reading.named)
+    path = path if copied is None else str(copied)
     target = folder / f"{side}.parquet"
-    packed = any(file.suffix.lower() in _COMPRESSED for file in files)
-    total = None if packed else 2 * sum(file.stat().st_size for file in files)
-    with step(f"Reading {path}", total=total) as reading:
-        read_text(files, file_format, target, nulls=nulls, advance=reading.advance)
-    return str(target)
+    if file_format == "arrow":
+        with step(f"Reading {path}"):
+            _read_arrow(files_of(path, side), target)
+    elif file_format != "parquet":
+        _read_text(path, side, file_format, reading.text, target)
+    stored = path if file_format == "parquet" else str(target)
+    return _cast(stored, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
 
 
-def _files(path: str, side: str) -> list[Path]:
-    """Return the files that a path stands for."""
+def files_of(path: str, side: str) -> list[Path]:
+    """Return the files that a path of this machine stands for.
+
+    Raises
+    ------
+    DataError
+        If there are none.
+    """
     found = Path(path)
     if found.is_file():
         return [found]
-    if found.is_dir():
-        files = [file for file in found.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
-    else:
-        files = [Path(name) for name in glob.glob(path, recursive=True)]  # noqa: PTH207 - Path.glob takes no absolute pattern
+    matches = [found] if found.is_dir() else [Path(name) for name in glob.glob(path, recursive=True)]  # noqa: PTH207 - Path.glob takes no absolute pattern
+    files = [file for match in matches for file in ([match] if match.is_file() else match.rglob("*"))]
+    files = list({file for file in files if file.is_file() and not file.name.startswith((".", "_"))})
     if not files:
         state = "is a folder without files" if found.is_dir() else "does not exist"
         raise DataError(f"The {side} input {path} {state}.")
     return sorted(files)
 
 
-def _check_folders(files: Sequence[Path], root: Path, file_format: Format) -> None:
-    """Refuse folders that stand for columns, which are read with Parquet only.
+def _format(path: str, side: str, named: str | None) -> Format:
+    argument = side.upper()
+    if "://" in path or not path.strip():
+        return format_of(path, named=named, argument=argument)
+    found = Path(path)
+    # A file that is not there has an ending all the same, of which more can be said than that it is not there.
+    inside = files_of(path, side) if found.is_dir() or not _WILDCARDS.isdisjoint(path) else ()
+    file_format = format_of(path, named=named, argument=argument, inside=inside)
+    files_of(path, side)
+    return file_format
+
+
+def _copied(path: str, side: str, folder: Path) -> Path | None:
+    """Return a copy of what comes by a pipe, which can be read once only; None of a file."""
+    if path != STANDARD_INPUT and not Path(path).is_fifo():
+        return None
+    target = folder / f"{side}.piped"
+    with step("Reading standard input" if path == STANDARD_INPUT else f"Reading {path}"), ExitStack() as stack:
+        source = sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
+        with target.open("wb") as copy:
+            shutil.copyfileobj(source, copy, _COPY_BYTES)
+    with target.open("rb") as copy:
+        start = copy.read(_PEEK_BYTES)
+    if not start:
+        raise DataError(f"The {side} input {path} is empty: nothing came by the pipe.")
+    ending = next((ending for ending, magic in COMPRESSED.items() if start.startswith(magic)), None)
+    return target if ending is None else target.rename(target.with_name(target.name + ending))
+
+
+def _format_inside(file: Path, named: str | None) -> Format:
+    """Return the format of a file without an ending."""
+    if named is not None:
+        return format_of(str(file), named=named, argument="--format")
+    with pa.input_stream(str(file), compression="detect") as stream:
+        return format_of_start(stream.read(_PEEK_BYTES))
+
+
+def _read_text(path: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
+    files = files_of(path, side)
+    if file_format == "tsv":
+        options = replace(options, delimiter="\t")
+    packed = any(file.suffix.lower() in COMPRESSED for file in files)
+    total = None if packed else 2 * sum(file.stat().st_size for file in files)
+    with step(f"Reading {path}", total=total) as reading:
+        read_text(
+            files,
+            "json" if file_format == "json" else "csv",
+            target,
+            options=options,
+            partitions=partitions_of([_found(file, Path(path)) for file in files]),
+            advance=reading.advance,
+        )
+
+
+def _found(file: Path, root: Path) -> FoundFile:
+    """Return a file with the folders below the one that was named, which may stand for columns."""
+    base = file.parent if file == root else Path(*takewhile(_WILDCARDS.isdisjoint, root.parts))
+    status = file.stat()
+    return FoundFile(str(file), pa.fs.LocalFileSystem(), status.st_size, status.st_mtime_ns, str(base))
+
+
+def _read_arrow(files: Sequence[Path], target: Path) -> None:
+    """Write the rows of Arrow files or streams as one Parquet file.
 
     Raises
     ------
     DataError
-        If there is one.
+        If one cannot be read, or has another schema than the first.
     """
-    for file in files:
-        inner = file.relative_to(root).parts if file.is_relative_to(root) else ()
-        for name in inner[:-1]:
-            if "=" in name:
-                raise DataError(
-                    f"The folder {name!r} in {str(root)!r} stands for the column {name.partition('=')[0]!r}, which is "
-                    f"read with Parquet, not with {file_format}. Convert the files to Parquet, or pass a glob to do "
-                    "without the column."
-                )
+    with ExitStack() as stack:
+        writer = None
+        for file in files:
+            try:
+                with pa.memory_map(str(file)) as source:
+                    schema, batches = _arrow_batches(source)
+                    writer = writer or stack.enter_context(pq.ParquetWriter(target, schema))
+                    if not schema.equals(writer.schema):
+                        raise DataError(f"{file} has the columns {schema}, where {files[0]} has {writer.schema}.")
+                    for batch in batches:
+                        writer.write_batch(batch)
+            except pa.ArrowException as error:
+                raise DataError(f"{file} cannot be read as Arrow: {error}.") from error
 
 
-def _ending(path: Path) -> str:
-    """Return the last ending but that of a compression."""
-    return Path(path.stem).suffix.lower() if path.suffix.lower() in _COMPRESSED else path.suffix.lower()
+def _arrow_batches(source: pa.MemoryMappedFile) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    is_file = source.read(len(ARROW_START)) == ARROW_START
+    source.seek(0)
+    if not is_file:
+        stream = pa.ipc.open_stream(source)
+        return stream.schema, iter(stream)
+    file = pa.ipc.open_file(source)
+    return file.schema, map(file.get_batch, range(file.num_record_batches))
+
+
+def _cast(path: str, types: Mapping[str, pa.DataType], target: Path) -> str:
+    """Return a path to the same rows in which some columns have been converted."""
+    source = ParquetSource([path])
+    types = {name: data_type for name, data_type in types.items() if name in source.schema.names}
+    if not types:
+        return path
+    schema = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
+
+    with step(f"Converting {path}"), pq.ParquetWriter(target, schema) as writer:
+        for part in range(len(source.part_rows)):
+            for batch in source.read(part, source.schema.names):
+                writer.write_batch(_converted(batch, schema))
+    return str(target)
+
+
+def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for each, column in zip(schema, batch.columns, strict=True):
+        try:
+            columns.append(column.cast(each.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaError(
+                f"--cast {each.name}: its {column.type} values do not become {each.type}: {error}. Expected a type "
+                "that holds all of them."
+            ) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -6,24 +6,27 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from juncture.cli import options
-from juncture.cli.run import Request, run
+from juncture.cli.request import Reading, Request
 from juncture.cli.signatures import with_parameters
+from juncture.cli.text.options import TextOptions, column_types
 from juncture.errors import SpecError
-from juncture.joins.planning import Spec
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
+if TYPE_CHECKING:
+    from juncture.joins.planning import Spec
+
 __all__ = ["COMMANDS", "Asked", "app"]
 
-Asked = tuple[Spec, Request]
+Asked: TypeAlias = "tuple[Spec, Request]"
 """What the arguments of a command come to."""
 
 COMMANDS: dict[str, Callable[..., Asked]] = {}
@@ -37,7 +40,7 @@ app = typer.Typer(no_args_is_help=True, help="Join two tables that are in files.
 
 @app.callback()
 def joins() -> None:
-    """Join two tables that are in files: Parquet, CSV or JSON with one object per line."""
+    """Join two tables that are in files or pipes: Parquet, CSV, JSON or Arrow."""
 
 
 def _request(
@@ -45,30 +48,61 @@ def _request(
     right: options.Right,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
+    output_format: options.OutputFormat = None,
     input_format: options.InputFormat = None,
+    delimiter: options.Delimiter = ",",
+    header: options.Header = True,
     nulls: options.Nulls = None,
+    types: options.Types = None,
+    all_text: options.AllText = False,
+    casts: options.Casts = None,
     rows: options.Rows = 10,
     engine: options.Engine = "local",
     algorithm: options.Algorithm = "auto",
     memory: options.Memory = None,
     explain: options.Explain = False,
     report: options.Report = False,
+    as_json: options.Json = False,
 ) -> Request:
     """Return what a user asks for beside the join itself, whatever its kind."""
+    text = TextOptions(
+        nulls=tuple(nulls or ()),
+        delimiter=_delimiter(delimiter),
+        has_header=header,
+        types=column_types(types, argument="--type"),
+        is_all_text=all_text,
+    )
     return Request(
         left=left,
         right=right,
         output=output,
         overwrite=overwrite,
-        input_format=input_format,
-        nulls=tuple(nulls or ()),
+        output_format=output_format,
+        reading=Reading(named=input_format, text=text, casts=column_types(casts, argument="--cast")),
         rows=rows,
         engine=engine,
         algorithm=algorithm,
         memory=memory,
         explain=explain,
         report=report,
+        as_json=as_json,
     )
+
+
+def _delimiter(text: str) -> str:
+    """Return the character that an option names.
+
+    Raises
+    ------
+    SpecError
+        If it is none, or several.
+    """
+    character = "\t" if text in ("\\t", "tab") else text
+    if len(character) != 1 or character in '\r\n"' or not character.isascii():
+        raise SpecError(
+            f"--delimiter {text!r} is no delimiter. Expected one character of ASCII, such as ';'; \\t for a tab."
+        )
+    return character
 
 
 def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[..., Spec]]:
@@ -78,7 +112,8 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
     """
 
     def register(make: Callable[..., Spec]) -> Callable[..., Spec]:
-        own, shared = (signature(each, eval_str=True).parameters for each in (make, _request))
+        # What they return need not be loaded to know what they take.
+        own, shared = (signature(each, eval_str=True, locals={"Spec": Any}).parameters for each in (make, _request))
         sides = [shared[side] for side in ("left", "right")]
         rest = [
             each
@@ -91,7 +126,11 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
             return make(**{each: arguments[each] for each in own}), _request(**request)
 
         def command(**arguments: Any) -> None:
-            run(*read(**arguments))
+            asked = read(**arguments)
+            # Loaded when the arguments are right: what is wrong with them is said at once.
+            from juncture.cli.run import run
+
+            run(*asked)
 
         parameters = [*sides, *own.values(), *rest]
         COMMANDS[name] = with_parameters(read, parameters, make.__doc__)
@@ -123,6 +162,9 @@ def asof(
     matches: options.Matches = 1,
     order_by: options.OrderBy = None,
     ties: options.Ties = "greatest",
+    prefer: options.Prefer = "earlier",
+    nulls_equal: options.NullsEqual = False,
+    known: options.Known = None,
 ) -> Spec:
     """Match each left row with the right row that was in force at its time.
 
@@ -147,6 +189,9 @@ def asof(
         matches=matches,
         order_by=order_by or (),
         ties=ties,
+        prefer=prefer,
+        nulls_equal=nulls_equal,
+        known=known,
     )
 
 

@@ -5,37 +5,25 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from juncture import __version__
-from juncture.cli import demo, explain, join
-from juncture.cli.calibrate import calibrate
-from juncture.cli.failures import ReportingGroup
+from juncture.cli.console import quiet
+from juncture.cli.lazy import LazyGroup
 from juncture.cli.log import shown
-from juncture.cli.warmup import warmup
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="juncture",
-    cls=ReportingGroup,
+    cls=LazyGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(join.app, name="join")
-app.add_typer(explain.app, name="explain")
-app.command("calibrate")(calibrate)
-app.command("demo")(demo.demo)
-app.command("warmup")(warmup)
-# What other packages add, the benchmarks for one.
-for _command in entry_points(group="juncture.commands"):
-    app.add_typer(_command.load(), name=_command.name)
 
 
 def _show_version(wanted: bool) -> None:
@@ -49,6 +37,9 @@ def root(
     context: typer.Context,
     debug: Annotated[
         bool, typer.Option("--debug", envvar="JUNCTURE_DEBUG", help="Show where an error came from.")
+    ] = False,
+    is_quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show nothing but results and failures on the way.")
     ] = False,
     verbose: Annotated[
         int,
@@ -66,6 +57,8 @@ def root(
     juncture join asof trades.parquet quotes.parquet --on ts --by symbol -o out.csv[/dim]
     """
     context.obj = {"debug": debug}
+    if is_quiet:
+        context.with_resource(quiet())
     if verbose:
         level = logging.INFO if verbose == 1 else logging.DEBUG
         context.with_resource(shown("juncture", level, "%(levelname)s %(name)s: %(message)s"))

@@ -172,7 +172,25 @@ Ties = Annotated[
     str,
     typer.Option(
         metavar="RULE",
-        help="Among right rows at the same --on: take the greatest, or stop with an error.",
+        help="Among right rows at the same --on: take the greatest, the first or last of the table or by --order-by, "
+        "or stop with an error.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Known = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="RIGHT LEFT",
+        help="To match no right row before it was known: the right column that says since when, and the left one that "
+        "says up to when.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Prefer = Annotated[
+    str,
+    typer.Option(
+        metavar="WHICH",
+        help="Of two right rows at the same distance: the earlier or the later is the nearest.",
         rich_help_panel=_MEANING,
     ),
 ]
@@ -183,8 +201,8 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Where to write, in the format of its ending: .parquet (a folder, if Spark writes), .csv or .json. "
-        "Without it, the first rows are shown.",
+        help="Where to write, in the format of its ending: .parquet (a folder, if Spark writes), .csv, .tsv, .json or "
+        ".arrow; - for standard output, as CSV. Without it, the first rows are shown.",
         rich_help_panel=_FILES,
     ),
 ]
@@ -196,7 +214,53 @@ InputFormat = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="Format of both inputs, where their endings do not say: parquet, csv or json (one object per line).",
+        help="Format of both inputs, where their endings do not say: parquet, csv, tsv, json (one object per line, or "
+        "a list of objects) or arrow.",
+        rich_help_panel=_FILES,
+    ),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="NAME",
+        help="Format of the output, where its ending does not say: parquet, csv, tsv, json or arrow.",
+        rich_help_panel=_FILES,
+    ),
+]
+Delimiter = Annotated[
+    str,
+    typer.Option(metavar="CHARACTER", help="What is between two fields of CSV; \\t for a tab.", rich_help_panel=_FILES),
+]
+Header = Annotated[
+    bool,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of CSV names the columns; they are f0, f1 and so on otherwise.",
+        rich_help_panel=_FILES,
+    ),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="COLUMN=TYPE",
+        help="What a column of CSV or JSON is read as, such as id=decimal(30,0) or code=string; may be repeated.",
+        rich_help_panel=_FILES,
+    ),
+]
+AllText = Annotated[
+    bool,
+    typer.Option(
+        "--all-text", help="Read every column of CSV as text, but for those with a --type.", rich_help_panel=_FILES
+    ),
+]
+Casts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cast",
+        metavar="COLUMN=TYPE",
+        help="What a column of any format is converted to before the join; may be repeated.",
         rich_help_panel=_FILES,
     ),
 ]
@@ -223,6 +287,15 @@ Memory = Annotated[
     typer.Option(
         metavar="SIZE",
         help="How much memory the join may take, such as 2GB; the rest goes to disk.",
+        rich_help_panel=_RUN,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Write what became of it to standard output as one JSON object, with the plan and the report if they are "
+        "asked for.",
         rich_help_panel=_RUN,
     ),
 ]

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from juncture.cli.formats import COMPRESSED
 from juncture.errors import PlanError
 
 __all__ = ["check_target", "replacing"]
 
-_DATA_SUFFIXES = (".parquet", ".csv", ".json", ".ndjson", ".jsonl", ".crc")
+_DATA_SUFFIXES = (".parquet", ".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".arrow", ".crc", *COMPRESSED)
 
 
 def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
@@ -25,12 +26,12 @@ def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) 
     overwrite
         Whether it may exist already. A folder that holds anything but data files is never replaced.
     inputs
-        Files and folders that are read, none of which may lie inside of it.
+        Files and folders that are read, none of which it may be, lie in or hold.
 
     Raises
     ------
     PlanError
-        If it exists, is no data, holds an input, or has no folder to lie in.
+        If it exists, is no data, is or holds an input, or has no folder to lie in.
     """
     if not target.parent.is_dir():
         raise PlanError(f"{target} cannot be written, since there is no folder {target.parent}. Make it first.")
@@ -38,8 +39,12 @@ def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) 
         return
     if not overwrite:
         raise PlanError(f"{target} exists. Pass --overwrite to replace it, or another -o.")
-    if any(target.resolve() in path.resolve().parents for path in inputs):
-        raise PlanError(f"{target} holds an input of the join, so it is not replaced. Pass another -o.")
+    place = target.resolve()
+    for path in map(Path.resolve, inputs):
+        if place == path or path in place.parents:
+            raise PlanError(f"{target} is an input of the join, so it is not replaced. Pass another -o.")
+        if place in path.parents:
+            raise PlanError(f"{target} holds an input of the join, so it is not replaced. Pass another -o.")
     other = next((path for path in _files(target) if not _is_data(path)), None)
     if other is not None:
         raise PlanError(

@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import typer
 from rich.text import Text
 
 from juncture.cli.console import messages, results
-from juncture.cli.inputs import Format, as_parquet, format_of
+from juncture.cli.formats import FORMATS, Format, format_of
+from juncture.cli.inputs import as_parquet, files_of
 from juncture.cli.log import shown
 from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
+from juncture.cli.request import STANDARD_INPUT, STANDARD_OUTPUT, Request
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
-from juncture.cli.text import write_text
-from juncture.joins import plan as plan_join
-from juncture.joins.planning import Spec
-from juncture.planner.plan import Plan
-from juncture.planner.report import MatchReport
+from juncture.cli.text.write import write_rows
+from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Planned", "Request", "planned", "run"]
+if TYPE_CHECKING:
+    from juncture.joins.planning import Spec
+    from juncture.planner.plan import Plan
+    from juncture.planner.report import MatchReport
 
+__all__ = ["Planned", "planned", "run"]
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a user asks for beside the join itself; see `options` for the meaning of each."""
-
-    left: str
-    right: str
-    output: Path | None
-    overwrite: bool
-    input_format: str | None
-    nulls: Sequence[str]
-    rows: int
-    engine: str
-    algorithm: str
-    explain: bool
-    report: bool = False
-    memory: str | None = None
+_SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +65,29 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         If anything is wrong with the arguments or the files.
     """
     check_choice("--engine", request.engine, ("local", "spark"))
-    if request.output is not None:
-        check_target(request.output, overwrite=request.overwrite, inputs=[Path(request.left), Path(request.right)])
+    paths = (request.left, request.right)
+    if paths == (STANDARD_INPUT, STANDARD_INPUT):
+        raise SpecError(
+            "LEFT and RIGHT are both -, standard input, which is one table. Expected a file for one of them."
+        )
+    if request.output is not None and request.output != STANDARD_OUTPUT:
+        inputs = [
+            file for path, side in zip(paths, _SIDES, strict=True) if _is_here(path) for file in files_of(path, side)
+        ]
+        check_target(request.output, overwrite=request.overwrite, inputs=inputs)
     with ExitStack() as stack:
         # That kernels are compiled, for which nothing else would account.
         stack.enter_context(shown("juncture.kernels", logging.INFO))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
         left, right = (
-            as_parquet(path, side=side, named=request.input_format, nulls=request.nulls, folder=folder)
-            for side, path in (("left", request.left), ("right", request.right))
+            as_parquet(path, side=side, reading=request.reading, folder=folder)
+            for side, path in zip(_SIDES, paths, strict=True)
         )
         session = stack.enter_context(_session(request.engine, is_analyzed))
         with step("Planning"):
+            # Loaded when inputs are there: what is wrong with them is said at once.
+            from juncture.joins import plan as plan_join
+
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
         yield Planned(plan=plan, session=session)
 
@@ -100,24 +101,43 @@ def run(spec: Spec, request: Request) -> None:
         If anything is wrong with the arguments, the files or the data. Nothing has been written then.
     """
     output_format = _output_format(request)
+    if request.as_json and request.output == STANDARD_OUTPUT:
+        raise SpecError("--json and -o - both write to standard output. Pass another -o, or leave out --json.")
+    done: dict[str, Any] = {}
     with planned(spec, request) as ready:
         plan, session = ready.plan, ready.session
         if request.explain:
-            print_plan(plan.explain(), messages())
+            done["plan"] = json.loads(plan.explain("json")) if request.as_json else None
+            if not request.as_json:
+                print_plan(plan.explain(), messages())
         if request.output is None:
-            _show_rows(plan, session, request.rows)
+            done |= _show_rows(plan, session, request)
         else:
-            _write(plan, session, request.output, output_format)
+            done |= _write(plan, session, request.output, output_format)
         if request.report:
             report = _report(plan, session)
-            messages().print(heading("Match report"), report_view(report, _asof(plan)))
+            done["report"] = report.to_dict()
+            if not request.as_json:
+                messages().print(heading("Match report"), report_view(report, _asof(plan)))
+    if request.as_json:
+        typer.echo(json.dumps(done, default=str, ensure_ascii=False))
 
 
 def _output_format(request: Request) -> Format:
     """Return the format to write."""
+    if request.output_format is not None:
+        check_choice("--to", request.output_format, FORMATS)
+        return format_of("-", named=request.output_format, argument="--to")
+    if request.output == STANDARD_OUTPUT:
+        return "csv"
     if request.output is None or not request.output.suffix:
         return "parquet"
     return format_of(str(request.output), named=None, argument="--output")
+
+
+def _is_here(path: str) -> bool:
+    """Tell whether a path is one of this machine that can be read again."""
+    return path != STANDARD_INPUT and "://" not in path and not Path(path).is_fifo()
 
 
 def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:
@@ -135,19 +155,21 @@ def _joined_here(plan: Plan, what: str) -> Iterator[pa.RecordBatchReader]:
         yield plan.batches(progress=joining.phase)
 
 
-def _show_rows(plan: Plan, session: Any, rows: int) -> None:
-    """Join, and show the first rows on standard output."""
+def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
+    """Join, show the first rows on standard output, and return what there is to say of them."""
     total: int | None = None
     if session is None:
         with _joined_here(plan, "Joining") as batches:
-            head, total = _head(batches, rows)
+            head, total = _head(batches, request.rows)
     else:
         from juncture.cli.spark import stages
 
         with step("Joining on Spark") as joining, stages(session, joining):
-            head = plan.execute().limit(rows).toArrow()
-    console = results()
-    console.print(rows_view(head, console, total=total, first=leading_columns(plan.join)))
+            head = plan.execute().limit(request.rows).toArrow()
+    if not request.as_json:
+        console = results()
+        console.print(rows_view(head, console, total=total, first=leading_columns(plan.join)))
+    return {"first_rows": head.to_pylist(), "rows": total}
 
 
 def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
@@ -160,40 +182,35 @@ def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
     return pa.Table.from_batches(kept, batches.schema), total
 
 
-def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> None:
-    """Join, and write all rows to a file, or a folder where Spark writes Parquet."""
-    with replacing(output) as fresh:
-        if session is not None:
-            written = _write_spark(plan, session, fresh, output_format)
-        else:
-            with _joined_here(plan, f"Joining into {output_format}") as batches:
-                written = _write_batches(batches, fresh, output_format)
+def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dict[str, Any]:
+    """Join, write all rows, and return what there is to say of it."""
+    if output == STANDARD_OUTPUT:
+        written = _write_rows(plan, session, sys.stdout.buffer, output_format)
+    else:
+        with replacing(output) as fresh:
+            if session is not None and output_format == "parquet":
+                from juncture.cli.spark import write_parquet
+
+                written = write_parquet(session, plan.execute(), fresh)
+            else:
+                written = _write_rows(plan, session, fresh, output_format, output.suffix)
     messages().print(Text(f"Wrote {count(written)} to {output}."), soft_wrap=True)
+    return {"output": str(output), "rows": written}
 
 
-def _write_batches(batches: pa.RecordBatchReader, target: Path, output_format: Format) -> int:
-    """Write batches as they come, and return the number of their rows."""
-    if output_format != "parquet":
-        return write_text(batches, output_format, target)
-    written = 0
-    with pq.ParquetWriter(target, batches.schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            written += batch.num_rows
-    return written
-
-
-def _write_spark(plan: Plan, session: Any, target: Path, output_format: Format) -> int:
-    """Write a Spark join, text by way of Parquet so that it is one file, and return the number of its rows."""
+def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: Format, ending: str = "") -> int:
+    """Join and write all rows into one file or pipe, from Spark by way of Parquet, and return their number."""
+    if session is None:
+        with _joined_here(plan, f"Joining into {row_format}") as batches:
+            return write_rows(batches, row_format, target, ending=ending)
     from juncture.cli.spark import write_parquet
 
-    if output_format == "parquet":
-        return write_parquet(session, plan.execute(), target)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".juncture-") as folder:
+    beside = target.parent if isinstance(target, Path) else None
+    with tempfile.TemporaryDirectory(dir=beside, prefix=".juncture-") as folder:
         parquet = Path(folder, "rows")
         rows = write_parquet(session, plan.execute(), parquet)
-        with step(f"Writing {output_format}", total=rows) as writing:
-            return write_text(parquet, output_format, target, advance=writing.advance)
+        with step(f"Writing {row_format}", total=rows) as writing:
+            return write_rows(parquet, row_format, target, ending=ending, advance=writing.advance)
 
 
 def _asof(plan: Plan) -> ResolvedAsof:

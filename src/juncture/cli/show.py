@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from juncture.cli.console import WIDTH_OF_PIPES
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.duration import format_duration
@@ -51,13 +52,14 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
     head
         The rows to show.
     console
-        Whose width has to do.
+        Whose width has to do; what is as wide as a pipe gets values whole.
     total
         Rows of the whole table, if known.
     first
         Columns that get a place before others do. All keep their order.
     """
-    cells = {name: [_cell(value) for value in _plain_text(head[name])] for name in head.column_names}
+    cut = None if console.width >= WIDTH_OF_PIPES else _CELL_WIDTH_MAX
+    cells = {name: [_cell(value, cut) for value in _plain_text(head[name])] for name in head.column_names}
     shown = _fitting(cells, console.width, first)
     # The box puts a blank between columns, the padding the other.
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
@@ -130,12 +132,12 @@ def _short_time(text: str) -> str:
     return clock + zone
 
 
-def _cell(value: object) -> Text:
+def _cell(value: object, cut: int | None) -> Text:
     if value is None:
         return Text("null", style="dim")
     text = f"{value:.6g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
     text = " ".join(text.split())
-    return Text(text if len(text) <= _CELL_WIDTH_MAX else text[: _CELL_WIDTH_MAX - 1] + "…")
+    return Text(text if cut is None or len(text) <= cut else text[: cut - 1] + "…")
 
 
 def report_view(report: MatchReport, join: ResolvedAsof) -> RenderableType:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.kernels.array_types import Mask
+from juncture.spec.values import DAY_S
 
 __all__ = [
     "Mask",
@@ -27,7 +28,7 @@ __all__ = [
     "without_times",
 ]
 
-_DAY_MS = 86_400_000
+_DAY_MS = DAY_S * 1_000
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 

@@ -19,10 +19,11 @@ from juncture.columnar.arrays import Mask, plain, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
 
 __all__ = ["EMPTY", "KeyCodes"]
 
-EMPTY = kernels.EMPTY
+EMPTY = EMPTY
 """The code of a row whose key is null or not there."""
 
 Item = TypeVar("Item", bound=np.generic)
@@ -124,7 +125,7 @@ class _IntegerTable:
 
     def __init__(self) -> None:
         self.count = 0
-        self._table = kernels.empty_table(_FIRST_KEYS)
+        self._table = empty_table(_FIRST_KEYS)
         self._known = np.empty(_FIRST_KEYS, np.int64)
         self._lock = Lock()
 
@@ -141,8 +142,8 @@ class _IntegerTable:
         """Forget integers, and return the new code of each old one."""
         values = self.known[kept]
         self.count = len(values)
-        self._table = kernels.empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
-        self._known = _lengthened(values, kernels.most_keys(self._table))
+        self._table = empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
+        self._known = _lengthened(values, most_keys(self._table))
         kernels.refill_integers(self._known, self.count, self._table)
         return _renumbered(kept)
 
@@ -159,8 +160,8 @@ class _IntegerTable:
                 self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
                 if position == len(codes):
                     return
-                self._table = kernels.empty_table(_GROWTH * self.count)
-                self._known = _lengthened(self._known, kernels.most_keys(self._table))
+                self._table = empty_table(_GROWTH * self.count)
+                self._known = _lengthened(self._known, most_keys(self._table))
                 kernels.refill_integers(self._known, self.count, self._table)
 
 
@@ -169,7 +170,7 @@ class _StringTable:
 
     def __init__(self) -> None:
         self.count = 0
-        self._table = kernels.empty_table(_FIRST_KEYS)
+        self._table = empty_table(_FIRST_KEYS)
         self._words = np.empty(2 * _FIRST_KEYS, np.uint64)
         self._offsets = np.zeros(_FIRST_KEYS + 1, np.int64)
         self._known = np.empty(_FIRST_BYTES, np.uint8)
@@ -208,17 +209,17 @@ class _StringTable:
         self._known = self._known[np.repeat(starts - edges[:-1], lengths) + np.arange(edges[-1])]
         words = self._words[: 2 * self.count].reshape(-1, 2)[codes].reshape(-1)
         self.count = len(codes)
-        self._table = kernels.empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
-        most = kernels.most_keys(self._table)
+        self._table = empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
+        most = most_keys(self._table)
         self._words, self._offsets = _lengthened(words, 2 * most), _lengthened(edges, most + 1)
         kernels.refill_bytes(self._words, self.count, self._table)
         return _renumbered(kept)
 
     def _make_room(self, length: int) -> None:
         """Grow what is full: the table, or the bytes of the known keys."""
-        if self.count == kernels.most_keys(self._table):
-            self._table = kernels.empty_table(_GROWTH * self.count)
-            most = kernels.most_keys(self._table)
+        if self.count == most_keys(self._table):
+            self._table = empty_table(_GROWTH * self.count)
+            most = most_keys(self._table)
             self._words = _lengthened(self._words, 2 * most)
             self._offsets = _lengthened(self._offsets, most + 1)
             kernels.refill_bytes(self._words, self.count, self._table)

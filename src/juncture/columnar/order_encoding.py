@@ -1,8 +1,13 @@
-"""The values of ``on`` as integers in the same order, and tolerances as distances between them.
+"""The order of values as integers in the same order, and tolerances as distances between them.
 
-Almost always a value's steps in the join's domain (see `juncture.spec.schema.Domain`) fit a signed 64-bit integer, and
-are its code; a float's code is made of its bits. Where they do not fit, on either side, the code is the value's rank
-among the distinct values of both sides, and distances are calculated apart, with Python's integers.
+A value counts *steps* of its domain (see `juncture.spec.schema.Domain`), and is coded in one of three ways:
+
+- by its steps, if they fit a signed 64-bit integer, as they nearly always do; a float by its bits (`StepCoder`);
+- by its rank among the distinct values, if they do not fit (`RankCoder`). Distances are calculated apart then, with
+  Python's integers. All values have to be seen first;
+- by the highest bits of its steps, where it only has to be placed (`RoughCoder`).
+
+`juncture.spark.sql.order_encoding` does the same in Spark's SQL, where the steps of a value are a *word*.
 """
 
 from __future__ import annotations
@@ -26,13 +31,14 @@ from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
 
-__all__ = ["Coder", "RankCoder", "StepCoder", "TooWideError", "float_codes", "steps_of"]
+__all__ = ["Coder", "RankCoder", "RoughCoder", "StepCoder", "TooWideError", "float_codes", "steps_of"]
 
 
 _INT64_MAX = 2**63 - 1
 _UINT64_MAX = 2**64 - 1
 _FLOAT_INTEGER_MAX = 2**53
 _DIGITS = 400
+_DECIMAL_DIGITS_MAX = 76
 
 
 class TooWideError(Exception):
@@ -58,7 +64,12 @@ class StepCoder:
     def of(cls, join: ResolvedAsof | ResolvedRange) -> StepCoder:
         """Return the coder of a join."""
         sides = (join.left_schema.field(join.left_on), join.right_schema.field(join.right_on))
-        return cls(join.domain, all(pat.is_unsigned_integer(plain_type(side.type)) for side in sides))
+        return cls.between(join.domain, [side.type for side in sides])
+
+    @classmethod
+    def between(cls, domain: Domain, types: Iterable[pa.DataType]) -> StepCoder:
+        """Return the coder of columns of some types, which are compared in a domain."""
+        return cls(domain, all(pat.is_unsigned_integer(plain_type(each)) for each in types))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one: all that are neither null nor NaN.
@@ -171,16 +182,16 @@ class RankCoder:
     values: list[int]
 
     @classmethod
-    def of(cls, join: ResolvedAsof, columns: Iterable[pa.Array]) -> RankCoder:
-        """Return the coder of a join whose two ``on`` columns hold these values. Costs microseconds a value."""
+    def of(cls, domain: Domain, columns: Iterable[pa.Array]) -> RankCoder:
+        """Return the coder of all these values, which are compared in a domain. Costs microseconds a value."""
         distinct: set[int] = set()
         for column in columns:
-            steps = steps_of(plain(column).unique(), join.domain)
+            steps = steps_of(plain(column).unique(), domain)
             distinct.update(step for step in steps if step is not None)
-        return cls(join.domain, sorted(distinct))
+        return cls(domain, sorted(distinct))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return the codes, and which rows have one."""
+        """Return the codes, and which rows have one. A value that was not among those has the rank of the next one."""
         encoded = plain(array).dictionary_encode()
         steps = steps_of(encoded.dictionary, self.domain)
         ranks = np.array([0 if step is None else bisect_left(self.values, step) for step in steps] or [0], np.int64)
@@ -192,6 +203,80 @@ class RankCoder:
 
 
 Coder = StepCoder | RankCoder
+
+
+@dataclass(frozen=True)
+class RoughCoder:
+    """Codes of which neighbouring values may have the same: any value has one, and none has to be seen before.
+
+    Equal values of either side have equal codes, and greater ones never smaller codes.
+
+    Attributes
+    ----------
+    types
+        The types of both sides' values, which are of one kind.
+    """
+
+    types: tuple[pa.DataType, ...]
+
+    @property
+    def _plain_types(self) -> list[pa.DataType]:
+        return [plain_type(data_type) for data_type in self.types]
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the codes, and which rows have one, None for all: those that are neither null nor NaN."""
+        array, types = plain(array), self._plain_types
+        valid = validity(array)
+        if pat.is_floating(array.type):
+            return _float_codes_of(array, valid)
+        if pat.is_decimal(array.type):
+            return self._decimal_codes(array), valid
+        if any(map(pat.is_uint64, types)):
+            # Half the value, so that there is room for both signed and unsigned ones.
+            if pat.is_uint64(array.type):
+                return (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64), valid
+            return raw_values(array.cast(pa.int64()), np.int64) >> 1, valid
+        if pat.is_timestamp(array.type):
+            # The coarser unit, rounded down: the finer one may have no room for the other's values.
+            coarser = min(TIME_UNITS.index(each.unit) for each in types)
+            factor = 1_000 ** (TIME_UNITS.index(array.type.unit) - coarser)
+            return raw_values(array, np.int64) // factor, valid
+        if pat.is_date(array.type):
+            return days(array), valid
+        return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
+
+    @property
+    def steps_in_code(self) -> int:
+        """How many steps of the domain one code stands for, where values count steps."""
+        types = self._plain_types
+        if pat.is_decimal(types[0]):
+            return int(2**self._shift)
+        if pat.is_timestamp(types[0]):
+            units = [TIME_UNITS.index(each.unit) for each in types]
+            return int(1_000 ** (max(units) - min(units)))
+        return 2 if any(map(pat.is_uint64, types)) else 1
+
+    @property
+    def _digits(self) -> int:
+        """How many digits decimals of all the types have."""
+        types = self._plain_types
+        scale = max(each.scale for each in types)
+        return min(int(max(each.precision - each.scale for each in types) + scale), _DECIMAL_DIGITS_MAX)
+
+    @property
+    def _shift(self) -> int:
+        """How many of the lowest bits of a decimal its code leaves out."""
+        return max(0, int(10**self._digits).bit_length() - 63)
+
+    def _decimal_codes(self, array: pa.Array) -> Ints:
+        """Return the highest 63 bits that a decimal of these types can have, rounded down."""
+        scale = max(each.scale for each in self._plain_types)
+        words = raw_values(array.cast(pa.decimal256(self._digits, scale)), np.uint64)
+        first, rest = divmod(self._shift, 64)
+        codes = words[:, first] >> np.uint64(rest)
+        if rest:
+            codes |= words[:, first + 1] << np.uint64(64 - rest)
+        return np.asarray(codes.view(np.int64), np.int64)
 
 
 def float_codes(values: npt.NDArray[np.float64]) -> Ints:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from juncture.joins.asof import join_asof
+from juncture.joins.changing import changes
 from juncture.joins.equi import join
 from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
 from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
-from juncture.joins.streaming import stream
+from juncture.joins.streaming import stream, stream_listener
 from juncture.joins.where import join_where
 
 __all__ = [
+    "changes",
     "grid",
     "interpolate",
     "join",
@@ -24,4 +26,5 @@ __all__ = [
     "plan",
     "plan_many",
     "stream",
+    "stream_listener",
 ]

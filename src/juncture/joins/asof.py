@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
-from juncture.spec.asof import Asof, Direction
+from juncture.planner.statistics import Stats
+from juncture.spec.asof import Asof, Direction, Prefer, Ties
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 __all__ = ["join_asof"]
 
@@ -30,7 +33,10 @@ def join_asof(
     how: How = "left",
     matches: int = 1,
     order_by: str | Sequence[str] = (),
-    ties: Literal["greatest", "error"] = "greatest",
+    ties: Ties = "greatest",
+    prefer: Prefer = "earlier",
+    nulls_equal: bool = False,
+    known: str | Sequence[str] | None = None,
     coalesce: bool = True,
     suffix: str = "_right",
     algorithm: str = "auto",
@@ -38,6 +44,8 @@ def join_asof(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
     **unknown: Any,
 ) -> Any:
     """Match each left row with the right row that was in force at its time.
@@ -48,7 +56,7 @@ def join_asof(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one may be a stream; or any
+        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
         batches) and paths to Parquet (a file, folder, glob or list of them).
     on
@@ -56,11 +64,11 @@ def join_asof(
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
     by
         Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
-        Null equals nothing.
+        Null equals nothing, unless ``nulls_equal`` says so.
     direction
         - ``"backward"`` (the default): the greatest right ``on`` that is not greater than the left's;
         - ``"forward"``: the least right ``on`` that is not less;
-        - ``"nearest"``: the one at the least distance, the earlier of two at the same.
+        - ``"nearest"``: the one at the least distance, the one that ``prefer`` says of two at the same.
     tolerance
         The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``,
         or the name of a left column that holds one per row. None for no limit.
@@ -75,7 +83,19 @@ def join_asof(
         Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right columns
         decide after them, so the answer is always the same.
     ties
-        ``"greatest"`` (the default), or ``"error"`` to refuse data in which a tie has to be decided.
+        - ``"greatest"`` (the default): of right rows at the same ``on`` the greatest wins, as ``order_by`` says;
+        - ``"first"``, ``"last"``: the first or the last one in the order of the right table, as in pandas and Polars,
+          or in that of ``order_by``. Spark DataFrames have no order of their own, so there ``order_by`` is needed;
+        - ``"error"``: data in which a tie has to be decided are refused.
+    prefer
+        Which of two right rows at the same distance is the nearest: ``"earlier"`` (the default), or ``"later"``, as in
+        Polars and Daft.
+    nulls_equal
+        Whether a null in ``by`` equals a null.
+    known
+        To match no right row before it was known: the right column that says since when a row is known, and the left
+        one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the second is left out. Of
+        several known rows at the best ``on`` the one that was known last is taken.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -93,6 +113,10 @@ def join_asof(
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
+        of the result is final. A watermark that a stream has counts as its order.
 
     Returns
     -------
@@ -144,7 +168,21 @@ def join_asof(
         matches=matches,
         order_by=order_by,
         ties=ties,
+        prefer=prefer,
+        nulls_equal=nulls_equal,
+        known=known,
         coalesce=coalesce,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()
+    return plan(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+    ).execute()

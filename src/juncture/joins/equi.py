@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.equi import Equi
 from juncture.spec.schema import How
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 __all__ = ["join"]
 
@@ -30,6 +33,8 @@ def join(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
     **unknown: Any,
 ) -> Any:
     """Match rows whose keys are equal.
@@ -37,9 +42,10 @@ def join(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, of which the left one may be a stream; or any mixture of tables that speak Arrow (pyarrow
-        and its datasets, Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file, folder,
-        glob or list of them), joined in this process. Paths, with ``spark=`` or beside a DataFrame, are read by Spark.
+        Two Spark DataFrames, of which the left one, or both, may be streams; or any mixture of tables that speak Arrow
+        (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file,
+        folder, glob or list of them), joined in this process. Paths, with ``spark=`` or beside a DataFrame, are read
+        by Spark.
     on
         The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
         type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or
@@ -69,6 +75,10 @@ def join(
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
+        of the result is final. A watermark that a stream has counts as its order.
 
     Returns
     -------
@@ -116,4 +126,15 @@ def join(
         coalesce=coalesce,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()
+    return plan(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+    ).execute()

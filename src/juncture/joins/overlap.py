@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
 from juncture.spec.overlap import Interval, Overlap
 from juncture.spec.range import Closed
 from juncture.spec.schema import How
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 __all__ = ["join_overlap"]
 
@@ -33,6 +36,8 @@ def join_overlap(
     lazy: bool = False,
     memory: str | int | None = None,
     stats: Stats | None = None,
+    left_order: Order | Sequence[Order] | None = None,
+    right_order: Order | Sequence[Order] | None = None,
     **unknown: Any,
 ) -> Any:
     """Match each left interval with all right intervals that overlap it.
@@ -43,7 +48,7 @@ def join_overlap(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one may be a stream; or any
+        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
         batches) and paths to Parquet (a file, folder, glob or list of them).
     left_interval, right_interval
@@ -80,6 +85,10 @@ def join_overlap(
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
     stats
         What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
+        of the result is final. A watermark that a stream has counts as its order.
 
     Returns
     -------
@@ -130,4 +139,15 @@ def join_overlap(
         agg=agg,
         suffix=suffix,
     )
-    return plan(left, right, spec, algorithm=algorithm, spark=spark, lazy=lazy, memory=memory, stats=stats).execute()
+    return plan(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+    ).execute()

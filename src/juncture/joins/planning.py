@@ -11,7 +11,7 @@ from juncture.inputs import choose_engine, is_stream
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi
@@ -49,7 +49,7 @@ def plan(
     left, right, algorithm, spark, lazy, memory, stats
         As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     left_order, right_order
-        As for `join_range` and `join_where`.
+        As for these functions.
     spec
         What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from juncture.joins.planning import plan, refuse_unknown
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
 from juncture.spec.range import Closed, Range
@@ -92,8 +92,8 @@ def join_range(
         What is known of the inputs, so that nobody has to look.
     left_order, right_order
         Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. The condition then says how long a row is held,
-        and has to limit how far apart they are.
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
+        of the result is final. A watermark that a stream has counts as its order.
 
     Returns
     -------

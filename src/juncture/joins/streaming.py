@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -11,10 +11,13 @@ from juncture.errors import SpecError
 from juncture.spec.base import Spec
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import Order
+    from juncture.streams.progress import StreamProgress
 
-__all__ = ["stream"]
+__all__ = ["stream", "stream_listener"]
 
 
 def stream(
@@ -97,3 +100,33 @@ for all of them.
             raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
     orders = orders_of(left, "left"), orders_of(right, "right")
     return StreamJoin(StreamPlan(Setup(spec, left_schema, right_schema, *orders, bool(allow_unbounded), late)))
+
+
+def stream_listener(report: Callable[[StreamProgress], object] = print) -> StreamingQueryListener:
+    """Return a listener that hands on what each trigger of a Spark session's streaming queries did.
+
+    `StreamProgress.of` asks one query for the same.
+
+    Parameters
+    ----------
+    report
+        Called with the `StreamProgress` of each trigger, by a thread of Spark's.
+
+    Returns
+    -------
+    pyspark.sql.streaming.listener.StreamingQueryListener
+        For ``spark.streams.addListener``, on classic Spark and on Spark Connect.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be called.
+    """
+    from juncture.streams.spark.progress import ProgressListener
+
+    if not callable(report):
+        raise SpecError(
+            f"report={report!r} ({type(report).__name__}) cannot be called. Expected a function of one argument, such "
+            "as print."
+        )
+    return ProgressListener(report)

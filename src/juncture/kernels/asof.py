@@ -9,7 +9,7 @@ right row offered to a nearer slot is better than all of those.
 Candidates are an array ``best[slot, place, word]``, the best place first. Its words are
 
 - the *rank*: the right row's value, complemented if forward, so that greater is better in both directions;
-- any number of codes that decide between equal ranks, greater first;
+- any number of codes that decide between equal ranks, greater first, such as when a row was known;
 - the right row's pointer, -1 in an empty place.
 
 What the words leave undecided is written down as a tie, for the caller to settle with the rows themselves.
@@ -176,6 +176,7 @@ def _compare(rank: Any, codes: Any, row: Any, held: Any) -> int:
         int64,
         int64,
         boolean,
+        boolean,
         int64_cube,
         int64_table,
         int32s,
@@ -193,6 +194,7 @@ def offer_many(
     base: int,
     flip: int,
     decided: bool,
+    first: bool,
     best: Ints,
     ties: Ints,
     rest: Codes,
@@ -205,8 +207,10 @@ def offer_many(
     codes
         What decides between equal ranks: one row for each right row, by ``rows``.
     decided
-        Whether rows with equal codes are equal, so that the greater pointer wins. Otherwise those that compete for the
-        last place are ties.
+        Whether rows with equal codes are decided by their pointers. Otherwise those that compete for the last place are
+        ties.
+    first
+        Whether the smaller pointer wins then, rather than the greater one.
     best
         The candidates, ``[slot, place, word]``. Rows that tie within the places are in no order yet unless decided.
     """
@@ -229,7 +233,7 @@ def offer_many(
             if held[last_word] != NOWHERE:
                 order = _compare(rank, codes, row, held)
                 if order == 0 and decided:
-                    order = 1 if pointer > held[last_word] else -1
+                    order = 1 if (pointer > held[last_word]) != first else -1
                 if order <= 0:
                     break
             place -= 1
@@ -323,6 +327,7 @@ def _distance(low: Any, high: Any, floating: bool) -> Any:
         uint64s_in,
         int64,
         boolean,
+        boolean,
         int64_table,
         int64_table,
         int64s,
@@ -339,11 +344,12 @@ def choose(
     tolerance: npt.NDArray[np.uint64],
     tolerance_step: int,
     floating: bool,
+    later: bool,
     pointers: Ints,
     codes: Ints,
     counts: Ints,
 ) -> None:
-    """Write each left row's matches: the candidates at the least distances, behind first, within the tolerance.
+    """Write each left row's matches: the candidates at the least distances, within the tolerance.
 
     Parameters
     ----------
@@ -362,6 +368,8 @@ def choose(
         0 or 1 accordingly.
     floating
         Whether codes stand for floats.
+    later
+        Whether of two candidates at the same distance the one ahead comes first.
     pointers
         Out: for each left row, pointers of its matches, best first. Comes filled with `NOWHERE`.
     codes
@@ -383,7 +391,6 @@ def choose(
             row = ~row
         limit = tolerance[row * tolerance_step]
         back = front = taken = candidates = 0
-        last_rank = np.int64(0)
         last_ahead: Any = False
         while taken < seen:
             has_behind = back < places_behind and behind[slot, back, behind.shape[2] - 1] != NOWHERE
@@ -396,20 +403,27 @@ def choose(
                 near = _distance(behind[slot, back, 0], on[slot], floating)
             if has_ahead:
                 far = _distance(on[slot], ~ahead[slot, front, 0], floating)
-            use_ahead = not has_behind or (has_ahead and far < near)
+            use_ahead = not has_behind or (has_ahead and (far < near or (later and far == near)))
             if barred or (far if use_ahead else near) > limit:
                 break
             rank = ahead[slot, front, 0] if use_ahead else behind[slot, back, 0]
+            is_tie = taken == wanted and use_ahead == last_ahead
+            if is_tie and use_ahead:
+                for word in range(ahead.shape[2] - 1):
+                    is_tie = is_tie and ahead[slot, front, word] == ahead[slot, front - 1, word]
+            elif is_tie:
+                for word in range(behind.shape[2] - 1):
+                    is_tie = is_tie and behind[slot, back, word] == behind[slot, back - 1, word]
             if taken < wanted and len(codes) > 0:
                 codes[row, taken] = ~rank if use_ahead else rank
             if taken < wanted:
                 pointers[row, taken] = (
                     ahead[slot, front, ahead.shape[2] - 1] if use_ahead else behind[slot, back, behind.shape[2] - 1]
                 )
-            elif rank == last_rank and use_ahead == last_ahead:
+            elif is_tie:
                 counts[TIED] += 1
                 counts[FIRST_TIED] = row if counts[FIRST_TIED] < 0 else min(row, counts[FIRST_TIED])
-            last_rank, last_ahead = rank, use_ahead
+            last_ahead = use_ahead
             taken += 1
             if use_ahead:
                 front += 1

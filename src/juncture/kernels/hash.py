@@ -15,7 +15,7 @@ from juncture.kernels.compiled import (
     uint64s_in,
     void,
 )
-from juncture.kernels.keys import EMPTY, mix
+from juncture.kernels.hash_table import EMPTY, mix
 
 __all__ = ["combine_hashes", "count_codes", "hash_integers", "merge_spans", "order_by_code", "spans_of_codes"]
 

@@ -1,16 +1,7 @@
 """Hash tables that give each distinct key a dense code: of integers, and of byte strings.
 
-A table is made of buckets of one cache line, chosen by the lower bits of a key's hash. A bucket has `LANES` lanes:
-their tags, the upper half of the hash made odd, and then their codes. Lanes are filled in order, and a tag of 0 is a
-free lane's. All tags of a bucket are compared at once, and what a full bucket has no room for is in the next one; so a
-look-up touches one cache line nearly always, and no branch depends on where a key is, or whether it is there. (Tables
-of this kind: Bronson and Shi, "Open-sourcing F14 for faster, more memory-efficient hash tables", 2019.)
-
-A byte string is looked at as two words, in which all of it stands if it is short. The bytes themselves are compared for
-long ones alone.
-
-A table never holds more than half of its lanes; the kernels that add keys stop when it is full, and the caller goes on
-with a larger one.
+Their layout is that of `juncture.kernels.hash_table`. A byte string is looked at as two words, in which all of it
+stands if it is short. The bytes themselves are compared for long ones alone.
 """
 
 from __future__ import annotations
@@ -36,38 +27,36 @@ from juncture.kernels.compiled import (
     uint64s_in,
     void,
 )
-from juncture.kernels.intrinsics import LANES, equal_lanes, lowest_bit, prefetch, word_at
+from juncture.kernels.hash_table import (
+    CODES,
+    EMPTY,
+    FREE,
+    LAST,
+    Table,
+    bucket_of,
+    candidate,
+    free_place,
+    mix,
+    next_bucket,
+    put,
+    tag_of,
+)
+from juncture.kernels.intrinsics import equal_lanes, lowest_bit, prefetch, word_at
 
 __all__ = [
-    "EMPTY",
     "add_bytes",
     "add_integers",
-    "empty_table",
     "find_bytes",
     "find_integers",
     "hash_bytes",
     "map_codes",
-    "mix",
-    "most_keys",
     "refill_bytes",
     "refill_integers",
 ]
 
-EMPTY = -1
-"""The code of a row without a key, or whose key is not there."""
-
 BLOCK = 64
 """How many rows are looked up together."""
 
-_BUCKET_WORDS = 2 * LANES
-_CACHE_LINE_BYTES = 64
-_FREE = np.uint32(0)
-_ODD = np.uint32(1)
-_HALF = np.uint64(32)
-_STEP = np.uint64(_BUCKET_WORDS)
-_CODES = np.uint64(LANES)
-_LAST = np.uint64(LANES - 1)
-_LAST_BIT = np.int64(1 << (LANES - 1))
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -77,99 +66,24 @@ _LENGTH_BITS = np.uint64(56)
 _LONG = np.uint64(1 << 63)
 _LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
-Table = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
-
-
-def empty_table(keys: int) -> Table:
-    """Return a table that has no keys yet, and room for so many at least: `most_keys` tells for how many."""
-    buckets = 1
-    while buckets * LANES < 2 * keys:
-        buckets *= 2
-    line = _CACHE_LINE_BYTES // 4
-    words = np.zeros(buckets * _BUCKET_WORDS + line, np.uint32)
-    first = -words.ctypes.data % _CACHE_LINE_BYTES // 4
-    return words[first : first + buckets * _BUCKET_WORDS]
-
-
-def most_keys(table: Table) -> int:
-    """Return how many keys a table holds."""
-    return len(table) // 4
-
-
-@inlined
-def mix(value: Any) -> Any:
-    """Spread a key over all bits, no two keys to the same (the finalizer of MurmurHash3)."""
-    value ^= value >> np.uint64(33)
-    value *= np.uint64(0xFF51AFD7ED558CCD)
-    value ^= value >> np.uint64(33)
-    value *= np.uint64(0xC4CEB9FE1A85EC53)
-    value ^= value >> np.uint64(33)
-    return value
-
-
-@inlined
-def _tag(hashed: Any) -> Any:
-    return np.uint32(hashed >> _HALF) | _ODD
-
-
-@inlined
-def _bucket(table: Table, hashed: Any) -> Any:
-    """Return where a key's own bucket starts."""
-    return (hashed * _STEP) & np.uint64(len(table) - 1)
-
-
-@inlined
-def _next_bucket(table: Table, bucket: Any) -> Any:
-    return (bucket + _STEP) & np.uint64(len(table) - 1)
-
-
-@inlined
-def _candidate(table: Table, hashed: Any) -> Any:
-    """Return whether a lane has a key's tag, and the code of the first that does; any code if none does."""
-    tag = _tag(hashed)
-    bucket = _bucket(table, hashed)
-    lanes = equal_lanes(table, bucket, tag)
-    # One condition of two, because a branch for the first would be mispredicted every other time.
-    while (lanes == 0) & (table[bucket + _LAST] != _FREE):
-        bucket = _next_bucket(table, bucket)
-        lanes = equal_lanes(table, bucket, tag)
-    return lanes != 0, np.uint64(table[bucket + _CODES + np.uint64(lowest_bit(lanes | _LAST_BIT))])
-
-
-@inlined
-def _put(table: Table, hashed: Any, place: Any, code: Any) -> None:
-    """Fill the lane at a place."""
-    table[place] = _tag(hashed)
-    table[place + _CODES] = np.uint32(code)
-
-
-@inlined
-def _free_place(table: Table, hashed: Any) -> Any:
-    """Return the place of the lane where a key goes that is not there yet."""
-    bucket = _bucket(table, hashed)
-    lanes = equal_lanes(table, bucket, _FREE)
-    while lanes == 0:
-        bucket = _next_bucket(table, bucket)
-        lanes = equal_lanes(table, bucket, _FREE)
-    return bucket + np.uint64(lowest_bit(lanes))
 
 
 @inlined
 def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any:
     """Return the place of the lane that holds an integer, or of the free one where it would go."""
-    tag = _tag(hashed)
-    bucket = _bucket(table, hashed)
+    tag = tag_of(hashed)
+    bucket = bucket_of(table, hashed)
     while True:
         lanes = equal_lanes(table, bucket, tag)
         while lanes != 0:
             place = bucket + np.uint64(lowest_bit(lanes))
-            if known[table[place + _CODES]] == value:
+            if known[table[place + CODES]] == value:
                 return place
             lanes &= lanes - 1
-        if table[bucket + _LAST] == _FREE:
-            return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, _FREE)))
-        bucket = _next_bucket(table, bucket)
+        if table[bucket + LAST] == FREE:
+            return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, FREE)))
+        bucket = next_bucket(table, bucket)
 
 
 @compiled(int64(int64s_in, int64, uint32s, int64s, int64, int32s))
@@ -203,19 +117,19 @@ def add_integers(values: Ints, first: int, table: Table, known: Ints, count: int
         size = min(BLOCK, len(values) - block)
         for i in range(size):
             hashes[i] = mix(np.uint64(values[block + i]))
-            prefetch(table, _bucket(table, hashes[i]))
+            prefetch(table, bucket_of(table, hashes[i]))
         for i in range(size):
             row = block + i
             if codes[row] == EMPTY:
                 continue
             place = _place_of_integer(values[row], hashes[i], table, known)
-            if table[place] == _FREE:
+            if table[place] == FREE:
                 if count >= most:
                     return row
                 known[count] = values[row]
-                _put(table, hashes[i], place, count)
+                put(table, hashes[i], place, count)
                 count += 1
-            codes[row] = table[place + _CODES]
+            codes[row] = table[place + CODES]
     return len(values)
 
 
@@ -243,11 +157,11 @@ def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None
         size = min(BLOCK, len(values) - block)
         for i in range(size):
             hashes[i] = mix(np.uint64(values[block + i]))
-            prefetch(table, _bucket(table, hashes[i]))
+            prefetch(table, bucket_of(table, hashes[i]))
         likely = np.int64(0)
         for i in range(size):
             row = block + i
-            is_likely, code = _candidate(table, hashes[i])
+            is_likely, code = candidate(table, hashes[i])
             found[likely] = code
             rows[likely] = row
             likely += np.int64(is_likely & (codes[row] != EMPTY))
@@ -260,7 +174,7 @@ def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None
             else:
                 # Another key with the same tag.
                 place = _place_of_integer(value, mix(np.uint64(value)), table, known)
-                codes[rows[i]] = EMPTY if table[place] == _FREE else np.int32(table[place + _CODES])
+                codes[rows[i]] = EMPTY if table[place] == FREE else np.int32(table[place + CODES])
 
 
 @compiled(void(int64s_in, int64, uint32s))
@@ -276,7 +190,7 @@ def refill_integers(known: Ints, count: int, table: Table) -> None:
     """
     for code in range(count):
         hashed = mix(np.uint64(known[code]))
-        _put(table, hashed, _free_place(table, hashed), code)
+        put(table, hashed, free_place(table, hashed), code)
 
 
 @inlined
@@ -348,20 +262,20 @@ def _place_of_bytes(
     known: Bytes,
 ) -> Any:
     """Return the place of the lane that holds a byte string, or of the free one where it would go."""
-    tag = _tag(hashed)
-    bucket = _bucket(table, hashed)
+    tag = tag_of(hashed)
+    bucket = bucket_of(table, hashed)
     while True:
         lanes = equal_lanes(table, bucket, tag)
         while lanes != 0:
             place = bucket + np.uint64(lowest_bit(lanes))
-            code = np.uint64(table[place + _CODES])
+            code = np.uint64(table[place + CODES])
             is_alike = (known_words[_TWO * code] == low) & (known_words[_TWO * code + _ONE] == high)
             if is_alike and (high < _LONG or _equal(data, first, end, known, known_offsets[code])):
                 return place
             lanes &= lanes - 1
-        if table[bucket + _LAST] == _FREE:
-            return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, _FREE)))
-        bucket = _next_bucket(table, bucket)
+        if table[bucket + LAST] == FREE:
+            return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, FREE)))
+        bucket = next_bucket(table, bucket)
 
 
 @compiled(int64(int64s_in, uint8s_in, int64, uint32s, uint64s, int64s, uint8s, int64, int32s))
@@ -406,7 +320,7 @@ def add_bytes(
         for i in range(size):
             words[2 * i], words[2 * i + 1] = _words(data, offsets[block + i], offsets[block + i + 1])
             hashes[i] = _hash_words(words[2 * i], words[2 * i + 1])
-            prefetch(table, _bucket(table, hashes[i]))
+            prefetch(table, bucket_of(table, hashes[i]))
         for i in range(size):
             row = block + i
             if codes[row] == EMPTY:
@@ -414,7 +328,7 @@ def add_bytes(
             low, high = words[2 * i], words[2 * i + 1]
             start, end = offsets[row], offsets[row + 1]
             place = _place_of_bytes(low, high, hashes[i], data, start, end, table, known_words, known_offsets, known)
-            if table[place] == _FREE:
+            if table[place] == FREE:
                 length = end - start if high >= _LONG else 0
                 target = known_offsets[count]
                 if count >= most or target + length > len(known):
@@ -424,9 +338,9 @@ def add_bytes(
                     known[np.uint64(target + position)] = data[np.uint64(start + position)]
                 known_offsets[count + 1] = target + length
                 known_words[2 * count], known_words[2 * count + 1] = low, high
-                _put(table, hashes[i], place, count)
+                put(table, hashes[i], place, count)
                 count += 1
-            codes[row] = table[place + _CODES]
+            codes[row] = table[place + CODES]
     return len(codes)
 
 
@@ -455,10 +369,10 @@ def find_bytes(
         for i in range(size):
             words[2 * i], words[2 * i + 1] = _words(data, offsets[block + i], offsets[block + i + 1])
             hashes[i] = _hash_words(words[2 * i], words[2 * i + 1])
-            prefetch(table, _bucket(table, hashes[i]))
+            prefetch(table, bucket_of(table, hashes[i]))
         likely = np.int64(0)
         for i in range(size):
-            is_likely, code = _candidate(table, hashes[i])
+            is_likely, code = candidate(table, hashes[i])
             found[likely] = code
             items[likely] = i
             likely += np.int64(is_likely & (codes[block + i] != EMPTY))
@@ -481,7 +395,7 @@ def find_bytes(
                 place = _place_of_bytes(
                     low, high, hashes[i], data, start, end, table, known_words, known_offsets, known
                 )
-                codes[row] = EMPTY if table[place] == _FREE else np.int32(table[place + _CODES])
+                codes[row] = EMPTY if table[place] == FREE else np.int32(table[place + CODES])
 
 
 @compiled(void(uint64s_in, int64, uint32s))
@@ -489,7 +403,7 @@ def refill_bytes(known_words: Words, count: int, table: Table) -> None:
     """Put the keys of a table into an empty, larger one: as `refill_integers`."""
     for code in range(count):
         hashed = _hash_words(known_words[2 * code], known_words[2 * code + 1])
-        _put(table, hashed, _free_place(table, hashed), code)
+        put(table, hashed, free_place(table, hashed), code)
 
 
 @compiled(void(int32s_in, int32s_in, int32s))

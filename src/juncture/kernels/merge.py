@@ -21,11 +21,11 @@ from juncture.kernels.compiled import (
     void,
 )
 
-__all__ = ["merge"]
+__all__ = ["advance", "merge"]
 
 
 @inlined
-def _advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> Any:
+def advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> Any:
     """Return the first position from here whose value is past another: greater, or not less unless inclusive."""
     step = 1
     while position + step <= end and (
@@ -107,7 +107,7 @@ def merge(
         if position < 0:
             position = right_starts[group]
         end = right_starts[group + 1]
-        position = _advance(right_on, position, end, on[slot], inclusive)
+        position = advance(right_on, position, end, on[slot], inclusive)
         if not forward:
             for place in range(min(places, position - right_starts[group])):
                 best[slot, place, 0] = right_on[position - 1 - place]

@@ -30,14 +30,24 @@ from juncture.kernels.compiled import (
     void,
 )
 
-__all__ = ["UNLIMITED", "find_matches", "find_next", "mark_wanted", "reach_of", "sort_rows"]
+__all__ = [
+    "UNLIMITED",
+    "expire_rows",
+    "find_matches",
+    "find_next",
+    "index_rows",
+    "mark_late",
+    "mark_wanted",
+    "reach_of",
+    "sort_rows",
+]
 
 UNLIMITED = -1
 """The reach of rows whose second codes tell nothing of the first."""
 
-_GREATEST = 2**63 - 1
-_DIGITS = 256
-_DIGIT_BITS = 8
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_DIGITS = 1 << 11
+_DIGIT_BITS = 11
 
 Table = npt.NDArray[np.int64]
 
@@ -52,6 +62,34 @@ def _first_at_least(values: Any, first: Any, end: Any, least: Any) -> Any:
         else:
             end = middle
     return first
+
+
+@inlined
+def _first_from_end(values: Any, first: Any, end: Any, least: Any) -> Any:
+    """Return the same, looked for from the end backwards: in few steps if it is near there."""
+    step = np.int64(1)
+    while first < end:
+        place = max(first, end - step)
+        if values[place] < least:
+            first = place + 1
+            break
+        end = place
+        step <<= 1
+    return _first_at_least(values, first, end, least)
+
+
+@inlined
+def _first_from_start(values: Any, first: Any, end: Any, least: Any) -> Any:
+    """Return the same, looked for from the start onwards: in few steps if it is near there."""
+    step = np.int64(1)
+    while first < end:
+        place = min(end - 1, first + step - 1)
+        if values[place] >= least:
+            end = place
+            break
+        first = place + 1
+        step <<= 1
+    return _first_at_least(values, first, end, least)
 
 
 @inlined
@@ -91,7 +129,7 @@ def find_matches(
     Parameters
     ----------
     keys, codes
-        The rows: keys, ascending, and a line of codes for each relation.
+        The rows, by key and first code: keys, and a line of codes for each relation.
     relations
         How many of the lines count.
     groups, starts
@@ -108,11 +146,12 @@ def find_matches(
 
     Notes
     -----
-    A binary search for each row, and a step for each held row between its limits.
+    A search for each row, from where the one before it ended, and a step for each held row between its limits.
     """
     room = len(rows)
     written = 0
     group = np.int64(0)
+    searched, top = np.int64(-1), np.int64(0)
     row, position = resume[0], resume[1]
     while row < len(keys):
         key = keys[row]
@@ -126,7 +165,10 @@ def find_matches(
             if position < 0:
                 position = starts[group]
                 if relations > 0:
-                    position = _first_at_least(held[0], position, end, ~codes[0, row])
+                    # The greater the code, the more of the held rows it reaches.
+                    top = top if searched == group else end
+                    position = _first_from_end(held[0], position, top, ~codes[0, row])
+                    searched, top = group, position
             if relations > 1 and reach >= 0 and codes[1, row] <= _GREATEST - reach:
                 most = codes[1, row] + reach
             while position < end:
@@ -172,14 +214,6 @@ def reach_of(codes: Table) -> int:
 
 
 @inlined
-def _is_sorted(keys: Any, codes: Any) -> Any:
-    for row in range(1, len(keys)):
-        if keys[row] < keys[row - 1] or (keys[row] == keys[row - 1] and codes[row] < codes[row - 1]):
-            return False
-    return True
-
-
-@inlined
 def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
     """Move rows in the order of one digit, unless all have the same; tell whether they were moved."""
     counts[:] = 0
@@ -200,6 +234,41 @@ def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
     return True
 
 
+@inlined
+def _by_digits(digits: Any, most: Any, order: Any, other: Any, counts: Any) -> Any:
+    """Return rows in the order of their digits, stably, and room for as many."""
+    shift = np.int64(0)
+    while shift < 64 and (most >> np.uint64(shift)) > np.uint64(0):
+        if _pass(digits, order, other, shift, counts):
+            order, other = other, order
+        shift += _DIGIT_BITS
+    return order, other
+
+
+@inlined
+def _rising_or_falling(codes: Any) -> Any:
+    """Tell whether codes never fall, and whether they never rise."""
+    falls, rises = np.int64(0), np.int64(0)
+    for row in range(1, len(codes)):
+        falls += codes[row] < codes[row - 1]
+        rises += codes[row] > codes[row - 1]
+    return falls == 0, rises == 0
+
+
+@inlined
+def _reverse(codes: Any, order: Any) -> Any:
+    """Write the order of rows whose codes never rise, stably."""
+    end, place = len(codes), np.int64(0)
+    while end > 0:
+        first = end - 1
+        while first > 0 and codes[first - 1] == codes[first]:
+            first -= 1
+        for row in range(first, end):
+            order[place] = row
+            place += 1
+        end = first
+
+
 @compiled(void(int32s_in, int64s_in, int32s))
 def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
     """Write the order of rows by key and then code, stably.
@@ -213,37 +282,142 @@ def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
 
     Notes
     -----
-    Some 3 ns a row for each byte in which codes differ, and for each of the keys; one pass if they are in order.
+    Some 3 ns a row for each 11 bits in which keys differ, and of the codes unless they rise or fall all along.
     """
     count = len(keys)
     for row in range(count):
         order[row] = row
-    if count < 2 or _is_sorted(keys, codes):
+    if count < 2:
         return
-    least = np.int64(codes[0])
-    for row in range(count):
-        if codes[row] < least:
-            least = codes[row]
+    rises, falls = _rising_or_falling(codes)
+    if not rises and falls:
+        _reverse(codes, order)
     digits = np.empty(count, np.uint64)
-    most = np.uint64(0)
-    for row in range(count):
-        digits[row] = np.uint64(codes[row]) - np.uint64(least)
-        most = max(most, digits[row])
     counts = np.empty(_DIGITS, np.int64)
     current, other = order.copy(), np.empty(count, np.int32)
-    for number in range(2):
-        if number == 1:
-            most = np.uint64(0)
-            for row in range(count):
-                digits[row] = np.uint64(keys[row])
-                most = max(most, digits[row])
-        shift = np.int64(0)
-        while shift < 64 and (most >> np.uint64(shift)) > np.uint64(0):
-            if _pass(digits, current, other, shift, counts):
-                current, other = other, current
-            shift += _DIGIT_BITS
+    if not (rises or falls):
+        least = np.int64(codes[0])
+        for row in range(count):
+            least = min(least, codes[row])
+        most = np.uint64(0)
+        for row in range(count):
+            digits[row] = np.uint64(codes[row]) - np.uint64(least)
+            most = max(most, digits[row])
+        current, other = _by_digits(digits, most, current, other, counts)
+    most = np.uint64(0)
+    for row in range(count):
+        digits[row] = np.uint64(keys[row])
+        most = max(most, digits[row])
+    current, other = _by_digits(digits, most, current, other, counts)
     for row in range(count):
         order[row] = current[row]
+
+
+@compiled(int64(int64s_in, int64, int64, int64, uint8s))
+def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: npt.NDArray[np.uint8]) -> int:
+    """Mark the rows that are farther behind the greatest code before them than a delay, and return how many there are.
+
+    Parameters
+    ----------
+    codes
+        Of rows as they come.
+    greatest
+        The greatest code before them, the least integer if there is none.
+    known
+        The least code that is not late, whatever comes.
+    delay
+        How far a code may be behind.
+    late
+        Out: 1 for late rows, 0 for others.
+
+    Notes
+    -----
+    A pass over the rows.
+    """
+    count = np.int64(0)
+    least = known
+    if greatest >= _LEAST + delay:
+        least = max(least, greatest - delay)
+    for row in range(len(codes)):
+        code = codes[row]
+        late[row] = code < least
+        count += code < least
+        if code > greatest:
+            greatest = code
+            if greatest >= _LEAST + delay:
+                least = max(least, greatest - delay)
+    return int(count)
+
+
+@compiled(int64(int32s_in, int64_table_in, int64s, int32s, int64s))
+def index_rows(keys: Codes, codes: Table, starts: Ints, groups: Codes, least: Ints) -> int:
+    """Find where each key starts among sorted rows and the least code of each line, and return how many keys there are.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows, by key.
+    starts, groups
+        Out: where the rows of each key start, and the end; the keys. Room for all rows, and one more start.
+    least
+        Out: for each line of codes the least.
+
+    Notes
+    -----
+    A pass over the keys, and one over each line.
+    """
+    count = np.int64(0)
+    for row in range(len(keys)):
+        if row == 0 or keys[row] != keys[row - 1]:
+            starts[count] = row
+            groups[count] = keys[row]
+            count += 1
+    starts[count] = len(keys)
+    for line in range(codes.shape[0]):
+        found = np.int64(_GREATEST)
+        for row in range(len(keys)):
+            found = min(found, codes[line, row])
+        least[line] = found
+    return int(count)
+
+
+@compiled(int64(int64_table_in, int64s_in, uint8s, int64s, int64s))
+def expire_rows(codes: Table, limits: Ints, alive: npt.NDArray[np.uint8], gone: Ints, least: Ints) -> int:
+    """Let go of the rows that have a code below its line's limit, and return how many there are.
+
+    Parameters
+    ----------
+    codes, limits
+        The rows, and the least code that lives of each line.
+    alive
+        Which rows are alive: 1, or 0. Changed.
+    gone
+        Out: the rows that are let go. Room for all.
+    least
+        Out: for each line of codes the least of rows that stay alive.
+
+    Notes
+    -----
+    A pass over the rows.
+    """
+    lines = codes.shape[0]
+    for line in range(lines):
+        least[line] = _GREATEST
+    count = np.int64(0)
+    for row in range(codes.shape[1]):
+        if alive[row] == 0:
+            continue
+        lives = True
+        for line in range(lines):
+            lives = lives and codes[line, row] >= limits[line]
+        if lives:
+            for line in range(lines):
+                least[line] = min(least[line], codes[line, row])
+        else:
+            alive[row] = 0
+            gone[count] = row
+            count += 1
+    return int(count)
 
 
 @compiled(void(int32s_in, int64s_in, int64s_in, int32s_in, int64s_in, int64, int64, int64, boolean, uint8s))
@@ -332,7 +506,7 @@ def find_next(
     Parameters
     ----------
     keys, codes
-        The rows: keys, ascending, and the codes from which on to look.
+        The rows, by key and code: keys, and the codes from which on to look.
     groups, starts, held
         The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes, sorted
         within each group.
@@ -345,9 +519,10 @@ def find_next(
 
     Notes
     -----
-    A binary search for each row.
+    A search for each row, from where the one before it ended.
     """
     group = np.int64(0)
+    searched, place = np.int64(-1), np.int64(0)
     for row in range(len(keys)):
         positions[row] = -1
         tied[row] = 0
@@ -355,13 +530,15 @@ def find_next(
         if group == len(groups) or groups[group] != keys[row]:
             continue
         first, end = starts[group], starts[group + 1]
+        place = place if searched == group else first
+        searched = group
         if forward:
-            place = _first_at_least(held, first, end, codes[row])
+            place = _first_from_start(held, place, end, codes[row])
             if place < end:
                 positions[row] = place
                 tied[row] = place + 1 < end and held[place + 1] == held[place]
             continue
-        place = end if codes[row] == _GREATEST else _first_at_least(held, first, end, codes[row] + 1)
+        place = end if codes[row] == _GREATEST else _first_from_start(held, place, end, codes[row] + 1)
         if place > first:
             positions[row] = place - 1
             tied[row] = place - 1 > first and held[place - 2] == held[place - 1]

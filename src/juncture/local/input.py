@@ -9,7 +9,7 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.local.statistics import Looked, look
-from juncture.planner.stats import SideStats, combined
+from juncture.planner.statistics import SideStats, combined
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES

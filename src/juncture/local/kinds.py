@@ -13,7 +13,7 @@ from juncture.local.equi import join as equi
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.working_types import in_working_types

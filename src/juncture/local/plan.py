@@ -21,7 +21,7 @@ from juncture.planner.choose import choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
 from juncture.spec.asof import ResolvedAsof

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from juncture.errors import PlanError
 from juncture.planner.constants import constants_at_hand
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.runtime.threads import available_cores
 from juncture.spec.size import format_size

@@ -16,7 +16,7 @@ from juncture.local.inequality.conditions import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
 from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.stats import SideStats, combined
+from juncture.planner.statistics import SideStats, combined
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.working_types import working_join, working_source

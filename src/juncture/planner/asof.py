@@ -32,9 +32,17 @@ def _keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
     return f"how={how!r} keeps right rows that no left row took, which no task knows alone: hash and range can."
 
 
+def _always_knows(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+    """Refuse ``known=`` where left rows are told the nearest right rows only, which they may not know yet."""
+    if _spec(planning).known is None:
+        return None
+    why = "cuts keys" if algorithm.splits_keys else "looks at one right row for each left one"
+    return f"known=: it {why}, and the nearest row may not be known yet. broadcast, broadcast_left and hash can."
+
+
 def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
-    """Refuse a shuffle by key where there is no key."""
-    if planning.join.left_by:
+    """Refuse a shuffle by key where there is no key, unless nothing else keeps all rows together."""
+    if planning.join.left_by or _spec(planning).known is not None:
         return None
     return "there is no by column to shuffle by; range spreads the rows by their order instead."
 
@@ -135,16 +143,20 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
             in_python=True,
             splits_keys=True,
             needs=(Need("counts"), Need("sample")),
-            rules=(samples,),
+            rules=(_always_knows, samples),
         ),
         Algorithm(
             "window",
             "union and one window, all in SQL",
             _window_s,
             shuffles="once",
-            rules=(_keeps_right_rows, _finds_one),
+            rules=(_always_knows, _keeps_right_rows, _finds_one),
         ),
-        Algorithm("native", "Spark's own ASOF JOIN", rules=(_keeps_right_rows, _finds_one, _is_right_in_spark)),
+        Algorithm(
+            "native",
+            "Spark's own ASOF JOIN",
+            rules=(_always_knows, _keeps_right_rows, _finds_one, _is_right_in_spark),
+        ),
     ),
 }
 """As-of joins."""

@@ -44,7 +44,7 @@ def expected_task(planning: PlanningInput, algorithm: Algorithm) -> Estimate | N
     >>> import juncture as jn
     >>> import pyarrow as pa
     >>> from juncture.planner.asof import ASOF
-    >>> from juncture.planner.stats import Resources
+    >>> from juncture.planner.statistics import Resources
     >>> schema, resources = pa.schema([("ts", pa.int64())]), Resources(cores=2, memory_bytes=1 << 29)
     >>> stats = jn.Stats(right=jn.SideStats(rows=1_000, row_bytes=8))
     >>> join = jn.Asof(on="ts").resolve(schema, schema)

@@ -51,7 +51,7 @@ def expected_rows(planning: PlanningInput) -> Estimate:
 
     >>> import juncture as jn
     >>> import pyarrow as pa
-    >>> from juncture.planner.stats import Resources
+    >>> from juncture.planner.statistics import Resources
     >>> schema, resources = pa.schema([("k", pa.int64())]), Resources(cores=1, memory_bytes=1 << 30)
     >>> join = jn.Equi(on="k", how="left").resolve(schema, schema)
     >>> stats = jn.Stats(left=jn.SideStats(rows=100, keys=100), right=jn.SideStats(rows=500, keys=100))

@@ -14,7 +14,7 @@ from juncture.planner.explain.html import page, rows_table
 from juncture.planner.explain.meaning import meaning_of
 from juncture.planner.explain.text import in_short, plan_words
 from juncture.planner.many_report import ManyReport
-from juncture.planner.stats import SideStats
+from juncture.planner.statistics import SideStats
 from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.many import ResolvedTable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from juncture.planner.stats import Resources, SideStats
+from juncture.planner.statistics import Resources, SideStats
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed, plain_type
 

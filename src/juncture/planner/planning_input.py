@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from juncture.planner.decision import Engine
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.spec.resolved import Resolved
 
 __all__ = ["JoinFeatures", "PlanningInput"]

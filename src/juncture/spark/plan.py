@@ -13,15 +13,12 @@ from juncture.inputs import is_spark_frame, is_stream, kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
 from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
-from juncture.spark.inequality.overlap import overlap_pairs, overlap_placements
 from juncture.spark.inequality.plan import InequalityPlanning
-from juncture.spark.inequality.range import range_pairs, range_placements
-from juncture.spark.inequality.where import where_pairs, where_placements
 from juncture.spark.input.files import FileSide, in_sql
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
@@ -47,9 +44,9 @@ _log = logging.getLogger(__name__)
 
 PLANNINGS: dict[type, Callable[[Request], Planning]] = {
     Asof: AsofPlanning,
-    Range: partial(InequalityPlanning, range_pairs, range_placements),
-    Overlap: partial(InequalityPlanning, overlap_pairs, overlap_placements),
-    Where: partial(InequalityPlanning, where_pairs, where_placements),
+    Range: InequalityPlanning,
+    Overlap: InequalityPlanning,
+    Where: InequalityPlanning,
     Equi: EquiPlanning,
 }
 """What plans each kind of join."""

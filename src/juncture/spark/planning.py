@@ -11,7 +11,7 @@ from juncture.planner.algorithm import Algorithm, Fact, Need, held_side
 from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built

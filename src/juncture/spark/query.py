@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from juncture.planner.stats import Resources, Stats
+from juncture.planner.statistics import Resources, Stats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int)
 
     Examples
     --------
-    >>> from juncture.planner.stats import SideStats
+    >>> from juncture.planner.statistics import SideStats
     >>> side = SideStats(rows=10_000_000, row_bytes=100)
     >>> partition_count(Stats(left=side, right=side), Resources(cores=2, memory_bytes=512 << 20), 200)
     15

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql import types as st
 
 from juncture.spark.input.frame import SparkSide
-from juncture.spark.schema import arrow_schema, nullable
+from juncture.spark.schema import arrow_schema, nullable, spark_schema
 from juncture.spark.tasks.output import Output
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
@@ -21,13 +21,19 @@ __all__ = ["given_back", "result_schema", "task_output"]
 
 
 def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.StructType:
-    """Return the schema of the result in Spark's types: those of the inputs."""
+    """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""
     types = {"left": left.spark_schema, "right": right.spark_schema}
     fields = []
     for column in join.output:
         data_type = types[column.side][column.source].dataType
         # A value of the right side may stand in a left column, and have nulls inside where that has none.
         fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
+    made = spark_schema(pa.schema([(each.name, each.type) for each in join.aggregates])).fields
+    for each, field in zip(join.aggregates, made, strict=True):
+        is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
+        fields.append(
+            st.StructField(each.name, types["right"][each.column or ""].dataType if is_chosen else field.dataType)
+        )
     return st.StructType(fields)
 
 

@@ -42,13 +42,15 @@ from juncture.spec.schema import (
     check_ties,
     common_domain,
     output_columns,
+    shared_domain,
 )
 from juncture.spec.values import TimeLength, whole
 
-__all__ = ["Asof", "Direction", "ResolvedAsof", "Tolerance"]
+__all__ = ["Asof", "Direction", "Known", "Prefer", "ResolvedAsof", "Ties", "Tolerance"]
 
 Direction = Literal["backward", "forward", "nearest"]
-Ties = Literal["greatest", "error"]
+Prefer = Literal["earlier", "later"]
+Ties = Literal["greatest", "first", "last", "error"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,23 @@ class Tolerance:
     column: str | None = None
 
 
+@dataclass(frozen=True)
+class Known:
+    """Since when right rows are known, and up to when to left ones: a right row can match once the first is reached.
+
+    Attributes
+    ----------
+    left, right
+        The columns.
+    domain
+        The values in which they are compared.
+    """
+
+    left: str
+    right: str
+    domain: Domain
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResolvedAsof(Resolved):
     """An as-of spec that has been checked against two schemas: all that an engine needs to know.
@@ -83,9 +102,11 @@ class ResolvedAsof(Resolved):
         The values in which the ``on`` columns are compared.
     tolerance
         The tolerance in that domain, or None.
+    known
+        Since when right rows are known; None if all always are.
     tie_columns
-        The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, nulls
-        lowest, NaN highest.
+        The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, or the
+        least with ``ties="first"``, nulls lowest, NaN highest. None where the order of the right table decides.
     """
 
     spec: Asof
@@ -93,13 +114,25 @@ class ResolvedAsof(Resolved):
     right_on: str
     domain: Domain
     tolerance: Tolerance | None
+    known: Known | None
     tie_columns: tuple[str, ...]
+
+    @property
+    def goes_by_table_order(self) -> bool:
+        """Whether the order of the rows in the right table decides ties."""
+        return self.spec.ties in ("first", "last") and not self.spec.order_columns()
+
+    @property
+    def nulls_equal(self) -> bool:
+        """Whether null equals null in ``by``."""
+        return self.spec.nulls_equal
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, ties aside."""
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
-        own = (self.left_on if side == "left" else self.right_on, *super().compared(side))
-        return own if limit is None or limit in own else (*own, limit)
+        known = None if self.known is None else getattr(self.known, side)
+        names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, known)
+        return tuple(name for name in dict.fromkeys(names) if name is not None)
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.
@@ -133,7 +166,9 @@ class Asof(KeyedSpec):
     direction
         - ``"backward"``: the greatest right ``on`` that is not greater than the left's;
         - ``"forward"``: the least right ``on`` that is not less;
-        - ``"nearest"``: the one at the least distance, the earlier of two at the same.
+        - ``"nearest"``: the one at the least distance.
+    prefer
+        Which of two right rows at the same distance is the nearest: ``"earlier"`` or ``"later"``.
     tolerance
         The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as
         ``"5m"``, or the name of a left column that holds one per row. A left column of that name goes first.
@@ -148,7 +183,17 @@ class Asof(KeyedSpec):
         Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right
         columns decide after them, so that a tie has one answer on every engine.
     ties
-        ``"greatest"``, or ``"error"`` to refuse data in which a tie has to be decided.
+        - ``"greatest"``: the greatest row wins, as ``order_by`` says;
+        - ``"first"``, ``"last"``: the first or the last row in the order of the right table, or in that of ``order_by``
+          where it is given;
+        - ``"error"``: data in which a tie has to be decided are refused.
+    nulls_equal
+        Whether a null in ``by`` equals a null.
+    known
+        Of the right rows known at the left row's time, the one in force: the right column that says since when a row is
+        known, and the left one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the
+        second is left out. Of several known rows at the best ``on`` the one that was known last is taken; those known
+        at the same time are a tie.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -184,6 +229,9 @@ class Asof(KeyedSpec):
     matches: int = 1
     order_by: str | Sequence[str] = ()
     ties: Ties = "greatest"
+    prefer: Prefer = "earlier"
+    nulls_equal: bool = False
+    known: str | Sequence[str] | None = None
     coalesce: bool = True
     suffix: str = "_right"
 
@@ -193,7 +241,13 @@ class Asof(KeyedSpec):
         check_choice("direction", self.direction, get_args(Direction))
         check_choice("how", self.how, get_args(How))
         check_choice("ties", self.ties, get_args(Ties))
-        freeze_flags(self, "allow_exact_matches", "coalesce")
+        check_choice("prefer", self.prefer, get_args(Prefer))
+        if self.prefer == "later" and self.direction != "nearest":
+            raise SpecError(
+                f"prefer='later' says which of two rows at the same distance is the nearest, and with direction="
+                f"{self.direction!r} there are no two. Pass direction='nearest', or leave prefer= out."
+            )
+        freeze_flags(self, "allow_exact_matches", "nulls_equal", "coalesce")
         matches = whole(self.matches)
         if matches is None or matches < 1:
             raise SpecError(f"matches={self.matches!r} is not a count of rows. Expected an integer of at least 1.")
@@ -203,7 +257,8 @@ class Asof(KeyedSpec):
         for name in self.order_columns():
             check_name("order_by", name)
         object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
-        freeze_names(self, "by", "left_by", "right_by", "order_by")
+        self.known_pair()
+        freeze_names(self, "by", "left_by", "right_by", "order_by", "known")
 
     def on_pair(self) -> tuple[str, str]:
         """Return the left and the right ``on`` column."""
@@ -214,6 +269,22 @@ class Asof(KeyedSpec):
                 f'right_on="…". Got {len(pairs)}.'
             )
         return pairs[0]
+
+    def known_pair(self) -> tuple[str, str] | None:
+        """Return the left and the right column of ``known``, or None."""
+        if self.known is None:
+            return None
+        check_sequence("known", self.known)
+        names = (self.known,) if isinstance(self.known, str) else tuple(self.known)
+        for name in names:
+            check_name("known", name)
+        if len(names) not in (1, 2):
+            raise SpecError(
+                f"known={self.known!r} names {len(names)} columns. Expected the right column that says since when a "
+                'row is known, and the left one that says up to when, such as ("ingested_at", "seen_at"); the left on= '
+                "where the second is left out."
+            )
+        return names[1] if len(names) == 2 else self.on_pair()[0], names[0]
 
     def order_columns(self) -> tuple[str, ...]:
         """Return the right columns that decide ties first."""
@@ -248,11 +319,13 @@ class Asof(KeyedSpec):
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         left = typed_distances([self.tolerance], domain, left)
+        known = self._known(left, right)
+        if known is not None:
+            left, right = typed_pairs(left, right, [(known.left, known.right)])
         if shared and self.coalesce:
             equal.append((left_on, right_on))
-        fixed = {right_on, *right_by}
-        tie_columns = tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
-        if self.how not in ("semi", "anti") and (self.ties == "greatest" or self.matches > 1):
+        tie_columns = self._tie_columns(right, {right_on, *right_by, *([known.right] if known else [])})
+        if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
             check_ties(right, tie_columns, remedy=" (or pass ties='error' with matches=1, if there are none)")
         return ResolvedAsof(
             spec=self,
@@ -265,9 +338,27 @@ class Asof(KeyedSpec):
             right_by=right_by,
             domain=domain,
             tolerance=_resolve_tolerance(self.tolerance, domain, left),
+            known=known,
             tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
+
+    def _known(self, left: pa.Schema, right: pa.Schema) -> Known | None:
+        """Check the columns that say since when right rows are known."""
+        pair = self.known_pair()
+        if pair is None:
+            return None
+        check_columns(left, pair[:1], argument="known", side="left")
+        check_columns(right, pair[1:], argument="known", side="right")
+        domain = shared_domain([("left", left.field(pair[0])), ("right", right.field(pair[1]))], role="known")
+        return Known(*pair, domain)
+
+    def _tie_columns(self, right: pa.Schema, fixed: set[str]) -> tuple[str, ...]:
+        """Return the right columns that decide ties, less those that are equal in a tie."""
+        order_by = self.order_columns()
+        if self.ties in ("first", "last") and not order_by:
+            return ()
+        return tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
 
 
 def _freeze_tolerance(value: object) -> Distance | None:

@@ -27,6 +27,7 @@ __all__ = [
     "EqualValues",
     "JoinCondition",
     "Limit",
+    "MatchInterval",
     "OwnInterval",
     "ResolvedInequality",
     "Value",
@@ -62,22 +63,22 @@ class EqualValues:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit that left rows set to a right value.
+    """A limit that the rows of one side set to values of the other.
 
     Attributes
     ----------
-    left
-        The left value.
+    value
+        A value of the side that sets it: of the left one, unless a `MatchInterval` says otherwise.
     upper, strict
         Which end it is, and whether the end itself does not match.
     offset
-        Added to the left value: steps of the domain, or a float among floats.
+        Added to the value: steps of the domain, or a float among floats.
     column
-        The left column that holds what is added, row by row, in place of an offset; None if none does. Null and what is
-        not finite match nothing.
+        The column that holds what is added, row by row, in place of an offset; None if none does. Null and what is not
+        finite match nothing.
     """
 
-    left: Value
+    value: Value
     upper: bool
     strict: bool = False
     offset: int | float | Fraction = 0
@@ -155,6 +156,59 @@ class OwnInterval:
         return tuple(name for name in (self.start, self.end) if name is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class MatchInterval:
+    """Between which values the rows of both sides lie: those of rows that match have a value in common.
+
+    Attributes
+    ----------
+    left, right
+        The least and the greatest value, as the rows of each side set them; None where there is none.
+    domain
+        What the values are compared as.
+    exact
+        Whether they are compared as they are. Otherwise they are floats, times in seconds, and rounded outward; NaN is
+        greater than all others.
+    may_swap
+        Whether the least may be above the greatest, and the row still match.
+    """
+
+    left: tuple[Limit | None, Limit | None]
+    right: tuple[Limit | None, Limit | None]
+    domain: Domain
+    exact: bool = True
+    may_swap: bool = False
+
+    @property
+    def limits(self) -> list[tuple[Side, Limit]]:
+        """All ends, with the side that sets them."""
+        sides: tuple[Side, Side] = ("left", "right")
+        return [(side, limit) for side in sides for limit in self.ends(side) if limit is not None]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one side has no end, so that nearly all rows lie on each other."""
+        return None in (*self.left, *self.right)
+
+    def ends(self, side: Side) -> tuple[Limit | None, Limit | None]:
+        """Return the ends that a side sets."""
+        return self.left if side == "left" else self.right
+
+    def is_point(self, side: Side) -> bool:
+        """Tell whether each row of a side lies at one place."""
+        first, last = self.ends(side)
+        return first is not None and last is not None and replace(first, upper=True) == last
+
+    @property
+    def width(self) -> float | None:
+        """How far the left ends are apart, if that is the same for all rows."""
+        first, last = self.left
+        if first is None or last is None or first.value != last.value or first.column or last.column:
+            return None
+        width = float(last.offset - first.offset)
+        return width * 10.0**-self.domain.scale if self.domain.kind == "decimal" else width
+
+
 @dataclass(frozen=True, kw_only=True)
 class JoinCondition:
     """When a left and a right row match.
@@ -173,6 +227,9 @@ class JoinCondition:
         What rows of a side have to satisfy by themselves; None for nothing.
     left_interval, right_interval
         Intervals that the rows of a side are; None if they are none.
+    interval
+        Between which values rows lie; None if nothing limits that. An end that is not strict may be, by what else the
+        condition says.
     predicate
         What is true of every match, and of nothing else; None if all else says it.
     exact
@@ -186,6 +243,7 @@ class JoinCondition:
     right_filter: Node | None = None
     left_interval: OwnInterval | None = None
     right_interval: OwnInterval | None = None
+    interval: MatchInterval | None = None
     predicate: Node | None = None
     exact: bool = True
 

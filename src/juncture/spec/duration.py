@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from juncture.errors import SpecError
-from juncture.spec.values import TimeLength, length_ns
+from juncture.spec.values import DAY_S, TimeLength, length_ns
 
 __all__ = ["duration_ns", "format_duration", "is_duration"]
 
@@ -16,8 +16,8 @@ NANOSECONDS = {
     "s": 1_000_000_000,
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
-    "d": 86_400_000_000_000,
-    "w": 604_800_000_000_000,
+    "d": DAY_S * 10**9,
+    "w": 7 * DAY_S * 10**9,
 }
 _SPELLINGS = {
     "ns": ("ns", "nanosecond", "nanoseconds"),

@@ -38,8 +38,8 @@ _CHOICES: dict[str, dict[str, str]] = {
         "inclusive": "That is closed='both'.",
     },
     "ties": {
-        "first": "Which row of a tie wins is what order_by= says: the greatest.",
-        "last": "Which row of a tie wins is what order_by= says: the greatest.",
+        "any": "Ties always have one answer here: leave ties= out, or pass ties='last'.",
+        "least": "The least by some columns is ties='first', order_by=….",
     },
 }
 

@@ -19,7 +19,15 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names
 from juncture.spec.base import KeyedSpec
-from juncture.spec.condition import BoundedValue, JoinCondition, Limit, OwnInterval, ResolvedInequality, is_unsigned
+from juncture.spec.condition import (
+    BoundedValue,
+    JoinCondition,
+    Limit,
+    MatchInterval,
+    OwnInterval,
+    ResolvedInequality,
+    is_unsigned,
+)
 from juncture.spec.nulls import first_type, typed, typed_pairs
 from juncture.spec.range import Closed
 from juncture.spec.schema import (
@@ -75,11 +83,19 @@ class ResolvedOverlap(ResolvedInequality):
             limits = () if left is None else (Limit(left, upper, is_strict),)
             return None if right is None else BoundedValue(right, limits, self.domain, unsigned=unsigned)
 
+        def ends(names: Interval) -> tuple[Limit | None, Limit | None]:
+            start, end = names
+            return (
+                None if start is None else Limit(start, upper=False),
+                None if end is None else Limit(end, upper=True),
+            )
+
         return JoinCondition(
             first=bounded(right_start, left_end, upper=True),
             second=None if left_start is None else bounded(right_end, left_start, upper=False),
             left_interval=OwnInterval(left_start, left_end, self.domain, unsigned, not is_strict),
             right_interval=OwnInterval(right_start, right_end, self.domain, unsigned, not is_strict),
+            interval=MatchInterval(ends(self.left_interval), ends(self.right_interval), self.domain),
         )
 
     def compared(self, side: Side) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.base import KeyedSpec
-from juncture.spec.condition import BoundedValue, JoinCondition, Limit, ResolvedInequality, is_unsigned
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
 from juncture.spec.distance import (
     Distance,
     check_distance_column,
@@ -87,15 +87,19 @@ class ResolvedRange(ResolvedInequality):
     @cached_property
     def condition(self) -> JoinCondition:
         """When two rows match, their ``by`` columns aside."""
-        ends = ((self.lower, False), (self.upper, True))
-        limits = [
-            Limit(self.left_on, upper, not bound.closed, bound.constant or 0, bound.column)
-            for bound, upper in ends
-            if bound is not None
-        ]
+        lower, upper = (
+            None
+            if bound is None
+            else Limit(self.left_on, is_upper, not bound.closed, bound.constant or 0, bound.column)
+            for bound, is_upper in ((self.lower, False), (self.upper, True))
+        )
+        limits = tuple(limit for limit in (lower, upper) if limit is not None)
         types = self.left_schema.field(self.left_on).type, self.right_schema.field(self.right_on).type
-        value = BoundedValue(self.right_on, tuple(limits), self.domain, unsigned=is_unsigned(*types))
-        return JoinCondition(first=value)
+        point = Limit(self.right_on, upper=False), Limit(self.right_on, upper=True)
+        return JoinCondition(
+            first=BoundedValue(self.right_on, limits, self.domain, unsigned=is_unsigned(*types)),
+            interval=MatchInterval((lower, upper), point, self.domain),
+        )
 
     def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where no constant limits it.

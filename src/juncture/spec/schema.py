@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.values import DAY_S
 
 __all__ = [
     "LEFT_OUT",
@@ -72,17 +73,17 @@ class Domain:
     scale
         Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
-        Of timestamps, the finer of the two sides' units; of dates ``"d"``.
+        Of timestamps and durations, the finer of the two sides' units; of dates ``"d"``.
     """
 
-    kind: Literal["integer", "float", "decimal", "date", "timestamp"]
+    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration"]
     scale: int = 0
     unit: str = ""
 
     @property
     def is_time(self) -> bool:
         """Whether distances are durations."""
-        return self.kind in ("date", "timestamp")
+        return self.kind in ("date", "timestamp", "duration")
 
     @property
     def steps_in_one(self) -> Fraction:
@@ -91,9 +92,9 @@ class Domain:
 
     @property
     def step_ns(self) -> int:
-        """Nanoseconds in one step of a date or timestamp."""
+        """Nanoseconds in one step of a date, timestamp or duration."""
         if self.kind == "date":
-            return 86_400_000_000_000
+            return DAY_S * 10**9
         return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
 
 

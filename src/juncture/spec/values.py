@@ -11,14 +11,17 @@ import numpy as np
 
 from juncture.errors import SpecError
 
-__all__ = ["TimeLength", "flag", "length_ns", "map_entries", "numpy_ns", "plain", "whole"]
+__all__ = ["DAY_S", "TimeLength", "flag", "length_ns", "map_entries", "numpy_ns", "plain", "whole"]
+
+DAY_S = 86_400
+"""Seconds in a day."""
 
 TimeLength: TypeAlias = timedelta | np.timedelta64
 """A length of time as Python, pandas (whose own is a ``timedelta`` with nanoseconds) or NumPy has it."""
 
 _UNIT_NS: dict[str, Fraction | int] = {
-    "W": 604_800 * 10**9,
-    "D": 86_400 * 10**9,
+    "W": 7 * DAY_S * 10**9,
+    "D": DAY_S * 10**9,
     "h": 3_600 * 10**9,
     "m": 60 * 10**9,
     "s": 10**9,
@@ -95,7 +98,7 @@ def length_ns(value: TimeLength, *, argument: str) -> int:
     1500
     """
     if isinstance(value, timedelta):
-        microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        microseconds = (value.days * DAY_S + value.seconds) * 1_000_000 + value.microseconds
         return microseconds * 1_000 + int(getattr(value, "nanoseconds", 0))
     return numpy_ns(value, argument=argument)
 

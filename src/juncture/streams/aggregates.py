@@ -15,9 +15,10 @@ from juncture.local.inequality.join import InequalityAlgorithm, execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.schema import Side
-from juncture.streams.bounds import GREATEST, Bounds, Limits
+from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
+from juncture.streams.limits import GREATEST, Limits
 from juncture.streams.output import held_schema
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.store import Store

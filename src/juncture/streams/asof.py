@@ -12,7 +12,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.columnar.key_table import EMPTY
 from juncture.columnar.order_encoding import StepCoder, TooWideError
-from juncture.errors import DataError
+from juncture.errors import DataError, PlanError
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
@@ -20,9 +20,10 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
-from juncture.streams.bounds import GREATEST, NO_LIMIT, Coming
+from juncture.streams.coming import Coming
 from juncture.streams.condition import column_of
 from juncture.streams.frontier import Frontier
+from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output, held_schema
 from juncture.streams.reach import Reach, improving, moved, reach_of, served
@@ -36,6 +37,21 @@ Positions = npt.NDArray[np.int64]
 Place = tuple[Segment, Positions]
 
 
+def _check(join: ResolvedAsof) -> None:
+    """Refuse what streams do not have."""
+    if join.known is not None:
+        raise PlanError(
+            f"known={join.spec.known!r} asks of each right row since when it is known, and a stream would have to hold "
+            "rows for as long as any may become known. Join in batch, or by the time at which rows come."
+        )
+    if join.goes_by_table_order and join.how not in ("semi", "anti"):
+        ties = join.spec.ties
+        raise PlanError(
+            f"ties={ties!r} takes the {ties} row in the order of the right table, and a stream has none: rows come in "
+            "any order. Name in order_by= the columns that give the order, or leave ties= out."
+        )
+
+
 class AsofBounds:
     """What is held of both sides of an as-of join, and for how long.
 
@@ -45,9 +61,15 @@ class AsofBounds:
         The join.
     orders
         Of both sides.
+
+    Raises
+    ------
+    PlanError
+        If the join asks for what streams do not have.
     """
 
     def __init__(self, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> None:
+        _check(join)
         self.join = join
         self.coder = StepCoder.of(join)
         self.coming: dict[Side, Coming] = {
@@ -135,7 +157,7 @@ class AsofJoin:
                 (self._join.right_schema, self._join.right_by),
             )
         ]
-        self._keys = HeldKeys((types[0], types[1]), self.stores)
+        self._keys = HeldKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
 
     # What comes
 
@@ -202,7 +224,7 @@ class AsofJoin:
     @property
     def _any_does(self) -> bool:
         """Whether any match will do, so that the first one is final."""
-        return self._how in ("semi", "anti") and self._join.spec.ties == "greatest"
+        return self._how in ("semi", "anti") and self._join.spec.ties != "error"
 
     def _settle(self, waiting: list[Place], coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Find the matches of left rows, and yield those that are final."""
@@ -265,7 +287,8 @@ class AsofJoin:
         # Differences of codes are exact as unsigned ones.
         back = codes.view(np.uint64) - right_codes[behind].view(np.uint64)
         on = right_codes[ahead].view(np.uint64) - codes.view(np.uint64)
-        is_ahead = (ahead >= 0) & ((behind < 0) | (on < back))
+        is_nearer = on <= back if spec.prefer == "later" else on < back
+        is_ahead = (ahead >= 0) & ((behind < 0) | is_nearer)
         return np.where(is_ahead, ahead, behind), np.where(is_ahead, ahead_tied, behind_tied)
 
     def _next(self, keys: Codes, codes: Ints, *, forward: bool, strict: bool) -> tuple[Ints, Mask]:

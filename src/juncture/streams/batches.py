@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches
-from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.columnar.arrays import joined_batches, memory_pool
+from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
 from juncture.spec.schema import Side
 
-__all__ = ["batches_of", "gathered"]
+__all__ = ["batches_of", "combined", "gathered"]
 
 
 def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
@@ -22,6 +22,8 @@ def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch
         If it is no table.
     SchemaError
         If its columns are others than those of the schema.
+    DataError
+        If a column has nulls that has none by the schema.
     """
     if isinstance(table, pa.RecordBatch):
         batches = [table]
@@ -35,15 +37,12 @@ def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch
         raise SpecError(
             f"push({side}=…) was given a {type(table).__name__}. Expected a record batch, or a table that speaks Arrow."
         )
-    for batch in batches:
-        _check_schema(batch.schema, schema, side)
-    return batches
+    return [batch if batch.schema.equals(schema) else _to_schema(batch, schema, side) for batch in batches]
 
 
-def _check_schema(given: pa.Schema, wanted: pa.Schema, side: Side) -> None:
-    if given.equals(wanted):
-        return
-    types = {field.name: field.type for field in given}
+def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.RecordBatch:
+    """Return a batch of columns in another order, or whose fields say less, as one of the stream's schema."""
+    types = {field.name: field.type for field in batch.schema}
     for field in wanted:
         if field.name not in types:
             raise SchemaError(
@@ -55,17 +54,40 @@ def _check_schema(given: pa.Schema, wanted: pa.Schema, side: Side) -> None:
                 f"The column {field.name!r} of a {side} batch is of type {types[field.name]}, and that of the stream "
                 f"is {field.type}: a stream keeps its schema. Cast the batch first."
             )
-    if len(given) != len(wanted):
-        more = [name for name in given.names if name not in wanted.names]
+    if len(batch.schema) != len(wanted):
+        names = batch.schema.names
+        more = [name for name in names if name not in wanted.names]
         raise SchemaError(
-            f"A {side} batch has columns that the stream does not have: {', '.join(map(repr, more or given.names))}. "
+            f"A {side} batch has columns that the stream does not have: {', '.join(map(repr, more or names))}. "
             "A stream keeps its schema: select its columns first."
         )
+    for field in wanted:
+        if not field.nullable and batch.column(field.name).null_count:
+            raise DataError(
+                f"The column {field.name!r} of a {side} batch has nulls, and the schema of the stream says that it has "
+                "none. Drop such rows first, or make the stream of a schema that allows them."
+            )
+    return pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
 
 
-def gathered(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return batches as one, if their types allow."""
+def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """Return many small batches as one, if their types allow; raises what `batches_of` does."""
+    if len(batches) < 2:
+        return [each for batch in batches for each in batches_of(batch, side, schema)]
     try:
-        return [joined_batches(batches)] if batches else []
+        # Whether their schemas are one is seen at once, rather than for each of them.
+        table = pa.Table.from_batches(batches).combine_chunks(memory_pool())
+    except pa.ArrowException:
+        alike = [each for batch in batches for each in batches_of(batch, side, schema)]
+        return combined(alike)
+    return batches_of(table, side, schema)
+
+
+def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return batches of one schema as one, if their types allow."""
+    if len(batches) < 2:
+        return batches
+    try:
+        return [joined_batches(batches)]
     except pa.ArrowException:
         return batches

@@ -344,13 +344,13 @@ def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], .
 def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
     """Return a limit as a relation of its two values."""
     own = replace(coded, value=replace(coded.value, limits=(limit,)))
-    left_text, left = _told(join, "left", limit.left)
+    left_text, left = _told(join, "left", limit.value)
     right_text, right = _told(join, "right", coded.value.right)
     if limit.column is not None:
         left_text, left = f"{left_text} + {limit.column}", None
 
     def left_code(values: pa.Array) -> int:
-        batch = pa.record_batch([_compared(join, "left", limit.left, coded.value, values)], names=[_ONE])
+        batch = pa.record_batch([_compared(join, "left", limit.value, coded.value, values)], names=[_ONE])
         least, most, _ = _of_one(own, limit).ends(batch)
         if most is not None:
             return int(most[0])
@@ -382,7 +382,7 @@ _ONE = "value"
 
 def _of_one(coded: CodedValue, limit: Limit) -> CodedValue:
     """Return a value that is limited by a column of single values in place of what its sides have."""
-    limit = replace(limit, left=_ONE, column=None)
+    limit = replace(limit, value=_ONE, column=None)
     value = replace(coded.value, right=_ONE, limits=(limit,))
     return replace(coded, value=value)
 

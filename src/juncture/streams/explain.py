@@ -11,11 +11,12 @@ from juncture.spec.duration import format_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, other_side
 from juncture.streams.asof import AsofSide
-from juncture.streams.bounds import Bounds, Filter
+from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Relation, bare_text
-from juncture.streams.order import SideOrder
+from juncture.streams.order import ORDERED_KINDS, SideOrder
+from juncture.streams.watches import Filter
 
-__all__ = ["GIVEN", "explained", "kept_while", "order_text", "unbounded"]
+__all__ = ["GIVEN", "explained", "given_text", "kept_while", "order_text", "unbounded"]
 
 _TIMES = ("date", "timestamp", "duration")
 
@@ -47,13 +48,15 @@ def explained(
         rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None
         if rows is not None:
             lines.append(f"  about {rows:,} rows at {rates[side]:,} a step, while both sides are as far")
-    given = GIVEN[join.how]
-    if isinstance(join, ResolvedAsof):
-        given = "left rows once nothing that can still come would change their match"
-    elif join.aggregates:
-        given = "left rows once no row of their window can still come"
-    lines.append(f"given: {given}")
+    lines.append(f"given: {given_text(join)}")
     return "\n".join(lines)
+
+
+def given_text(join: Resolved) -> str:
+    """Return when a join gives what."""
+    if isinstance(join, ResolvedAsof):
+        return "left rows once nothing that can still come would change their match"
+    return "left rows once no row of their window can still come" if join.aggregates else GIVEN[join.how]
 
 
 def order_text(order: SideOrder) -> str:
@@ -166,16 +169,32 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
     return min(counts, default=None)
 
 
-def unbounded(bounds: Bounds | AsofSide) -> str:
-    """Return why a side cannot be held, and what would bound it."""
-    if isinstance(bounds, AsofSide):
-        return _unbounded_asof(bounds)
+def unbounded(bounds: Bounds | AsofSide, *, on_spark: bool = False) -> str:
+    """Return why a side cannot be held, and what would bound it.
+
+    Parameters
+    ----------
+    bounds
+        Of the side.
+    on_spark
+        Whether the join is one of streaming DataFrames, whose arguments have other names.
+    """
+    why, remedy = _unbounded_asof(bounds) if isinstance(bounds, AsofSide) else _unbounded_pairs(bounds)
+    if on_spark:
+        remedy = remedy.replace("left=", "left_order=").replace("right=", "right_order=")
+    else:
+        remedy += "; or pass allow_unbounded=True if there is room for all of them"
+    return f"The {bounds.side} rows would be held for ever, and the state would grow without end: {why}. {remedy}."
+
+
+def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
+    """Return why a side of a join that gives pairs cannot be held, and what would bound it."""
     side = bounds.side
     other = other_side(side)
     wanted = []
     for relation in bounds.condition.relations[: bounds.condition.matching]:
         node, text = (relation.right, relation.right_text) if side == "left" else (relation.left, relation.left_text)
-        if node is not None and node.type.kind in ("integer", "float", "decimal", "date", "timestamp"):
+        if node is not None and node.type.kind in ORDERED_KINDS:
             falls = relation.upper != (side == "left")
             wanted.append(f"jn.Order({text!r}{', descending=True' if falls else ''})")
     if not bounds.orders:
@@ -191,13 +210,10 @@ def unbounded(bounds: Bounds | AsofSide) -> str:
             f"Add a condition that ties {side} rows to an expression by which the {other} rows are ordered, such as "
             '"l.ts > r.ts - INTERVAL 1 HOUR", and pass that order'
         )
-    return (
-        f"The {side} rows would be held for ever, and the state would grow without end: {why}. {remedy}; or pass "
-        "allow_unbounded=True if there is room for all of them."
-    )
+    return why, remedy
 
 
-def _unbounded_asof(held: AsofSide) -> str:
+def _unbounded_asof(held: AsofSide) -> tuple[str, str]:
     """Return why a side of an as-of join cannot be held, and what would bound it."""
     join, side = held.bounds.join, held.side
     other = other_side(side)
@@ -212,7 +228,4 @@ def _unbounded_asof(held: AsofSide) -> str:
             f"direction={join.spec.direction!r} looks ahead without a tolerance"
         )
         remedy = "Pass tolerance= to the join"
-    return (
-        f"The {side} rows would be held for ever, and the state would grow without end: {why}. {remedy}; or pass "
-        "allow_unbounded=True if there is room for all of them."
-    )
+    return why, remedy

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
+from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Ints
 from juncture.streams.order import SideOrder
 
@@ -75,17 +76,24 @@ class Frontier:
             # Not even the greatest of them makes another one late.
             self._move(place, greatest, least_now)
             return None
+        behind = self._marked(codes, place, known)
+        self._move(place, greatest, least_now)
+        return behind
+
+    def _marked(self, codes: Ints, place: int, known: int | None) -> Mask | None:
+        """Return which codes are too far behind those before them; None if none is."""
+        order, greatest = self.orders[place], self._greatest[place]
+        known = _LEAST if known is None else known
+        if order.steps is not None:
+            late = np.empty(len(codes), np.bool_)
+            count = kernels.mark_late(codes, greatest, known, order.steps, late.view(np.uint8))
+            return late if count else None
         before = np.empty(len(codes), np.int64)
-        before[0] = self._greatest[place]
+        before[0] = greatest
         np.maximum.accumulate(codes[:-1], out=before[1:])
         np.maximum(before, before[0], out=before)
-        least = order.behind(before)
-        if self._greatest[place] == _LEAST:
-            least = np.where(before == _LEAST, np.int64(_LEAST), least)
-        if known is not None:
-            least = np.maximum(least, np.int64(known))
-        self._move(place, greatest, least_now)
-        behind: Mask = codes < least
+        least = np.where(before == _LEAST, np.int64(_LEAST), order.behind(before))
+        behind: Mask = codes < np.maximum(least, np.int64(known))
         return behind if behind.any() else None
 
     def _move(self, place: int, greatest: int, least: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -214,7 +214,8 @@ class StreamJoin:
         ----------
         left, right
             Record batches, or readers of them. The side that is behind in its order is read next, so that little is
-            held; where orders do not compare, both in turn.
+            held; where orders do not compare, both in turn. A batch without rows says that there are none at the
+            moment: what has been read is joined, and the other side is read next.
         rows_at_once
             How many rows of a side to read before they are joined: small batches are gathered, since each costs as much
             as some thousand rows. 1 joins each batch as it is read.
@@ -272,7 +273,7 @@ class StreamJoin:
         return Snapshot(self._plan.described, progress, {name: table for name, table in tables.items() if len(table)})
 
     @classmethod
-    def of(cls, plan: StreamPlan, snapshot: Snapshot) -> StreamJoin:
+    def of(cls, plan: StreamPlan, snapshot: Snapshot) -> Self:
         """Return the join of a plan as it was at some moment.
 
         Parameters

@@ -21,16 +21,17 @@ from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language.nodes import Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
-from juncture.predicate.language.types import TIME_STEPS, Type, Value
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type, Value
 from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.schema import Domain, Side
 from juncture.spec.values import TimeLength
 
-__all__ = ["Order", "SideOrder", "domain_of", "orders_of"]
+__all__ = ["ORDERED_KINDS", "Order", "SideOrder", "domain_of", "orders_of"]
 
 _GREATEST = 2**63 - 1
-_KINDS = ("integer", "float", "decimal", "date", "timestamp")
+ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
+"""The kinds of types that a stream can be in the order of."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class SideOrder:
             raise SpecError(
                 f"The {side} order {order.expression!r} is the same for all rows. Name a column, such as 'ts'."
             )
-        if node.type.kind not in _KINDS:
+        if node.type.kind not in ORDERED_KINDS:
             raise SchemaError(
                 f"The {side} order {order.expression!r} is of type {node.type}, which is no order of a stream. "
                 "Expected numbers, decimals, dates or timestamps."
@@ -187,25 +188,26 @@ class SideOrder:
         mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
         return mask
 
+    @property
+    def steps(self) -> int | None:
+        """How far codes may be behind, where that is as far anywhere; None for floats."""
+        if self.coder.domain.kind == "float" and self.delay:
+            return None
+        return min(int(self.delay), _GREATEST)
+
     def behind(self, codes: Ints) -> Ints:
-        """Return the least codes that are not late after some greatest ones."""
-        if self.delay == 0:
-            return codes
-        if self.coder.domain.kind == "float":
-            sign = -1.0 if self.order.descending else 1.0
-            values = _floats_of(~codes if self.order.descending else codes)
-            with np.errstate(over="ignore"):
-                moved = float_codes(values - sign * self.delay)
-            return ~moved if self.order.descending else moved
-        step = np.int64(min(int(self.delay), _GREATEST))
-        floor = np.int64(-(2**63)) + step
-        return np.where(codes < floor, np.int64(-(2**63)), codes - step)
+        """Return the least codes of floats that are not late after some greatest ones."""
+        sign = -1.0 if self.order.descending else 1.0
+        values = _floats_of(~codes if self.order.descending else codes)
+        with np.errstate(over="ignore"):
+            moved = float_codes(values - sign * self.delay)
+        return ~moved if self.order.descending else moved
 
     def behind_one(self, code: int) -> int:
         """Return the least code that is not late after a greatest one."""
-        if self.coder.domain.kind == "float":
+        if self.steps is None:
             return int(self.behind(np.array([code], np.int64))[0])
-        return max(code - int(self.delay), -(2**63))
+        return max(code - self.steps, -(2**63))
 
     def code_of(self, value: object) -> int:
         """Return the code of a value that a user gives.
@@ -274,7 +276,7 @@ class SideOrder:
         value = self.value_of(code)
         assert isinstance(value, int | float | Fraction)
         unit = self.node.type.unit
-        size = Fraction(1, TIME_STEPS[unit]) if unit else 86_400 if self.node.type.kind == "date" else 1
+        size = Fraction(1, TIME_STEPS[unit]) if unit else DAY_S if self.node.type.kind == "date" else 1
         far = float(value * size) if not isinstance(value, float) else value
         return -far if self.order.descending else far
 

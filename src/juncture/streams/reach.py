@@ -15,7 +15,7 @@ from juncture.columnar.arrays import Mask, plain
 from juncture.columnar.order_encoding import StepCoder, float_codes
 from juncture.kernels.array_types import Ints, Words
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.streams.bounds import GREATEST, NO_LIMIT
+from juncture.streams.limits import GREATEST, NO_LIMIT
 
 __all__ = ["Reach", "improving", "moved", "reach_of", "served"]
 
@@ -78,7 +78,7 @@ def improving(spec: Asof, coder: StepCoder, codes: Ints, best: Ints, has_all: Ma
         return np.where(has_all, np.maximum(low, best), low), np.minimum(high, moved(codes, -strict))
     if spec.direction == "forward":
         return np.maximum(low, moved(codes, +strict)), np.where(has_all, np.minimum(high, best), high)
-    mirrored = _mirrored(coder, codes, best)
+    mirrored = _mirrored(coder, codes, best, later=spec.prefer == "later")
     is_behind = best <= codes
     low = np.where(has_all, np.maximum(low, np.where(is_behind, best, mirrored)), low)
     high = np.where(has_all, np.minimum(high, np.where(is_behind, mirrored, best)), high)
@@ -104,8 +104,8 @@ def _around(coder: StepCoder, codes: Ints, words: Words) -> tuple[Ints, Ints]:
     return _behind(codes, steps), _ahead(codes, steps)
 
 
-def _mirrored(coder: StepCoder, codes: Ints, best: Ints) -> Ints:
-    """Return the code as far on the other side, up to which a right row would be as near, or nearer if it is ahead."""
+def _mirrored(coder: StepCoder, codes: Ints, best: Ints, *, later: bool) -> Ints:
+    """Return the code on the other side up to which a right row would be taken: nearer, or as near and preferred."""
     is_behind = best <= codes
     if coder.domain.kind == "float":
         with np.errstate(over="ignore", invalid="ignore"):
@@ -113,9 +113,9 @@ def _mirrored(coder: StepCoder, codes: Ints, best: Ints) -> Ints:
         found = float_codes(there)
         return np.where(is_behind, moved(found, _ROUNDED), moved(found, -_ROUNDED))
     steps = _distance(codes, best)
-    # Of two at the same distance the earlier one is taken.
-    nearer_ahead = _ahead(codes, np.maximum(steps - 1, 0))
-    return np.where(is_behind, nearer_ahead, _behind(codes, steps))
+    nearer = np.maximum(steps - 1, 0)
+    ahead, behind = (steps, nearer) if later else (nearer, steps)
+    return np.where(is_behind, _ahead(codes, ahead), _behind(codes, behind))
 
 
 def _distance(codes: Ints, others: Ints) -> Ints:

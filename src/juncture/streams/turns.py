@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.spec.schema import Side
+from juncture.spec.schema import Side, other_side
 from juncture.streams.batches import batches_of, gathered
 from juncture.streams.frontier import Frontier
 from juncture.streams.setup import Setup
@@ -21,7 +21,7 @@ class Turns:
     Parameters
     ----------
     readers
-        Of each side: record batches, or tables.
+        Of each side: record batches, or tables. One without rows says that there are none at the moment.
     setup
         What the join is made of.
     frontiers
@@ -41,34 +41,39 @@ class Turns:
     def __iter__(self) -> Iterator[tuple[Side, list[pa.RecordBatch], bool]]:
         """Yield a side, its next rows, and whether they are its last."""
         side: Side = "right"
+        is_idle = False
         while self._open:
-            side = self._next(side)
-            batches, is_last = self._read(side)
-            if is_last:
+            side = self._next(side, is_idle=is_idle)
+            found, ended, is_idle = self._read(side)
+            if ended:
                 del self._open[side]
-            yield side, batches, is_last
+            yield side, gathered(found, side, self._setup.schema(side)), ended
 
-    def _read(self, side: Side) -> tuple[list[pa.RecordBatch], bool]:
-        """Return the next rows of a side, in one batch where it can hold them, and whether they are the last."""
+    def _read(self, side: Side) -> tuple[list[pa.RecordBatch], bool, bool]:
+        """Return the next rows of a side, whether they are its last, and whether there are no more at the moment."""
         found: list[pa.RecordBatch] = []
         count = 0
         while count < self._rows:
             table = next(self._open[side], None)
             if table is None:
-                return gathered(found), True
-            for batch in batches_of(table, side, self._setup.schema(side)):
-                if batch.num_rows:
-                    found.append(batch)
-                    count += batch.num_rows
-        return gathered(found), False
+                return found, True, False
+            batches = (
+                [table] if isinstance(table, pa.RecordBatch) else batches_of(table, side, self._setup.schema(side))
+            )
+            rows = sum(batch.num_rows for batch in batches)
+            if not rows:
+                return found, False, True
+            found += batches
+            count += rows
+        return found, False, False
 
-    def _next(self, turn: Side) -> Side:
+    def _next(self, turn: Side, *, is_idle: bool) -> Side:
         """Return the side to read next."""
         if len(self._open) == 1:
             return next(iter(self._open))
         left, right = self._place("left"), self._place("right")
-        if left is None or right is None or left == right:
-            return "left" if turn == "right" else "right"
+        if is_idle or left is None or right is None or left == right:
+            return other_side(turn)
         return "left" if left < right else "right"
 
     def _place(self, side: Side) -> float | None:

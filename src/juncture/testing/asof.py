@@ -51,27 +51,33 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     spec = join.spec
     left_on = on_values(left[join.left_on], join.domain)
     right_on = on_values(right[join.right_on], join.domain)
-    left_keys = keys(left, join.left_by)
-    right_keys = keys(right, join.right_by)
+    left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
+    right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
+    seen, known = _known(join, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
 
     def closeness(on: Any, other_on: Any, distance: Any) -> tuple[Any, ...]:
         # Distances between floats are rounded, so only the two sides are told apart by them; within a side the
         # values themselves decide.
-        side = (other_on > on, other_on if other_on > on else -other_on)
+        is_ahead = other_on > on
+        side = (is_ahead != (spec.prefer == "later"), other_on if is_ahead else -other_on)
         return (distance, *side) if spec.direction == "nearest" else side
 
     def rank(a: tuple[tuple[Any, ...], Any, int], b: tuple[tuple[Any, ...], Any, int]) -> int:
-        return sign(a[0], b[0]) or by_ties(b[2], a[2])
+        return (
+            sign(a[0], b[0])
+            or sign(known[b[2]], known[a[2]])
+            or (by_ties(a[2], b[2]) if spec.ties == "first" else by_ties(b[2], a[2]))
+        )
 
     for row, (on, key, limit) in enumerate(zip(left_on, left_keys, limits(join, left), strict=True)):
-        if on is None or key is None or limit is None:
+        if on is None or key is None or limit is None or seen[row] is None:
             yield []
             continue
         near: list[tuple[tuple[Any, ...], Any, int]] = []
         for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True)):
-            if other_on is None or other_key != key:
+            if other_on is None or other_key != key or known[other] is None or known[other] > seen[row]:
                 continue
             if (spec.direction == "backward" and other_on > on) or (spec.direction == "forward" and other_on < on):
                 continue
@@ -82,9 +88,17 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
                 near.append((closeness(on, other_on, distance), other_on, other))
         near.sort(key=cmp_to_key(rank))
         best, rest = near[: spec.matches], near[spec.matches :]
-        if spec.ties == "error" and rest and rest[0][1] == best[-1][1]:
+        if spec.ties == "error" and rest and rest[0][1] == best[-1][1] and known[rest[0][2]] == known[best[-1][2]]:
             raise DataError(f"Right rows tie for left row {row}, and ties='error'.")
         yield [other for _, _, other in best]
+
+
+def _known(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
+    """Return up to when right rows are known to each left row, and since when each of them is; None is never."""
+    if join.known is None:
+        return [0] * left.num_rows, [0] * right.num_rows
+    domain = join.known.domain
+    return on_values(left[join.known.left], domain), on_values(right[join.known.right], domain)
 
 
 def limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.spec.schema import TIME_UNITS, Domain
-from juncture.spec.values import map_entries
+from juncture.spec.values import DAY_S, map_entries
 
 __all__ = ["cell", "compare", "keys", "on_values", "sign", "tie_order", "values"]
 
@@ -58,7 +58,7 @@ def _exact(number: int, data_type: pa.DataType) -> int:
     if pat.is_date32(data_type):
         return number
     if pat.is_date64(data_type):
-        return number // 86_400_000
+        return number // (DAY_S * 1_000)
     return int(number * 1_000 ** (3 - TIME_UNITS.index(data_type.unit)))
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
-from juncture.kernels.array_types import Words
+from juncture.kernels.array_types import Ints, Words
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
@@ -38,8 +38,10 @@ class Left:
         Rows whose own tolerance is null or negative; None if there are none.
     rows
         How many rows there are.
-    null_on, null_key
-        How many have no usable ``on``, or a null key.
+    null_on, null_key, null_seen
+        How many have no usable ``on``, or else a null key, or else no time up to which right rows are known to them.
+    seen
+        Of each slot, the code of that time; empty if all right rows are.
     """
 
     slots: Slots
@@ -49,6 +51,8 @@ class Left:
     rows: int
     null_on: int
     null_key: int
+    null_seen: int
+    seen: Ints
 
 
 def read_left(
@@ -57,6 +61,8 @@ def read_left(
     parts: range,
     coder: Coder,
     context: JoinContext,
+    *,
+    seen_coder: Coder | None = None,
 ) -> Left:
     """Read some parts of the left side, code and sort them.
 
@@ -70,6 +76,8 @@ def read_left(
         The coder of ``on``.
     context
         What the join may use.
+    seen_coder
+        The coder of the times up to which right rows are known, where that matters.
 
     Notes
     -----
@@ -80,8 +88,9 @@ def read_left(
     keys = KeyCodes(
         [join.left_schema.field(name).type for name in join.left_by],
         [join.right_schema.field(name).type for name in join.right_by],
+        nulls_equal=join.nulls_equal,
     )
-    reading = _Reading(join, source, coder, keys, first, total)
+    reading = _Reading(join, source, coder, keys, first, total, seen_coder)
     advance, done = context.progress.of("left"), 0
     for read in context.threads.map(reading.read, parts):
         done += read
@@ -89,14 +98,31 @@ def read_left(
     rows = np.flatnonzero(reading.codes != EMPTY).astype(np.int32)
     slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), context)
     barred = reading.barred if reading.barred.any() else None
-    return Left(slots, keys, reading.all_limits(), barred, total, sum(reading.null_on), sum(reading.null_key))
+    return Left(
+        slots=slots,
+        keys=keys,
+        limits=reading.all_limits(),
+        barred=barred,
+        rows=total,
+        null_on=sum(reading.null_on),
+        null_key=sum(reading.null_key),
+        null_seen=sum(reading.null_seen),
+        seen=reading.seen[slots.rows] if seen_coder is not None else reading.seen,
+    )
 
 
 class _Reading:
     """What the threads that read the left side write to."""
 
     def __init__(
-        self, join: ResolvedAsof, source: Source, coder: Coder, keys: KeyCodes, first: int, total: int
+        self,
+        join: ResolvedAsof,
+        source: Source,
+        coder: Coder,
+        keys: KeyCodes,
+        first: int,
+        total: int,
+        seen_coder: Coder | None,
     ) -> None:
         self.join = join
         self.source = source
@@ -105,6 +131,8 @@ class _Reading:
         self.first = first
         self.codes = np.empty(total, np.int32)
         self.on = np.empty(total, np.int64)
+        self.seen_coder = seen_coder
+        self.seen = np.empty(total * (seen_coder is not None), np.int64)
         self.tolerance = None if join.tolerance is None else join.tolerance.column
         own = self.tolerance is not None
         self.limits: Words | list[Any] = (
@@ -113,13 +141,14 @@ class _Reading:
         self.barred = np.zeros(total * own, np.bool_)
         self.null_on: list[int] = []
         self.null_key: list[int] = []
+        self.null_seen: list[int] = []
 
     def read(self, part: int) -> int:
         """Code the rows of a part."""
         join = self.join
-        names = (join.left_on, *join.left_by, *([self.tolerance] if self.tolerance else []))
+        names = join.compared("left")
         start = int(self.source.bounds[part]) - self.first
-        for batch in self.source.read(part, list(dict.fromkeys(names)), join.left_by):
+        for batch in self.source.read(part, list(names), join.left_by):
             rows = slice(start, start + batch.num_rows)
             self._code(batch, rows)
             if self.tolerance:
@@ -135,12 +164,18 @@ class _Reading:
         self.on[rows] = values
         usable = np.ones(len(codes), np.bool_) if valid is None else valid
         whole_key = np.ones(len(codes), np.bool_)
-        for column in columns:
+        for column in [] if self.join.nulls_equal else columns:
             present = validity(plain(column)) if column.null_count or _hides_nulls(column) else None
             whole_key = whole_key if present is None else whole_key & present
         codes[~usable] = EMPTY
         self.null_on.append(int(np.count_nonzero(~usable)))
         self.null_key.append(int(np.count_nonzero(usable & ~whole_key)))
+        if self.seen_coder is not None:
+            assert self.join.known is not None
+            self.seen[rows], sees = self.seen_coder.encode(batch.column(self.join.known.left))
+            if sees is not None:
+                codes[~sees] = EMPTY
+                self.null_seen.append(int(np.count_nonzero(usable & whole_key & ~sees)))
 
     def _limit(self, array: pa.Array, rows: slice) -> None:
         if isinstance(self.coder, StepCoder):

@@ -22,7 +22,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
 
-__all__ = ["merge"]
+__all__ = ["load", "merge", "order_ties", "turned"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -46,7 +46,7 @@ def merge(
             f"algorithm='merge' sorts the right side in memory, and {right.rows:,} rows are too many for that. "
             "Use algorithm='probe', which streams it."
         )
-    keys, on, pointers = _load(right, context)
+    keys, on, _, pointers = load(right, right.parts, context)
     rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
     ordered = sort_slots(keys, on, rows, slots.key_count, context)
     del keys, on
@@ -54,7 +54,9 @@ def merge(
     repeated = mark_runs(ordered.on[: len(ordered)], ordered.starts, ends)
     sorted_pointers = pointers[ordered.rows]
     if repeated and right.ties != "ignore":
-        _order_ties(sorted_pointers, ends, right, context)
+        order_ties(sorted_pointers, ends, right, context)
+    elif repeated and right.first:
+        sorted_pointers = turned(sorted_pointers, ends)
     work = partial(_merge_range, slots, ordered, sorted_pointers, ends)
     best = []
     for direction in directions:
@@ -64,30 +66,33 @@ def merge(
     return best, np.diff(ordered.starts) > 0
 
 
-def _load(right: Right, context: JoinContext) -> tuple[Rows, Ints, Ints]:
-    """Return key code, ``on`` code and pointer of all rows."""
-    sizes = [right.source.part_rows[part] for part in right.parts]
+def load(right: Right, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Ints]:
+    """Return key code, ``on`` code, known code if that matters, and pointer of the rows of some parts."""
+    sizes = [right.source.part_rows[part] for part in parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     total = int(starts[-1])
     keys, on, pointers = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.int64)
+    known = np.empty(total * (right.known is not None), np.int64)
 
-    def load(number: int) -> int:
-        part, first = right.parts[number], int(starts[number])
+    def load_part(number: int) -> int:
+        part, first = parts[number], int(starts[number])
         pointers[first : first + sizes[number]] = right.source.bounds[part] + np.arange(sizes[number])
         for batch in right.batches(part):
             rows = slice(first, first + batch.num_rows)
             right.encode(batch, keys[rows], on[rows])
+            if right.known is not None:
+                right.encode_known(batch, keys[rows], known[rows])
             first = rows.stop
         return sizes[number]
 
     advance, done = context.progress.of("right"), 0
-    for rows in context.threads.map(load, range(len(sizes))):
+    for rows in context.threads.map(load_part, range(len(sizes))):
         done += rows
         advance(done, total)
-    return keys, on, pointers
+    return keys, on, known, pointers
 
 
-def _order_ties(pointers: Ints, ends: Rows, right: Right, context: JoinContext) -> None:
+def order_ties(pointers: Ints, ends: Rows, right: Right, context: JoinContext) -> None:
     """Order the rows within each run of equal key and ``on``, the winner last."""
     inside = np.ones(len(ends), np.bool_)
     inside[1:] = ends[1:] == ends[:-1]
@@ -96,7 +101,16 @@ def _order_ties(pointers: Ints, ends: Rows, right: Right, context: JoinContext) 
     places = np.flatnonzero(inside)
     tied = pointers[places]
     keys = tie_keys(right.source, right.tie_columns, tied, context)
+    keys = [~key for key in keys] if right.first else keys
     pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
+
+
+def turned(pointers: Ints, ends: Rows) -> Ints:
+    """Return the rows with each run of equal key and ``on`` turned round, so that the first of the table wins."""
+    places = np.arange(len(ends))
+    starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
+    turned: Ints = pointers[starts + ends - 1 - places]
+    return turned
 
 
 def _merge_range(

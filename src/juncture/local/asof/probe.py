@@ -94,6 +94,10 @@ class Right:
         Whether these codes decide everything.
     may_flood
         Whether to give up when millions of rows tie and their codes are not kept.
+    known, known_coder
+        The column that says from when on a row is known, and what turns it into codes; None where all rows are.
+    first
+        Whether the least of tied rows wins, and the first of equal ones, rather than the greatest and the last.
     """
 
     source: Source
@@ -107,6 +111,9 @@ class Right:
     code_columns: tuple[str, ...] = ()
     decided: bool = False
     may_flood: bool = False
+    known: str | None = None
+    known_coder: Coder | None = None
+    first: bool = False
 
     @property
     def rows(self) -> int:
@@ -115,7 +122,8 @@ class Right:
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns of a part that `encode` looks at."""
-        columns = list(dict.fromkeys((self.on, *self.by, *self.code_columns)))
+        known = () if self.known is None else (self.known,)
+        columns = list(dict.fromkeys((self.on, *self.by, *known, *self.code_columns)))
         yield from self.source.read(part, columns, self.by)
 
     def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
@@ -126,6 +134,15 @@ class Right:
         self.keys.find([batch.column(name) for name in self.by], keys)
         values, valid = self.coder.encode(batch.column(self.on))
         on[:] = values
+        if valid is not None:
+            keys[~valid] = EMPTY
+
+    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> None:
+        """Write the codes of when a batch's rows are known. A row that never is gets the key `EMPTY`."""
+        assert self.known is not None
+        assert self.known_coder is not None
+        values, valid = self.known_coder.encode(batch.column(self.known))
+        known[:] = values
         if valid is not None:
             keys[~valid] = EMPTY
 
@@ -250,7 +267,8 @@ class _Pass:
                     rows = slice(done, done + batch.num_rows)
                     right.encode(batch, scratch.keys[rows], scratch.on[rows])
                     for column, name in enumerate(right.code_columns):
-                        scratch.codes[rows, column] = order_codes(batch.column(name), decided=right.decided)
+                        codes = order_codes(batch.column(name), decided=right.decided)
+                        scratch.codes[rows, column] = ~codes if right.first else codes
                     done = rows.stop
         yield done
 
@@ -313,8 +331,8 @@ class _Pass:
                     )
                 else:
                     kernels.offer_many(
-                        slots, on, rows, scratch.codes, end, low, high, base, flip, right.decided, best, scratch.ties,
-                        scratch.rest, state,
+                        slots, on, rows, scratch.codes, end, low, high, base, flip, right.decided, right.first, best,
+                        scratch.ties, scratch.rest, state,
                     )  # fmt: skip
                 if state[1] and right.ties == "settle":
                     self.ties[which].add(scratch.ties[: state[1]])
@@ -330,15 +348,19 @@ class _Pass:
                 raise TieFloodError
             # The other threads wait, and must not be asked for help.
             alone = self.context.alone()
-            settle(self.best[which], ties, self.right.source, self.right.tie_columns, alone, within=False)
+            self._settle(which, ties, alone, within=False)
 
     def finish(self, context: JoinContext) -> None:
         """Settle what is tied, and spread the candidates over the slots that they serve."""
-        for direction, best, ties in zip(self.directions, self.best, self.ties, strict=True):
+        for which, (direction, best) in enumerate(zip(self.directions, self.best, strict=True)):
             if self.right.ties != "ignore" and not self.right.decided:
-                settle(best, ties.drain(best), self.right.source, self.right.tie_columns, context, within=True)
+                self._settle(which, self.ties[which].drain(best), context, within=True)
             fill = partial(_spread, best, self.slots.starts, direction)
             context.threads.run(fill, self.slots.group_ranges(context))
+
+    def _settle(self, which: int, ties: Ints, context: JoinContext, *, within: bool) -> None:
+        right = self.right
+        settle(self.best[which], ties, right.source, right.tie_columns, context, within=within, first=right.first)
 
 
 def probe(

@@ -18,6 +18,7 @@ from juncture.errors import DataError
 from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.exact import choose_exact
+from juncture.local.asof.known import search_known
 from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
@@ -39,6 +40,7 @@ Prepared = Callable[[StepCoder], Left]
 
 _LEFT_ROW_BYTES = 56
 _CANDIDATE_BYTES = 16
+_WORD_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +159,7 @@ class Search:
         self._first_row = first_row
         self._prepared = prepared
         spec = join.spec
-        any_match = spec.how in ("semi", "anti") and spec.ties == "greatest" and not count_ties
+        any_match = spec.how in ("semi", "anti") and spec.ties != "error" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
         # What comes after the best match decides whether a tie has to be decided, and nothing else.
         self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
@@ -170,15 +172,23 @@ class Search:
         elif self._places > self._wanted:
             self._ties = "order"
         self._coder: Coder = StepCoder.of(join)
+        self._known_coder: Coder | None = None
+        if join.known is not None:
+            sides = (join.left_schema.field(join.known.left), join.right_schema.field(join.known.right))
+            self._known_coder = StepCoder.between(join.known.domain, [side.type for side in sides])
         self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
-        # Without columns to decide, tied rows are equal, and the last of them wins.
+        # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
         self._trusts_codes = True
 
     @property
     def row_bytes(self) -> int:
         """The bytes that a left row takes while the right side goes by."""
-        return _LEFT_ROW_BYTES + _CANDIDATE_BYTES * self._places * len(self._directions)
+        row, candidate = _LEFT_ROW_BYTES, _CANDIDATE_BYTES
+        if self._join.known is not None:
+            # Twice, since those of a batch of right rows come beside those so far.
+            row, candidate = row + _WORD_BYTES, 2 * (candidate + _WORD_BYTES)
+        return row + candidate * self._places * len(self._directions)
 
     @property
     def _directions(self) -> list[Direction]:
@@ -215,9 +225,8 @@ class Search:
                 left = left or self._read_left(piece)
                 return self._attempt(piece, left, pointers, codes)
             except TooWideError:
-                _log.debug("Starting again: values of `on` do not fit 64 bits, so that their ranks are compared")
-                self._coder = RankCoder.of(self._join, self._on_columns())
-                self._keep_codes = False
+                _log.debug("Starting again: values do not fit 64 bits, so that their ranks are compared")
+                self._rank()
                 left = None
             except TieFloodError:
                 _log.debug("Starting again: so many right rows tie that codes of what decides are kept with them")
@@ -226,18 +235,29 @@ class Search:
                 _log.debug("Starting again: codes do not decide all ties")
                 self._trusts_codes = False
 
+    def _rank(self) -> None:
+        """Let ranks be the codes, where codes of their own do not fit. Those of floats do."""
+        join = self._join
+        if join.domain.kind != "float":
+            self._coder = RankCoder.of(join.domain, self._values(join.left_on, join.right_on))
+            self._keep_codes = False
+        known = join.known
+        if known is not None and known.domain.kind != "float":
+            self._known_coder = RankCoder.of(known.domain, self._values(known.left, known.right))
+
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
             if (
                 self._prepared is not None
+                and self._known_coder is None
                 and isinstance(self._coder, StepCoder)
                 and len(piece) == len(self._left.part_rows)
             ):
                 return self._prepared(self._coder)
-            return read_left(self._join, self._left, piece, self._coder, self._context)
+            return read_left(self._join, self._left, piece, self._coder, self._context, seen_coder=self._known_coder)
 
-    def _on_columns(self) -> Iterator[pa.Array]:
-        for source, column in ((self._left, self._join.left_on), (self._right, self._join.right_on)):
+    def _values(self, left: str, right: str) -> Iterator[pa.Array]:
+        for source, column in ((self._left, left), (self._right, right)):
             for part in range(len(source.part_rows)):
                 for batch in source.read(part, [column]):
                     yield batch.column(0)
@@ -246,18 +266,22 @@ class Search:
         """Find the matches of a piece of the left side, and count what became of its rows."""
         with self._context.progress.during("right"):
             right = self._prepare(left)
-            best, seen = self._algorithm(left.slots, right, self._directions, self._places, self._context)
+            asked = self._directions, self._places, self._context
+            if right.known is None:
+                best, seen = self._algorithm(left.slots, right, *asked)
+            else:
+                best, seen = search_known(left.slots, left.seen, right, *asked, at_once=self._algorithm is merge)
         counts = self._choose(left, best, pointers, codes)
         if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
         alone = int(np.diff(left.slots.starts)[~seen].sum())
-        strangers = left.rows - left.null_on - left.null_key - len(left.slots)
+        strangers = left.rows - left.null_on - left.null_key - left.null_seen - len(left.slots)
         return {
             "matched": int(counts[kernels.MATCHED]),
             "null_on": left.null_on,
             "null_key": left.null_key,
             "unknown_key": alone + strangers,
-            "nothing_there": int(counts[kernels.NOTHING]) - alone,
+            "nothing_there": int(counts[kernels.NOTHING]) - alone + left.null_seen,
             "too_far": int(counts[kernels.BEYOND]),
             "tied": int(counts[kernels.TIED]),
             "right_rows_read": right.rows,
@@ -283,6 +307,9 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
+            known=None if join.known is None else join.known.right,
+            known_coder=self._known_coder,
+            first=join.spec.ties == "first",
         )
 
     def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
@@ -294,8 +321,9 @@ class Search:
         counters[kernels.FIRST_TIED] = -1
         if len(left.slots) == 0:
             return counters
+        later = self._join.spec.prefer == "later"
         if isinstance(self._coder, RankCoder):
-            choose_exact(left, self._coder.values, behind, ahead, self._wanted, pointers, counters)
+            choose_exact(left, self._coder.values, behind, ahead, self._wanted, later, pointers, counters)
             return counters
         rows = left.slots.rows
         if left.barred is not None:
@@ -308,8 +336,9 @@ class Search:
             counts[kernels.FIRST_TIED] = -1
             step, wanted = int(len(limits) > 1), self._wanted
             kernels.choose(
-                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, pointers, codes, counts
-            )
+                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, later, pointers, codes,
+                counts,
+            )  # fmt: skip
             return counts
 
         for counts in self._context.threads.map(choose, left.slots.ranges(self._context)):

@@ -44,7 +44,14 @@ class Ties:
 
 
 def settle(
-    best: Ints, ties: Ints, source: Source, columns: tuple[str, ...], context: JoinContext, *, within: bool
+    best: Ints,
+    ties: Ints,
+    source: Source,
+    columns: tuple[str, ...],
+    context: JoinContext,
+    *,
+    within: bool,
+    first: bool,
 ) -> None:
     """Give tied places to the rows that win them.
 
@@ -60,6 +67,8 @@ def settle(
         What the join may use.
     within
         Whether to order rows that tie with each other inside the places, too.
+    first
+        Whether the least row wins rather than the greatest.
 
     Notes
     -----
@@ -74,7 +83,7 @@ def settle(
     if len(slot) == 0:
         return
     keys = tie_keys(source, columns, pointer, context)
-    order = order_of([slot, ~rank, *(~key for key in keys)], context)
+    order = order_of([slot, ~rank, *(key if first else ~key for key in keys)], context)
     # The places of a slot and rank are consecutive, and as many as it has: the winners take them in order.
     place = np.concatenate([held_places, np.full(len(ties), places)])
     targets = order_of([slot, ~rank, place], context)

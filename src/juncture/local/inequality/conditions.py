@@ -14,7 +14,7 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Floats, Ints
 from juncture.local.inequality.index import BuildKeys
-from juncture.local.inequality.limits import GREATEST, LEAST, LimitEnd, Offset, OrderEncoding, both, floats
+from juncture.local.inequality.limits import GREATEST, LEAST, LimitEncoding, LimitEnd, Offset, both, floats
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.local.inequality.probe import ProbeKeys
 from juncture.predicate.evaluate.evaluate import evaluate, matches
@@ -40,14 +40,14 @@ class CodedValue:
     """
 
     value: BoundedValue
-    encoding: OrderEncoding
+    encoding: LimitEncoding
 
     @classmethod
     def of(cls, value: BoundedValue | None) -> CodedValue | None:
         """Return a value in codes of 64 bits."""
         if value is None:
             return None
-        return cls(value, OrderEncoding(StepCoder(value.domain, value.unsigned), nan_counts=value.nan_counts))
+        return cls(value, LimitEncoding(StepCoder(value.domain, value.unsigned), nan_counts=value.nan_counts))
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
         """Return the codes of right rows, and which rows have one."""
@@ -63,7 +63,7 @@ class CodedValue:
         possible: Mask | None = None
         for limit in self.value.limits:
             end = LimitEnd(limit.upper, limit.strict and self.value.exact)
-            codes, here = self.encoding.limits(self._values(limit.left, batch, "left"), _offset(limit, batch), end)
+            codes, here = self.encoding.limits(self._values(limit.value, batch, "left"), _offset(limit, batch), end)
             if not self.value.exact:
                 codes = _loosened(codes, upper=limit.upper)
             possible = both(possible, here)

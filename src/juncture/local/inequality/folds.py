@@ -21,7 +21,7 @@ from juncture.kernels import fold as kernels
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.local.inequality.limits import floats
-from juncture.local.output.max_tree import Tree, levels_of
+from juncture.local.output.max_tree import MaxTree, levels_of
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
@@ -311,7 +311,7 @@ class _Chosen(Fold):
         self._by_place = aggregate.function in ("first", "last")
         codes = np.arange(len(values), dtype=np.int64) if self._by_place else _order_codes(values)
         self._codes = ~codes if aggregate.function in ("min", "first") else codes
-        self._tree = None if self._by_place else Tree(self._codes, context)
+        self._tree = None if self._by_place else MaxTree(self._codes, context)
         self._payload = Payload({"value": values.array}, {"value": aggregate.type})
 
     def start(self, rows: int) -> tuple[Ints, Codes]:

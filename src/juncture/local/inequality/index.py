@@ -14,7 +14,7 @@ from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.errors import PlanError
 from juncture.kernels import band, search
 from juncture.kernels.array_types import Codes, Ints
-from juncture.local.output.max_tree import Tree
+from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
@@ -64,7 +64,7 @@ class SortedIndex:
         What the join may use.
     """
 
-    def __init__(self, slots: Slots, keys: KeyCodes, tree: Tree | None, total: int, context: JoinContext) -> None:
+    def __init__(self, slots: Slots, keys: KeyCodes, tree: MaxTree | None, total: int, context: JoinContext) -> None:
         self.slots = slots
         self.keys = keys
         self.tree = tree
@@ -200,5 +200,5 @@ def read_sorted_index(
     slots = sort_slots(codes, on, kept, max(keys.count, 1), context)
     if order_ties is not None:
         order_ties(slots)
-    tree = Tree(leaves[slots.rows], context) if has_tree else None
+    tree = MaxTree(leaves[slots.rows], context) if has_tree else None
     return SortedIndex(slots, keys, tree, total, context)

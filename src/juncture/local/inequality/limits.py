@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, plain, raw_values, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
+from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError, float_codes, steps_of
 from juncture.kernels.array_types import Floats, Ints
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["GREATEST", "LEAST", "LimitEnd", "Offset", "OrderEncoding", "both", "floats"]
+__all__ = ["GREATEST", "LEAST", "LimitEncoding", "LimitEnd", "Offset", "both", "floats"]
 
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -49,21 +49,18 @@ class LimitEnd:
 
 
 @dataclass(frozen=True)
-class OrderEncoding:
+class LimitEncoding:
     """One order of values: codes of right columns in it, and the codes that left values limit them to.
 
     Attributes
     ----------
     coder
-        Of values whose steps fit 64 bits.
-    ranked
-        The distinct right values where they do not, in steps: then codes are their positions here.
+        By steps where they fit 64 bits, else by rank among the distinct right values.
     nan_counts
         Whether NaN is a value, equal to itself and greater than all others; otherwise it matches nothing.
     """
 
-    coder: StepCoder
-    ranked: tuple[int, ...] | None = None
+    coder: Coder
     nan_counts: bool = False
 
     @property
@@ -71,16 +68,12 @@ class OrderEncoding:
         """The values."""
         return self.coder.domain
 
-    def by_rank(self, columns: Iterable[pa.Array]) -> OrderEncoding:
+    def by_rank(self, columns: Iterable[pa.Array]) -> LimitEncoding:
         """Return the encoding in which right columns with these values are coded by rank.
 
         It costs microseconds a value.
         """
-        distinct: set[int] = set()
-        for column in columns:
-            steps = steps_of(plain(column).unique(), self.domain)
-            distinct.update(step for step in steps if step is not None)
-        return OrderEncoding(self.coder, tuple(sorted(distinct)), self.nan_counts)
+        return LimitEncoding(RankCoder.of(self.domain, columns), self.nan_counts)
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes of right values, and which rows have one.
@@ -90,12 +83,8 @@ class OrderEncoding:
         TooWideError
             If a value does not fit, and the encoding is not by rank.
         """
-        if self.ranked is None:
-            codes, valid = self.coder.encode(array)
-            return codes, validity(plain(array)) if self.nan_counts else valid
-        steps = steps_of(plain(array), self.domain)
-        codes = np.array([0 if step is None else bisect_left(self.ranked, step) for step in steps], np.int64)
-        return codes, validity(plain(array))
+        codes, valid = self.coder.encode(array)
+        return codes, validity(plain(array)) if self.nan_counts else valid
 
     def rough(self, array: pa.Array) -> Ints:
         """Return codes in the order of right values that need not fit; different values may have the same."""
@@ -123,7 +112,7 @@ class OrderEncoding:
         """
         if self.domain.kind == "float":
             return self._float_limits(array, offset, end)
-        if self.ranked is None:
+        if isinstance(self.coder, StepCoder):
             try:
                 codes, valid = self.coder.encode(array)
                 added, strict, known = _whole_offsets(offset, self.domain, end)
@@ -163,13 +152,14 @@ class OrderEncoding:
             added = [Fraction(offset)] * len(steps)
         codes = np.zeros(len(steps), np.int64)
         possible = np.zeros(len(steps), np.bool_)
-        shift = 2**63 if self.coder.unsigned and self.ranked is None else 0
+        ranked = self.coder.values if isinstance(self.coder, RankCoder) else None
+        shift = 2**63 if isinstance(self.coder, StepCoder) and self.coder.unsigned else 0
         for row, (step, more) in enumerate(zip(steps, added, strict=True)):
             if step is None or more is None:
                 continue
             limit = _inward(step + more, end) - shift
-            if self.ranked is not None:
-                codes[row] = bisect_right(self.ranked, limit) - 1 if end.upper else bisect_left(self.ranked, limit)
+            if ranked is not None:
+                codes[row] = bisect_right(ranked, limit) - 1 if end.upper else bisect_left(ranked, limit)
                 possible[row] = True
             else:
                 codes[row] = min(max(limit, LEAST), GREATEST)

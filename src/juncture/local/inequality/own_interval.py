@@ -39,7 +39,7 @@ def check_intervals(interval: OwnInterval | None, source: Source, side: Side, co
     context.threads.run(check, range(len(source.part_rows)))
 
 
-def check_interval(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int) -> None:
+def check_interval(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> None:
     """Refuse a batch in which an interval starts after it ends.
 
     Parameters
@@ -47,7 +47,7 @@ def check_interval(interval: OwnInterval, batch: pa.RecordBatch, side: Side, fir
     interval, batch, side
         The interval's columns, the rows, and which table they are of.
     first_row
-        The number of the first of them.
+        The number of the first of them; None if rows have none.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def points_of(interval: OwnInterval, batch: pa.RecordBatch) -> Mask | None:
     return both(present, _is_before(interval, batch, or_equal=False))
 
 
-def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int, good: Mask) -> None:
+def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int | None, good: Mask) -> None:
     """Refuse a batch unless all its intervals that have both ends are good."""
     if good.all():
         return
@@ -74,8 +74,9 @@ def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row:
     if len(rows) == 0:
         return
     ends = " and ".join(f"{name}={shown(batch.column(name), int(rows[0]))}" for name in interval.names)
+    which = f"A {side} interval" if first_row is None else f"The {side} interval in row {first_row + int(rows[0]):,}"
     raise DataError(
-        f"The {side} interval in row {first_row + int(rows[0]):,} starts after its end: {ends}. Swap the two columns "
+        f"{which} starts after its end: {ends}. Swap the two columns "
         f"of {side}_interval= if that is so throughout, or repair or drop such rows first."
     )
 

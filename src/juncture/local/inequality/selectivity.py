@@ -7,7 +7,7 @@ would be if the right rows lay evenly in their extent, whatever the other parts 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,17 +19,15 @@ from juncture.columnar.arrays import array_of, days, plain, validity
 from juncture.kernels.array_types import Floats
 from juncture.local.inequality.limits import floats
 from juncture.planner.expected_rows import covered_share, float_of
-from juncture.planner.stats import Stats
-from juncture.predicate.decompose.shape import Band, Containment, End, Shape
-from juncture.predicate.decompose.shape import Overlap as Overlapping
+from juncture.planner.statistics import Stats
+from juncture.predicate.decompose.match_interval import Ends, parts_of
+from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
-from juncture.predicate.language.nodes import Node, sides
+from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import DAY_S
-from juncture.spec.condition import ResolvedInequality
-from juncture.spec.overlap import Interval, ResolvedOverlap
-from juncture.spec.range import Bound, ResolvedRange
+from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, Side
 from juncture.spec.where import ResolvedWhere
@@ -73,16 +71,18 @@ class Windows:
 
 def reach_columns(join: Resolved, side: Side) -> tuple[str, ...]:
     """Return the columns that have to be looked at: none where a window of constant width says it all."""
-    if isinstance(join, ResolvedRange):
-        varies = any(bound is not None and bound.column is not None for bound in (join.lower, join.upper))
-        return join.compared(side) if varies else ()
-    return join.compared(side) if isinstance(join, ResolvedInequality) else ()
+    if not isinstance(join, ResolvedInequality):
+        return ()
+    interval = join.condition.interval
+    if join.condition.predicate is None and interval is not None and interval.is_point("right"):
+        return join.compared(side) if any(limit.column for _, limit in interval.limits) else ()
+    return join.compared(side)
 
 
 def likely_pairs(
     join: ResolvedInequality, stats: Stats, left: pa.Table | None, right: pa.Table | None
 ) -> tuple[float | None, str]:
-    """Return about how many pairs match, and how this is known; None where nobody can say, and why.
+    """Return about how many pairs match, and how this is known; None where that is not known, and why.
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ def likely_pairs(
     """
     ours, theirs = stats.left.rows, stats.right.rows
     if left is None or right is None or ours is None or theirs is None or not left.num_rows or not right.num_rows:
-        return None, "nobody has looked at the rows of both sides"
+        return None, "the rows of both sides are not sampled"
     keys = _keys(join, stats)
     if keys is None:
-        return None, "nobody has looked at the keys"
+        return None, "the keys are not counted"
     share = 1.0
     # What is beyond all floats is infinite, and what is not a number matches nothing.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -118,7 +118,7 @@ def likely_pairs(
 
 
 def _keys(join: ResolvedInequality, stats: Stats) -> int | None:
-    """Return how many distinct keys there are; 1 if nothing has to be equal, None if nobody has looked."""
+    """Return how many distinct keys there are; 1 if nothing has to be equal, None if they are not counted."""
     if not join.left_by and not join.condition.equalities:
         return 1
     known = [side.keys for side in (stats.left, stats.right) if side.keys is not None]
@@ -179,82 +179,55 @@ def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
 
 def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterator[tuple[Windows, Windows] | None]:
     """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
-    if isinstance(join, ResolvedRange):
-        yield _ranged(join, left, right)
-    elif isinstance(join, ResolvedOverlap):
-        ours, theirs = _interval(join.left_interval, left), _interval(join.right_interval, right)
-        out = _out(join.closed == "both")
-        yield _both(None if ours is None else ours.widened((out, out)), theirs)
-    elif isinstance(join, ResolvedWhere):
-        shape = join.shape
-        for band in (*shape.bands, *shape.inequalities):
-            yield _banded(band, left, right)
-        for containment in shape.containments:
-            yield _contained(containment, left, right)
-        for overlap in shape.overlaps:
-            yield _overlapping(overlap, left, right)
+    if isinstance(join, ResolvedWhere):
+        for part in parts_of(join.shape):
+            ours, theirs = _from_to(part.left, "left", left), _from_to(part.right, "right", right)
+            is_strict = [
+                any(end is not None and end.strict for end in met)
+                for met in ((part.left[0], part.right[1]), (part.left[1], part.right[0]))
+            ]
+            yield _both(ours, theirs, is_strict)
+    elif join.condition.interval is not None:
+        interval, own = join.condition.interval, join.condition.left_interval
+        touching = own is None or own.may_be_empty
+        is_strict = [not touching or (limit is not None and limit.strict) for limit in interval.left]
+        yield _both(_limited(interval, "left", left), _limited(interval, "right", right), is_strict)
 
 
-def _interval(names: Interval, rows: pa.Table) -> Windows | None:
-    first, last = (None if name is None else rows[name] for name in names)
-    return _between(first, last, rows.num_rows)
-
-
-def _ranged(join: ResolvedRange, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
-    ours, theirs = (_interval((on, on), rows) for on, rows in ((join.left_on, left), (join.right_on, right)))
-    if ours is None or theirs is None:
-        return None
+def _limited(interval: MatchInterval, side: Side, rows: pa.Table) -> Windows | None:
+    """Return spans between the ends of an interval, which are made of columns."""
+    ends = interval.ends(side)
+    first, last = (None if limit is None else rows[str(limit.value)] for limit in ends)
     # Constants count steps.
-    unit = join.domain.step_ns / 1e9 if join.domain.is_time else 10.0**-join.domain.scale
+    domain = interval.domain
+    unit = domain.step_ns / 1e9 if domain.is_time else 10.0**-domain.scale
 
-    def added(bound: Bound | None, *, open_end: float) -> Floats | float:
-        if bound is None:
-            return open_end
-        if bound.column is None:
-            return float_of(bound.constant or 0) * unit
-        found = _numbers(left[bound.column])
+    def added(limit: Limit | None) -> Floats | float:
+        if limit is None or limit.column is None:
+            return 0.0 if limit is None else float_of(limit.offset) * unit
+        found = _numbers(rows[limit.column])
         assert found is not None
         return found[0]
 
-    ends = ours.first + added(join.lower, open_end=-math.inf), ours.last + added(join.upper, open_end=math.inf)
-    out = (_out(join.lower is None or join.lower.closed), _out(join.upper is None or join.upper.closed))
-    return Windows(*ends, ours.step).widened(out), theirs
+    spans = _between(first, last, rows.num_rows)
+    return None if spans is None else Windows(spans.first + added(ends[0]), spans.last + added(ends[1]), spans.step)
 
 
-def _banded(band: Band, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
-    at = evaluate(band.right, right=right)
-    return _both(_from_to(band.lower, band.upper, "left", left), _between(at, at))
+def _both(left: Windows | None, right: Windows | None, is_strict: Sequence[bool]) -> tuple[Windows, Windows] | None:
+    """Return the spans of both sides, with the half steps that whole numbers stand for."""
+    if left is None or right is None:
+        return None
+    return left.widened((_out(not is_strict[0]), _out(not is_strict[1]))), right
 
 
-def _contained(part: Containment, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
-    if sides(part.point) == {"right"}:
-        at = evaluate(part.point, right=right)
-        return _both(_from_to(part.lower, part.upper, "left", left), _between(at, at))
-    at = evaluate(part.point, left=left)
-    ours, out = _between(at, at), (_out(not part.upper.strict), _out(not part.lower.strict))
-    theirs = _from_to(part.lower, part.upper, "right", right, exact=False)
-    return None if ours is None else _both(ours.widened(out), theirs)
-
-
-def _overlapping(part: Overlapping, left: pa.Table, right: pa.Table) -> tuple[Windows, Windows] | None:
-    theirs = _between(evaluate(part.right_start, right=right), evaluate(part.right_end, right=right))
-    return _both(_from_to(part.left_start, part.left_end, "left", left), theirs)
-
-
-def _both(left: Windows | None, right: Windows | None) -> tuple[Windows, Windows] | None:
-    return None if left is None or right is None else (left, right)
-
-
-def _from_to(lower: End | None, upper: End | None, side: Side, rows: pa.Table, *, exact: bool = True) -> Windows | None:
-    """Return spans between two ends of a predicate; if exact, with the half steps that whole numbers stand for."""
-    first, last = (None if end is None else evaluate(end.expression, **{side: rows}) for end in (lower, upper))
+def _from_to(ends: Ends, side: Side, rows: pa.Table) -> Windows | None:
+    """Return spans between two ends of a predicate."""
+    first, last = (None if end is None else evaluate(end.expression, **{side: rows}) for end in ends)
     spans = _between(first, last, rows.num_rows)
     if spans is None:
         return None
-    added = [0.0 if end is None else float_of(end.amount) for end in (lower, upper)]
-    moved = Windows(spans.first + added[0], spans.last + added[1], spans.step)
-    out = (_out(lower is None or not lower.strict), _out(upper is None or not upper.strict))
-    return moved.widened(out) if exact else moved
+    added = [0.0 if end is None else float_of(end.amount) for end in ends]
+    return Windows(spans.first + added[0], spans.last + added[1], spans.step)
 
 
 def _out(closed: bool) -> float:

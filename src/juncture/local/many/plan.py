@@ -18,7 +18,7 @@ from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.many_report import ManyReport
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
 from juncture.runtime.sources import Source

@@ -16,7 +16,7 @@ from juncture.local.many.spine import Spine
 from juncture.local.many.together import Part, kept_rows, table_of
 from juncture.planner.choose import choose
 from juncture.planner.many_report import TableReport
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui

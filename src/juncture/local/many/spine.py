@@ -130,7 +130,7 @@ class Spine:
         return self._orders[name]
 
     def asof_left(self, join: Any, left: Source, coder: StepCoder) -> Left:
-        """Return the spine as as-of joins see their left side.
+        """Return the spine as as-of joins see their left side, of those in which all right rows are known.
 
         Raises
         ------
@@ -147,6 +147,8 @@ class Spine:
             rows=self.rows,
             null_on=self.rows - usable,
             null_key=usable - len(order.slots),
+            null_seen=0,
+            seen=np.empty(0, np.int64),
         )
 
     def _read(self, left: Source, columns: list[str], take: Callable[[pa.RecordBatch, slice], None]) -> None:

@@ -12,12 +12,12 @@ from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 
-__all__ = ["Tree", "levels_of"]
+__all__ = ["MaxTree", "levels_of"]
 
 _SLICE_LEAST = 1 << 16
 
 
-class Tree:
+class MaxTree:
     """The second values in the order of the first, with the greatest of each block of them, block of blocks and so on.
 
     Parameters

@@ -13,7 +13,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask
 from juncture.kernels import band, overlap
 from juncture.kernels.array_types import Codes, Ints
-from juncture.local.output.max_tree import Tree
+from juncture.local.output.max_tree import MaxTree
 
 __all__ = [
     "PAIRS_MOST",
@@ -70,7 +70,7 @@ class BuildSide(Protocol):
         ...
 
     @property
-    def tree(self) -> Tree | None:
+    def tree(self) -> MaxTree | None:
         """Second values in this order; None if there are none."""
         ...
 

@@ -9,7 +9,7 @@ from juncture.planner.decision import Decision, Estimate, Option
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Run
-from juncture.planner.stats import SideStats
+from juncture.planner.statistics import SideStats
 
 __all__ = ["plan_facts", "ranked_options"]
 

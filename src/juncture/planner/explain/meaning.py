@@ -51,8 +51,9 @@ def _equal_names(join: Resolved) -> str:
     return ", ".join(ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs)
 
 
-def _of_equal_keys(join: Resolved) -> str:
-    return f", of equal {_equal_names(join)}" if join.left_by else ""
+def _of_equal_keys(join: Resolved, *, nulls_equal: bool = False) -> str:
+    nulls = ", nulls included" if nulls_equal else ""
+    return f", of equal {_equal_names(join)}{nulls}" if join.left_by else ""
 
 
 def _right_rows(join: Resolved) -> str:
@@ -72,7 +73,8 @@ def _asof(join: ResolvedAsof) -> str:
     side = {
         "backward": f"the latest right row {at}before it",
         "forward": f"the first right row {at}after it",
-        "nearest": f"the nearest {'' if spec.allow_exact_matches else 'other '}right row",
+        "nearest": f"the nearest {'' if spec.allow_exact_matches else 'other '}right row"
+        + (" (the later of two)" if spec.prefer == "later" else ""),
     }[spec.direction]
     if spec.matches > 1:
         side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
@@ -82,7 +84,17 @@ def _asof(join: ResolvedAsof) -> str:
         within = f", within the row's own {join.tolerance.column}"
     elif join.tolerance is not None:
         within = f", within {_distance(join.tolerance.constant or 0, join.domain)}"
-    return f"{side}{_of_equal_keys(join)}, by {on}{within}"
+    keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
+    since = "" if join.known is None else f", of those known by its {join.known.left} (right {join.known.right})"
+    return f"{side}{keys}, by {on}{within}{since}{_in_ties(join)}"
+
+
+def _in_ties(join: ResolvedAsof) -> str:
+    """Say which of right rows at the same ``on`` is taken, where that is not the greatest."""
+    if join.spec.ties in ("greatest", "error"):
+        return ""
+    order = "the right table" if join.goes_by_table_order else ", ".join(join.spec.order_columns())
+    return f", the {join.spec.ties} of several at one {join.right_on} in the order of {order}"
 
 
 def _equi(join: ResolvedEqui) -> str:

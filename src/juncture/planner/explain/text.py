@@ -13,7 +13,7 @@ from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Run
-from juncture.planner.stats import SideStats
+from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 
 __all__ = ["happened", "in_a_line", "in_short", "plan_text", "plan_words", "title", "verdict"]

@@ -9,7 +9,8 @@ from itertools import islice
 
 import pyarrow as pa
 
-from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlap, Shape
+from juncture.predicate.decompose.match_interval import match_interval_of
+from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlapping, Shape
 from juncture.predicate.language.nodes import Column, Node, sides
 from juncture.predicate.language.types import Type
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
@@ -34,6 +35,7 @@ def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
         second=second,
         left_filter=shape.left_filter,
         right_filter=shape.right_filter,
+        interval=match_interval_of(shape),
         predicate=predicate,
         exact=exact,
     )
@@ -99,7 +101,7 @@ def _containment_limits(part: Containment) -> list[_Limit]:
     ]
 
 
-def _overlap_limits(part: Overlap) -> list[_Limit]:
+def _overlap_limits(part: Overlapping) -> list[_Limit]:
     return [_limit(part.right_start, part.left_end, upper=True), _limit(part.right_end, part.left_start, upper=False)]
 
 

@@ -18,7 +18,7 @@ from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval, everything, span_of
 from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.truth import flipped
-from juncture.predicate.language import build, nodes
+from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
 from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type
 from juncture.spec.schema import Side
@@ -232,7 +232,7 @@ def _sum(terms: list[tuple[Number, Node]]) -> Node | None:
             if Fraction(factor).denominator != 1:
                 return None
             times = abs(int(factor))
-            scaled = part if times == 1 else build.arithmetic("*", part, build.integer_literal(times))
+            scaled = part if times == 1 else build.arithmetic("*", part, conversions.integer_literal(times))
             if result is None:
                 result = scaled if factor > 0 else build.negate(scaled)
             else:

@@ -11,13 +11,13 @@ from juncture.predicate.decompose.linear import Number, Relation, may_overflow, 
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.intervals.truth import OPPOSITE, flipped
-from juncture.predicate.language import build, nodes
+from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe
 from juncture.predicate.language.types import DAY_S, TIME_STEPS, ArithmeticOperator, Type
 from juncture.spec.schema import TIME_UNITS
 
-__all__ = ["Band", "Containment", "End", "Key", "Overlap", "Shape", "conjuncts", "shape"]
+__all__ = ["Band", "Containment", "End", "Key", "Overlapping", "Shape", "conjuncts", "shape"]
 
 
 _MOST_SHOWN = 20
@@ -126,7 +126,7 @@ class Containment:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlapping:
     """Two intervals that share a point: ``left_start <= right_end`` and ``right_start <= left_end``.
 
     It is not known whether each interval starts before it ends.
@@ -182,7 +182,7 @@ class Shape:
     keys: tuple[Key, ...] = ()
     bands: tuple[Band, ...] = ()
     containments: tuple[Containment, ...] = ()
-    overlaps: tuple[Overlap, ...] = ()
+    overlaps: tuple[Overlapping, ...] = ()
     inequalities: tuple[Band, ...] = ()
     left_filter: Node | None = None
     right_filter: Node | None = None
@@ -367,7 +367,7 @@ class _Parts:
         if kind != "integer" or Fraction(relation.offset).denominator != 1:
             return None
         sign: ArithmeticOperator = "+" if relation.offset > 0 else "-"
-        left = build.arithmetic(sign, relation.left, build.integer_literal(abs(int(relation.offset))))
+        left = build.arithmetic(sign, relation.left, conversions.integer_literal(abs(int(relation.offset))))
         return None if may_overflow(left, self._bounds) else Key(left, relation.right)
 
 
@@ -474,9 +474,9 @@ def _turned(end: End, expression: Node) -> End:
     return End(expression, -end.offset, end.strict, end.unit)
 
 
-def _overlaps(bands: list[Band]) -> tuple[list[Overlap], list[Band]]:
+def _overlaps(bands: list[Band]) -> tuple[list[Overlapping], list[Band]]:
     """Pair two inequalities of opposite directions into the overlap of two intervals."""
-    found: list[Overlap] = []
+    found: list[Overlapping] = []
     uppers = _Waiting((place, (band.left.type.kind,)) for place, band in _uppers(bands))
     paired: set[int] = set()
     for place, lower in enumerate(bands):
@@ -486,6 +486,6 @@ def _overlaps(bands: list[Band]) -> tuple[list[Overlap], list[Band]]:
         upper = bands[other]
         assert lower.lower is not None
         assert upper.upper is not None
-        found.append(Overlap(lower.lower, upper.upper, upper.right, lower.right))
+        found.append(Overlapping(lower.lower, upper.upper, upper.right, lower.right))
         paired |= {place, other}
     return found, [band for place, band in enumerate(bands) if place not in paired]

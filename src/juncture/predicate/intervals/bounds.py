@@ -22,11 +22,11 @@ from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
 from juncture.spec.schema import Side
 
-__all__ = ["Bounds", "Range", "bounds"]
+__all__ = ["Bounds", "ColumnRange", "bounds"]
 
 
 @dataclass(frozen=True, repr=False)
-class Range:
+class ColumnRange:
     """The values that a column can have, as Python values.
 
     Attributes
@@ -70,8 +70,8 @@ class Bounds:
 
     feasible: bool
     certain: bool
-    l: Mapping[str, Range]  # noqa: E741  # what predicates call the left table
-    r: Mapping[str, Range]
+    l: Mapping[str, ColumnRange]  # noqa: E741  # what predicates call the left table
+    r: Mapping[str, ColumnRange]
 
     def __repr__(self) -> str:
         if not self.feasible:
@@ -159,7 +159,7 @@ def bounds(
     graph = Graph(node)
     boxes = _intervals(graph.columns, given, inferred.schemas)
     shrunk = graph.shrink(boxes)
-    ranges: dict[Side, dict[str, Range]] = {"left": {}, "right": {}}
+    ranges: dict[Side, dict[str, ColumnRange]] = {"left": {}, "right": {}}
     for column, one in shrunk.columns.items():
         guessed = (column.side, column.name) in inferred.guessed
         if not (guessed and one.lower is None and one.upper is None and shrunk.feasible):
@@ -263,8 +263,8 @@ def _steps(column: Column, end: Literal, given: object) -> Bound:
     )
 
 
-def _range(one: Interval) -> Range:
-    return Range(
+def _range(one: Interval) -> ColumnRange:
+    return ColumnRange(
         python_value(one.lower, one.type, up=False),
         python_value(one.upper, one.type, up=True),
         one.lower_open,

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
-from juncture.predicate.language.syntax import Tree, read_sql, walk_tree
+from juncture.predicate.language.syntax import read_sql
+from juncture.predicate.language.syntax_tree import Tree, walk_tree
 from juncture.spec.schema import Side
 
 __all__ = ["Inferred", "infer_schemas"]

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from juncture.errors import JunctureError, SchemaError, SpecError
 from juncture.predicate.intervals.rounding import near_float
-from juncture.predicate.language import build
+from juncture.predicate.language import build, conversions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.language.nodes import Column, Literal, Node
-from juncture.predicate.language.syntax import FUNCTIONS, Tree, pointer, read_sql
+from juncture.predicate.language.syntax import FUNCTIONS, read_sql
+from juncture.predicate.language.syntax_tree import Tree, pointer
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
 from juncture.spec.schema import Side, check_columns, check_order, hint
 
@@ -253,7 +254,7 @@ class _Reader:
     def _number(self, tree: Tree) -> Node:
         """Return a number as Spark types it: by a letter at its end, else by its size and whether it has a point."""
         if tree.value.isdecimal() and len(tree.value) < 19:
-            return build.integer_literal(int(tree.value))
+            return conversions.integer_literal(int(tree.value))
         written = tree.value.upper()
         suffix = "BD" if written.endswith("BD") else written[-1] if written[-1] in _SUFFIXES else ""
         digits = written.removesuffix(suffix)
@@ -273,8 +274,8 @@ class _Reader:
                 raise SpecError(f"{tree.value} is beyond every {target}.")
             return Literal(target, value)
         if suffix or "." in digits or not BIGINT.least <= number <= BIGINT.greatest:
-            return build.decimal_literal(number)
-        return build.integer_literal(int(number))
+            return conversions.decimal_literal(number)
+        return conversions.integer_literal(int(number))
 
     def _binary(self, tree: Tree) -> Node:
         digits = tree.value[2:-1]
@@ -302,7 +303,7 @@ class _Reader:
         target, operand = self._type(*tree.value), tree.parts[0]
         if operand.kind == "text" and target.kind in ("date", "timestamp"):
             return self._text_as(operand.value, target)
-        return build.cast(self.read(operand), target, self._moment)
+        return conversions.cast(self.read(operand), target, self._moment)
 
     def _type(self, name: str, sizes: tuple[str, ...]) -> Type:
         if name.upper() in _DECIMALS and len(sizes) <= 2:

@@ -16,6 +16,7 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError
 from juncture.spec.schema import TIME_UNITS, plain_type
+from juncture.spec.values import DAY_S
 
 __all__ = [
     "BIGINT",
@@ -41,7 +42,9 @@ __all__ = [
 Value = bool | int | Fraction | float | str | bytes | None
 """A value of a predicate: integers, dates, timestamps and durations as whole steps, decimals as fractions."""
 
-Kind = Literal["null", "boolean", "integer", "float", "decimal", "string", "binary", "date", "timestamp", "duration"]
+TypeKind = Literal[
+    "null", "boolean", "integer", "float", "decimal", "string", "binary", "date", "timestamp", "duration"
+]
 ArithmeticOperator = Literal["+", "-", "*", "/"]
 
 MAX_DIGITS = 38
@@ -50,8 +53,6 @@ MAX_DIGITS = 38
 _MIN_DIVISION_SCALE = 6
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _SQL_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
-
-DAY_S = 86_400
 
 TIME_STEPS: dict[str, int] = {unit: int(1_000**power) for power, unit in enumerate(TIME_UNITS)}
 """Steps per second of the units of timestamps and durations."""
@@ -75,7 +76,7 @@ class Type:
         Whether a timestamp is an instant rather than the reading of a clock.
     """
 
-    kind: Kind
+    kind: TypeKind
     bits: int = 0
     precision: int = 0
     scale: int = 0
@@ -171,7 +172,7 @@ def from_arrow(data_type: pa.DataType) -> Type | None:
         "string": (pat.is_string, pat.is_large_string, pat.is_string_view),
         "binary": (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary),
     }
-    kinds: tuple[Kind, ...] = ("null", "boolean", "date", "string", "binary")
+    kinds: tuple[TypeKind, ...] = ("null", "boolean", "date", "string", "binary")
     return next((Type(kind) for kind in kinds if any(test(data_type) for test in tests[kind])), None)
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["join_broadcast_left", "probe_stages"]
+__all__ = ["join_candidates", "probe_stages"]
 
 
-def join_broadcast_left(
+def join_candidates(
     join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, *, cores: int, memory_bytes: int
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose left side goes to every task, and the jobs that this took.
@@ -53,15 +53,14 @@ def probe_stages(
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
     """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
     spec = task_spec(join)
-    tolerance = join.tolerance.column if join.tolerance is not None else None
-    matching = dict.fromkeys((join.left_on, *join.left_by, *([tolerance] if tolerance else [])))
+    matching = join.compared("left")
     names = tuple(column.name for column in join.output)
 
     def probe(feed: Feed) -> ProbeLeft:
-        return ProbeLeft(feed, join.right_by, spec, left, tuple(matching), targets, memory_bytes=memory_bytes)
+        return ProbeLeft(feed, join.right_by, spec, left, matching, targets, memory_bytes=memory_bytes)
 
     def choose(right: pa.Schema) -> ChooseCandidates:
-        found = candidates(right, join.right_by, join.right_on)
+        found = candidates(right, join.right_by, spec)
         return ChooseCandidates(spec, left, found, targets, names, memory_bytes=memory_bytes, output=output)
 
     return probe, choose

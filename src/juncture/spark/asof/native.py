@@ -46,10 +46,13 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
     ours = ours.withColumn("on0", F.when(F.col("usable"), F.col("on0")))
     theirs = sql.right_rows().withColumnsRenamed({name: f"right_{name}" for name in (*sql.keys, "on0")})
     if sql.ties:
-        winner = F.max_by("found", F.struct(*sql.ties)).alias("found")
+        taken = F.min_by if join.spec.ties == "first" else F.max_by
+        winner = taken("found", F.struct(*sql.ties)).alias("found")
         theirs = theirs.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
     sign = ("<" if join.spec.direction == "forward" else ">") + ("=" if join.spec.allow_exact_matches else "")
-    keys = " AND ".join(f"l.{name} = r.right_{name}" for name in sql.keys)
+    # In structs, a null equals a null.
+    own, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
+    keys = " AND ".join(f"{own.format(name)} = {other.format(name)}" for name in sql.keys)
     query = f"SELECT * FROM {{ours}} l LEFT ASOF JOIN {{theirs}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)" + (
         f" ON {keys}" if keys else ""
     )

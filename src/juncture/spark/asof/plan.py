@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.asof.broadcast import join_broadcast_left
+from juncture.spark.asof.broadcast import join_candidates
 from juncture.spark.asof.native import has_native, join_native
 from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.statistics import AsofStatistics
@@ -30,6 +31,13 @@ class AsofPlanning(Planning):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
+        spec = request.join.spec
+        if request.join.goes_by_table_order and spec.how not in ("semi", "anti"):
+            raise PlanError(
+                f"ties={spec.ties!r} takes the {spec.ties} row in the order of the right table, and on Spark a table "
+                "has none: rows come in any order. Name in order_by= the columns that give the order, or leave ties= "
+                "out."
+            )
         self._native = has_native(request.left.session)
         self._sample: Sample | None = None
         self._learners |= {"text": self._measure_text, "sample": self._take_sample}
@@ -68,7 +76,7 @@ class AsofPlanning(Planning):
             return Built(frame, tuple(jobs))
         if algorithm == "broadcast_left":
             cores = self._resources.cores
-            frame, jobs = join_broadcast_left(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
+            frame, jobs = join_candidates(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         if not self._algorithms[algorithm].in_python:
             return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))

@@ -88,8 +88,13 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     keys = _keys(join, "right")
     names = {"right_on": join.right_on, **dict(zip(keys, join.right_by, strict=True))}
     usable = _is_usable(join, F.col("right_on"))
-    for key in keys:
+    for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
+    if join.known is not None:
+        names["right_known"] = join.known.right
+        usable = usable & F.col("right_known").isNotNull()
+        if join.known.domain.kind == "float":
+            usable = usable & ~F.isnan("right_known")
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
@@ -98,6 +103,8 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
     names = {"left_on": join.left_on, **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
         names["tolerance"] = join.tolerance.column
+    if join.known is not None:
+        names["left_known"] = join.known.left
     spec = Asof(
         left_on="left_on",
         right_on="right_on",
@@ -105,6 +112,9 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
         right_by=_keys(join, "right"),
         direction=join.spec.direction,
         allow_exact_matches=join.spec.allow_exact_matches,
+        prefer=join.spec.prefer,
+        nulls_equal=join.nulls_equal,
+        known=("right_known", "left_known") if join.known is not None else None,
     )
     return joined(spec, _renamed(left, join.left_schema, names), candidates)
 
@@ -117,7 +127,8 @@ def _with_known_keys(join: ResolvedAsof, nearest: DataFrame, candidates: DataFra
     same = []
     for ours, theirs in zip(_keys(join, "left"), _keys(join, "right"), strict=True):
         named = _named_alike(known.schema[theirs].dataType, nearest.schema[ours].dataType)
-        same.append(F.col(ours) == F.col(theirs).cast(named))
+        cast = F.col(theirs).cast(named)
+        same.append(F.col(ours).eqNullSafe(cast) if join.nulls_equal else F.col(ours) == cast)
     return nearest.join(known, same, "left")
 
 
@@ -139,7 +150,7 @@ def _is_usable(join: ResolvedAsof, on: Column) -> Column:
 def _reason(join: ResolvedAsof) -> Column:
     """Name what became of a left row."""
     null_key = F.lit(False)
-    for key in _keys(join, "left"):
+    for key in [] if join.nulls_equal else _keys(join, "left"):
         null_key = null_key | F.col(key).isNull()
     return (
         F.when(~_is_usable(join, F.col("left_on")), "null_on")

@@ -15,12 +15,13 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover, Seen
 from juncture.spark.tasks.asof.mark import JoinAndMark
+from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.key_range import IntervalPlacement
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.placement import Coding
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.condition import Limit, MatchInterval
 
 __all__ = ["asof_placements", "asof_stages", "task_spec"]
 
@@ -31,17 +32,25 @@ _SEEN: dict[str, tuple[Seen, ...]] = {
 }
 
 
-def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[IntervalPlacement, IntervalPlacement]:
+def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
     """Return what tells tasks where the rows of both sides lie."""
+    ours, theirs = ((Limit(on, upper=False), Limit(on, upper=True)) for on in (join.left_on, join.right_on))
+    interval = MatchInterval(ours, theirs, join.domain)
     return (
-        IntervalPlacement("left", join.left_by, join.left_on, join.left_on, coding),
-        IntervalPlacement("right", join.right_by, join.right_on, join.right_on, coding),
+        Placement("left", join.left_by, coding, interval, tuple(dict.fromkeys((*join.left_by, join.left_on)))),
+        Placement("right", join.right_by, coding, interval, tuple(dict.fromkeys((*join.right_by, join.right_on)))),
     )
 
 
 def task_spec(join: ResolvedAsof) -> Asof:
-    """Return the spec as tasks take it, which see the needed right columns only."""
-    return replace(join.spec, order_by=()) if join.how in ("semi", "anti") else join.spec
+    """Return the spec as tasks take it, which see the needed right columns only, and rows in any order."""
+    spec = join.spec
+    if join.how in ("semi", "anti"):
+        return replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
+    if spec.ties == "first":
+        # What decides may be left out of what they see; that some column does must not.
+        return replace(spec, order_by=(*spec.order_columns(), join.right_on))
+    return replace(spec, ties="greatest") if spec.ties == "last" else spec
 
 
 def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> ShuffledJoin:
@@ -65,7 +74,15 @@ def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, 
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
     # One row more than are taken shows whether a tie had to be decided.
     count = spec.matches + (spec.ties == "error")
-    carryover = Carryover(join.right_by, join.right_on, in_packets.tie_columns, count, _SEEN[spec.direction])
+    carryover = Carryover(
+        join.right_by,
+        join.right_on,
+        in_packets.tie_columns,
+        count,
+        _SEEN[spec.direction],
+        least_wins=spec.ties == "first",
+        nulls_equal=join.nulls_equal,
+    )
     stages = replace(stages, scatter_right=partial(ScatterWithCarryover, carryover=carryover))
     if join.how not in ("right", "full"):
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.spark.asof.distance import OnDistances
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
-from juncture.spark.sql.on_encoding import OnEncoding
 from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import ResolvedAsof
 
@@ -46,7 +46,7 @@ class SqlJoin:
 
     def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
         self.join = join
-        self.domain = OnEncoding.of(join)
+        self._distances = OnDistances.of(join)
         self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
         self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
         self._left = left.frame.toDF(*self._l.values())
@@ -57,15 +57,15 @@ class SqlJoin:
         self._key_types = [common_type(ours[a], theirs[b]) for a, b in pairs]
         self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join).names}
         self.keys = [f"key{i}" for i in range(len(self._key_types))]
-        self.words = [f"on{i}" for i in range(len(self.domain.words(F.lit(None))))]
+        self.words = [f"on{i}" for i in range(len(self._distances.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]
 
     def left_rows(self) -> DataFrame:
         """Return the left rows: ``row``, its key and ``on``, and whether it is ``usable``, so that it may match."""
         on = F.col(self._l[self.join.left_on])
         by = [F.col(self._l[name]) for name in self.join.left_by]
-        usable = self.domain.usable(on)
-        for column in by:
+        usable = self._distances.words(on)[0].isNotNull()
+        for column in [] if self.join.nulls_equal else by:
             usable = usable & column.isNotNull()
         row = F.struct(*self._l.values()).alias("row")
         return self._left.select(row, usable.alias("usable"), *self._named_keys(by), *self._named_words(on))
@@ -74,8 +74,8 @@ class SqlJoin:
         """Return the right rows that may match: what is needed of them as ``found``, key and ``on``, and the ties."""
         on = F.col(self._r[self.join.right_on])
         by = [F.col(self._r[name]) for name in self.join.right_by]
-        rows = self._right.where(self.domain.usable(on))
-        for column in by:
+        rows = self._right.where(self._distances.words(on)[0].isNotNull())
+        for column in [] if self.join.nulls_equal else by:
             rows = rows.where(column.isNotNull())
         shown = [column.source for column in self.join.output if column.side == "right"]
         found = F.struct(*(self._r[name] for name in dict.fromkeys([self.join.right_on, *shown]))).alias("found")
@@ -88,13 +88,13 @@ class SqlJoin:
         return [column.cast(data_type).alias(name) for name, column, data_type in typed]
 
     def _named_words(self, on: Column) -> list[Column]:
-        return [word.alias(name) for name, word in zip(self.words, self.domain.words(on), strict=True)]
+        return [word.alias(name) for name, word in zip(self.words, self._distances.words(on), strict=True)]
 
     def distance(self, found: str, *, ahead: bool) -> list[Column]:
         """Return how far a left row is from a right one that was found."""
-        theirs = self.domain.words(F.col(found).getField(self._r[self.join.right_on]))
+        theirs = self._distances.words(F.col(found).getField(self._r[self.join.right_on]))
         ours = [F.col(name) for name in self.words]
-        return self.domain.distance(theirs, ours) if ahead else self.domain.distance(ours, theirs)
+        return self._distances.distance(theirs, ours) if ahead else self._distances.distance(ours, theirs)
 
     def if_within(self, found: str, *, ahead: bool) -> Column:
         """Return a right row that was found, or null if it is too far."""
@@ -104,10 +104,10 @@ class SqlJoin:
         distance = self.distance(found, ahead=ahead)
         if tolerance.column is None:
             assert tolerance.constant is not None
-            return F.when(self.domain.within(distance, tolerance.constant), F.col(found))
+            return F.when(self._distances.within(distance, tolerance.constant), F.col(found))
         limit = F.col("row").getField(self._l[tolerance.column])
         data_type = self.join.left_schema.field(tolerance.column).type
-        return F.when(self.domain.within_row(distance, limit, data_type), F.col(found))
+        return F.when(self._distances.within_row(distance, limit, data_type), F.col(found))
 
     def result(self, rows: DataFrame, found: Column) -> DataFrame:
         """Return the result, given left rows with the right row that each matches, or null."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.runtime.zone_maps import extent_of
 from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.exchange.partition import Sample

@@ -57,7 +57,8 @@ def _last(sql: SqlJoin, *, ahead: bool) -> Column:
     strict = not spec.allow_exact_matches or (ahead and spec.direction == "nearest")
     order = [F.col(word).desc() if ahead else F.col(word).asc() for word in sql.words]
     order.append(F.col("is_left").desc() if strict else F.col("is_left").asc())
-    order += [F.col(name).asc_nulls_first() for name in sql.ties]
+    least_wins = spec.ties == "first"
+    order += [F.col(name).desc_nulls_last() if least_wins else F.col(name).asc_nulls_first() for name in sql.ties]
     window = Window.partitionBy("salt", *sql.keys).orderBy(*order)
     so_far = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return F.last("found", ignorenulls=True).over(so_far)
@@ -71,6 +72,9 @@ def _choice(sql: SqlJoin) -> Column:
     if direction == "forward":
         return sql.if_within("ahead", ahead=True)
     near, far = sql.distance("behind", ahead=False), sql.distance("ahead", ahead=True)
-    takes_behind = F.col("behind").isNotNull() & (F.col("ahead").isNull() | (F.struct(*near) <= F.struct(*far)))
+    is_behind = (
+        F.struct(*near) < F.struct(*far) if sql.join.spec.prefer == "later" else F.struct(*near) <= F.struct(*far)
+    )
+    takes_behind = F.col("behind").isNotNull() & (F.col("ahead").isNull() | is_behind)
     behind = F.when(takes_behind, sql.if_within("behind", ahead=False))
     return behind.otherwise(sql.if_within("ahead", ahead=True))

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.kernels.array_types import Floats
 from juncture.planner.constants import Constants
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 from juncture.spark.equi.join import Hint
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import SPARK_HOW, Pairs

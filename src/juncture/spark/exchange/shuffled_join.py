@@ -12,7 +12,7 @@ from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.resolved import Resolved

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 
 __all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "equal_key_pairs", "estimated_pairs"]
 

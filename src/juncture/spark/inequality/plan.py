@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-
-import pyarrow as pa
-from pyspark.sql import types as st
 
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm
@@ -17,21 +12,18 @@ from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.bucket import join_bucket
-from juncture.spark.inequality.shuffle import inequality_stages
+from juncture.spark.inequality.condition import inequality_pairs
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.files import in_sql
-from juncture.spark.input.frame import FrameSide
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
-from juncture.spark.schema import spark_schema
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
-from juncture.spark.tasks.key_range import Placement
 from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
-from juncture.spec.where import ResolvedWhere
 
 __all__ = ["InequalityPlanning"]
 
@@ -45,26 +37,11 @@ _COPIES_MOST = 4.0
 
 
 class InequalityPlanning(Planning):
-    """The making of one plan of a range, overlap or predicate join.
-
-    Parameters
-    ----------
-    pairs
-        Returns a join of its kind in terms of SQL.
-    placements
-        Returns what tells tasks where rows lie, or None.
-    request
-        What the plan is made for.
-    """
+    """The making of one plan of a range, overlap or predicate join."""
 
     statistics: InequalityStatistics
 
-    def __init__(
-        self,
-        pairs: Callable[[Any, FrameSide, FrameSide], Pairs],
-        placements: Callable[[Any], tuple[Placement, Placement] | None],
-        request: Request,
-    ) -> None:
+    def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._learners |= {
             "sample": self._sample,
@@ -74,12 +51,11 @@ class InequalityPlanning(Planning):
         }
         if isinstance(self._join, ResolvedRange):
             self._right, self._left_out = reachable_files(self._join, self._left, self._right)
-        self._placements = placements(self._join)
-        self._pairs, no_sql = self._in_sql(pairs)
+        self._placements = inequality_placements(self._join)
+        self._pairs, no_sql = self._in_sql()
         spans = None if self._pairs is None else self._pairs.spans
-        is_keyed = isinstance(self._join, ResolvedWhere) and bool(self._join.shape.keys)
         self._features = JoinFeatures(
-            has_keys=bool(self._join.left_by) or is_keyed,
+            has_keys=bool(self._join.left_by or self._join.condition.equalities),
             is_bounded=spans is not None,
             is_partitionable=self._placements is not None,
             no_sql=no_sql,
@@ -92,10 +68,10 @@ class InequalityPlanning(Planning):
         self._cut_details: tuple[tuple[str, str], ...] = ()
         self.statistics = InequalityStatistics(self._left, self._right, request.given)
 
-    def _in_sql(self, pairs: Callable[[Any, FrameSide, FrameSide], Pairs]) -> tuple[Pairs | None, str | None]:
+    def _in_sql(self) -> tuple[Pairs | None, str | None]:
         """Return the join in terms of SQL, or why it cannot be."""
         try:
-            return pairs(*in_sql(self._join, self._left, self._right)), None
+            return inequality_pairs(*in_sql(self._join, self._left, self._right)), None
         except PlanError as error:
             return None, str(error)
 
@@ -156,7 +132,7 @@ class InequalityPlanning(Planning):
     def _build(self, algorithm: str) -> Built:
         memory_bytes = self._resources.memory_bytes
         if self._algorithms[algorithm].in_python:
-            schema = self._schema()
+            schema = result_schema(self._join, self._left, self._right)
             if algorithm == "range":
                 assert self._placements is not None
                 assert self._cuts is not None
@@ -173,16 +149,6 @@ class InequalityPlanning(Planning):
             details = _bin_details(self._pairs, bins, self._features.pairs)
             return Built(join_bucket(self._pairs, self._join.how, bins), details=details)
         return Built(join_nested(self._pairs, self._join.how))
-
-    def _schema(self) -> st.StructType:
-        """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""
-        fields = list(result_schema(self._join, self._left, self._right).fields)
-        theirs = {field.name: field.dataType for field in self._right.spark_schema.fields}
-        made = spark_schema(pa.schema([(each.name, each.type) for each in self._join.aggregates])).fields
-        for each, field in zip(self._join.aggregates, made, strict=True):
-            is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
-            fields.append(st.StructField(each.name, theirs[each.column or ""] if is_chosen else field.dataType))
-        return st.StructType(fields)
 
     def _cut(self, _: Algorithm) -> bool:
         """Choose where to end partitions, by a sample of where rows lie; tell whether that was done."""

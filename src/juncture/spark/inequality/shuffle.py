@@ -14,19 +14,24 @@ from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.inequality.aggregate import BoundaryAggregate
 from juncture.spark.tasks.inequality.join import JoinPairs
 from juncture.spark.tasks.inequality.mark import MarkMatches
+from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.key_range import Placement
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.unmatched import ResolveUnmatched
-from juncture.spec.range import ResolvedRange
-from juncture.spec.resolved import Resolved
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.schema import Side
 
-__all__ = ["inequality_stages"]
+__all__ = ["inequality_placements", "inequality_stages"]
+
+
+def inequality_placements(join: ResolvedInequality) -> tuple[Placement, Placement] | None:
+    """Return what tells tasks where the rows of both sides lie; None if nothing brings them together."""
+    left, right = Placement.of(join, "left"), Placement.of(join, "right")
+    return None if left is None or right is None else (left, right)
 
 
 def inequality_stages(
-    join: Resolved, placements: tuple[Placement, Placement], cuts: Cuts, output: Output, memory_bytes: int
+    join: ResolvedInequality, placements: tuple[Placement, Placement], cuts: Cuts, output: Output, memory_bytes: int
 ) -> ShuffledJoin:
     """Return what the tasks of a join do.
 
@@ -63,10 +68,11 @@ def inequality_stages(
     )
 
 
-def _marked_sides(join: Resolved) -> tuple[Side, ...]:
+def _marked_sides(join: ResolvedInequality) -> tuple[Side, ...]:
     """Return the sides whose rows may have copies, and where it counts whether they have a match."""
     sides: list[Side] = ["left"] if join.how in ("left", "full", "semi", "anti") else []
-    # The right rows of a range join lie at one place each.
-    if join.how in ("right", "full") and not isinstance(join, ResolvedRange):
+    interval = join.condition.interval
+    # Rows that lie at one place each have no copies.
+    if join.how in ("right", "full") and (interval is None or not interval.is_point("right")):
         sides.append("right")
     return tuple(sides)

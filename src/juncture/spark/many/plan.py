@@ -15,7 +15,7 @@ from juncture.inputs import kind_of, paths_of
 from juncture.local.many.run import about
 from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.exchange.exchange import collected
 from juncture.spark.input.files import FileSide, in_jvm

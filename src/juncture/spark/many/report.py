@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.local.many.run import about
 from juncture.planner.many_report import ManyReport, TableReport
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 from juncture.spark.exchange.exchange import collected
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.many.query import ManyQuery

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.query import partition_count
 from juncture.spark.tasks.many.exchange import ByKey

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from juncture.errors import PlanError
 from juncture.planner.constants import constants_at_hand
-from juncture.planner.stats import Resources
+from juncture.planner.statistics import Resources
 from juncture.spark.session.java import java_problem
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
-from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
-from juncture.spec.range import Bound
+from juncture.spark.sql.times import DAY_MICROS, micros, whole_steps
+from juncture.spec.condition import Limit
 from juncture.spec.schema import Domain, plain_type
 
 if TYPE_CHECKING:
@@ -40,12 +40,9 @@ class OrderEncoding:
     ----------
     domain
         Their values.
-    zoned
-        Of timestamps, whether they have a time zone.
     """
 
     domain: Domain
-    zoned: bool = False
 
     @classmethod
     def of(cls, domain: Domain, types: Sequence[pa.DataType]) -> OrderEncoding:
@@ -65,7 +62,7 @@ class OrderEncoding:
                     f"Decimals of type {named} need {digits} digits to be compared, and SQL can add to at most "
                     f"{_DIGITS_MAX}. Cast them to fewer digits, or pass algorithm='auto'."
                 )
-        return cls(domain, domain.kind == "timestamp" and types[0].tz is not None)
+        return cls(domain)
 
     @property
     def is_real(self) -> bool:
@@ -80,58 +77,44 @@ class OrderEncoding:
     @property
     def step_ns(self) -> int:
         """How long a step between words is, of times; otherwise 0."""
-        return {"date": 86_400_000_000_000, "timestamp": 1_000}.get(self.domain.kind, 0)
+        return self.domain.step_ns if self.domain.is_time else 0
 
     @property
     def _moved_type(self) -> str:
         return f"decimal({_DIGITS_MAX + 1},{self.domain.scale})"
 
-    def usable(self, value: Column) -> Column:
-        """Tell whether a value can match: it is neither null nor NaN."""
-        return value.isNotNull() & ~F.isnan(value) if self.is_real else value.isNotNull()
-
-    def word(self, value: Column) -> Column:
-        """Return a value as a word."""
+    def word(self, value: Column, data_type: pa.DataType) -> Column:
+        """Return a value as a word, null where it is null or NaN."""
         kind = self.domain.kind
         if kind == "float":
-            return value.cast("double") + F.lit(0.0)
-        if kind == "integer":
-            return value.cast("long")
-        if kind == "date":
-            return F.unix_date(value).cast("long")
-        if kind == "timestamp":
-            return F.unix_micros(value) if self.zoned else ntz_micros(value)
-        return value.cast(self._moved_type)
+            return _number(value.cast("double") + F.lit(0.0))
+        return value.cast(self._moved_type) if kind == "decimal" else whole_steps(value, data_type)
 
     def end(
-        self, word: Column, bound: Bound | None, distance: Column | None, data_type: pa.DataType | None, *, upper: bool
+        self, word: Column, limit: Limit, distance: Column | None = None, data_type: pa.DataType | None = None
     ) -> Column:
-        """Return the last word within an end of a window, or for floats the end itself.
+        """Return the last word within a limit, or for floats the limit itself.
 
         Parameters
         ----------
         word
-            What the window lies around.
-        bound
-            How far its end is; None where it is open.
+            The limit's value.
+        limit
+            How far it is moved.
         distance, data_type
-            The column that the bound names and its type, if any.
-        upper
-            Whether it is the upper end.
+            The column that the limit names and its type, if any.
 
         Returns
         -------
         Column
             Null where the word or the distance is, and where no value is within.
         """
-        if bound is None:
-            return F.when(word.isNotNull(), self.limit(upper=upper))
-        inward = 0 if bound.closed else (-1 if upper else 1)
+        upper = limit.upper
+        inward = (-1 if upper else 1) if limit.strict and not self.is_real else 0
         if distance is None or data_type is None:
-            assert bound.constant is not None
             if self.is_real:
-                return _number(word + F.lit(float(bound.constant)))
-            return self._moved(word, int(bound.constant) + inward, upper=upper)
+                return _number(word + F.lit(float(limit.offset))) if limit.is_moved else word
+            return self._moved(word, int(limit.offset) + inward, upper=upper)
         if self.is_real:
             return _number(word + distance.cast("double"))
         steps, is_exact, is_forward = self._steps(distance, data_type, upper=upper)
@@ -140,11 +123,6 @@ class OrderEncoding:
         beyond = F.when(word.isNotNull() & (is_forward if upper else ~is_forward), self.limit(upper=upper))
         opened = moved if not inward else F.when(is_exact, self._sum(moved, self._step(inward))).otherwise(moved)
         return F.when(moved.isNull(), beyond).otherwise(opened)
-
-    def between(self, word: Column, first: Column, last: Column, *, open_first: bool, open_last: bool) -> Column:
-        """Tell whether a word is within two ends, of which those that `end` cannot close may be open."""
-        after = word > first if open_first and self.is_real else word >= first
-        return after & (word < last if open_last and self.is_real else word <= last)
 
     def limit(self, *, upper: bool) -> Column:
         """Return a word that no other is beyond."""
@@ -158,8 +136,10 @@ class OrderEncoding:
 
     def _moved(self, word: Column, steps: int, *, upper: bool) -> Column:
         """Return a word moved by a number of steps of any size."""
+        if steps == 0:
+            return word
         beyond = F.lit(None)
-        if (steps > 0) == upper and steps != 0:
+        if (steps > 0) == upper:
             beyond = F.when(word.isNotNull(), self.limit(upper=upper))
         if not self.is_whole:
             if abs(steps) >= 10 ** (_DIGITS_MAX + 1):

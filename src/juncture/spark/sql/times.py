@@ -1,17 +1,21 @@
-"""Times and lengths of time as numbers of microseconds, in SQL."""
+"""Times and lengths of time as whole numbers, of days or microseconds, in SQL."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.spec.values import DAY_S
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["DAY_MICROS", "micros", "ntz_micros"]
+__all__ = ["DAY_MICROS", "micros", "ntz_micros", "whole_steps"]
 
-DAY_MICROS = 86_400_000_000
+DAY_MICROS = DAY_S * 1_000_000
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
@@ -23,3 +27,12 @@ def micros(interval: Column) -> Column:
 def ntz_micros(value: Column) -> Column:
     """Return the microseconds from 1970 to a timestamp without a time zone."""
     return micros(value - F.expr(_EPOCH)).cast("long")
+
+
+def whole_steps(value: Column, data_type: pa.DataType) -> Column:
+    """Return an integer, or a date's days, or the microseconds of a timestamp or a length of time."""
+    if pat.is_date(data_type):
+        return F.unix_date(value).cast("long")
+    if pat.is_timestamp(data_type):
+        return F.unix_micros(value) if data_type.tz is not None else ntz_micros(value)
+    return micros(value).cast("long") if pat.is_duration(data_type) else value.cast("long")

@@ -13,7 +13,7 @@ from juncture.kernels.array_types import Ints
 from juncture.local.asof.join import match as asof_match
 from juncture.local.kinds import EXECUTORS, planning_input
 from juncture.planner.choose import choose
-from juncture.planner.stats import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.memory import MEMORY_BYTES
 from juncture.runtime.sources import Source, TableSource

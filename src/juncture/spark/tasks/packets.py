@@ -56,6 +56,8 @@ class Content(StrEnum):
     """Rows of the result."""
     ERROR = "error"
     """The class and the message of an error."""
+    FRONTIER = "frontier"
+    """How far a side of a stream has come."""
     EMPTY = "empty"
     """Nothing: its partition has to know that it is there."""
 

@@ -17,7 +17,8 @@ from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.key_range import KeyRanges, Placement
+from juncture.spark.tasks.interval_placement import Placement
+from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.stage import PacketStage

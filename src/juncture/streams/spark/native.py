@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
@@ -11,10 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.stats import SideStats, Stats
+from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
-from juncture.spark.inequality.range import range_pairs
-from juncture.spark.inequality.where import where_pairs
+from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.plan import Query, typed_sides
@@ -29,10 +29,12 @@ from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition, condition_of
 from juncture.streams.explain import GIVEN, kept_while, order_text
-from juncture.streams.order import Order, SideOrder, orders_of
+from juncture.streams.order import Order, SideOrder
 from juncture.streams.output import streaming_join
-from juncture.streams.spark.refusals import IN_PROCESS, UNENDING, refuse_to_count, refuse_to_measure
+from juncture.streams.spark.progress import observed
+from juncture.streams.spark.refusals import UNENDING, NoEquivalentError, refuse_to_count, refuse_to_measure
 from juncture.streams.spark.virtual_time import NAMES, VirtualTime, window_of
+from juncture.streams.spark.watermarks import watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,8 +43,6 @@ __all__ = ["plan_of_streams"]
 
 _SIDES: tuple[Side, Side] = ("left", "right")
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-_WATERMARK = "spark.watermarkDelayMs"
-"""The name by which the metadata of a column tells of a watermark."""
 
 
 def plan_of_streams(
@@ -50,8 +50,7 @@ def plan_of_streams(
     left: DataFrame,
     right: DataFrame,
     *,
-    left_order: Order | Sequence[Order] | None,
-    right_order: Order | Sequence[Order] | None,
+    orders: Mapping[Side, Sequence[Order]],
     algorithm: str,
 ) -> Plan:
     """Plan a join of two streams.
@@ -60,25 +59,23 @@ def plan_of_streams(
     ----------
     spec, left, right, algorithm
         As for `juncture.plan`.
-    left_order, right_order
-        The orders of both sides.
+    orders
+        Of both sides.
 
     Raises
     ------
     SpecError, SchemaError
         As `juncture.plan` does.
-    PlanError
+    NoEquivalentError
         If Spark's own operator has no equivalent, or its state would not be bounded.
     """
-    given = {"left": orders_of(left_order, "left_order"), "right": orders_of(right_order, "right_order")}
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
-    _check(spec, algorithm)
-    _check_watermarks(sides, given)
+    _check(spec, algorithm, sides)
     check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
     join, ours, theirs = in_sql(*typed_sides(join, *sides))
-    bounded = _Bounded(join, given)
+    bounded = _Bounded(join, orders)
     frame = given_back(_joined(join, ours, theirs, bounded), join, *sides)
     query = Query(frame)
     return Plan(
@@ -106,62 +103,36 @@ _CHOICE = Choice(
 )
 
 
-def _check(spec: Any, algorithm: str) -> None:
+def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
     """Refuse what Spark has no operator for.
 
     Raises
     ------
+    NoEquivalentError
+        With the reason.
     PlanError
-        With what can be done instead.
+        If the algorithm named is of tables, or rows would be let go that can still match.
     """
-    if not isinstance(spec, Where | Range):
-        raise PlanError(
-            f"Both tables are streaming DataFrames, and Spark has no equivalent of {spec.title} of two streams: it has "
-            f"one of range and predicate joins. {IN_PROCESS}"
-        )
-    if isinstance(spec, Range) and spec.agg is not None:
-        raise PlanError(f"agg= folds the matches of a left row, and Spark's join of streams gives each. {IN_PROCESS}")
-    if spec.how == "anti":
-        raise PlanError(
-            f"how='anti' is not among the joins of streams that Spark has. Pass how='left', and keep the rows whose "
-            f"right columns are null. {IN_PROCESS}"
-        )
     if algorithm not in ("auto", "native"):
         raise PlanError(
             f"algorithm={algorithm!r} joins tables, and both sides are streams. Pass algorithm='auto': Spark's own "
-            "join of streams."
+            "join of streams where it has an equivalent, and ours inside Spark for all others."
         )
-
-
-def _check_watermarks(sides: Sequence[FrameSide], orders: Mapping[str, Sequence[Order]]) -> None:
-    """Refuse watermarks by which rows would be let go that can still match.
-
-    Raises
-    ------
-    PlanError
-        If there is one.
-    """
+    if not isinstance(spec, Where | Range):
+        raise NoEquivalentError(f"Spark has no operator for {spec.title} of two streams")
+    if isinstance(spec, Range) and spec.agg is not None:
+        raise NoEquivalentError("Spark's own join of two streams gives each match, and agg= folds them")
+    if spec.how == "anti":
+        raise NoEquivalentError("how='anti' is not among the joins of two streams that Spark has")
+    for side, name in zip(sides, _SIDES, strict=True):
+        for column in watermarks(side.spark_schema):
+            raise NoEquivalentError(
+                f"the {name} stream has a watermark on {column!r} already, and Spark's own join would need one that "
+                "both sides share"
+            )
     policy = setting(sides[0].session, _POLICY) or "min"
     if policy.lower() != "min":
-        raise PlanError(
-            f"{_POLICY} is {policy!r}, by which rows of the side that is behind are late. Set it to 'min' for "
-            "this join."
-        )
-    for side, name in zip(sides, _SIDES, strict=True):
-        for field in side.spark_schema.fields:
-            if _WATERMARK in (field.metadata or {}):
-                delay = field.metadata[_WATERMARK]
-                raise PlanError(
-                    f"The {name} stream has a watermark on {field.name!r} already, and the join needs one that both "
-                    f"sides share. Leave withWatermark out, and pass {name}_order=jn.Order({field.name!r}, "
-                    f"delay='{delay}ms')."
-                )
-        if not orders[name]:
-            raise PlanError(
-                f"Nothing tells which rows of the {name} stream can still come, so that rows would be held for ever. "
-                f"Pass {name}_order=, such as {name}_order=jn.Order('ts', delay='5s'): the expression by which its "
-                "rows come, and how far one may be behind."
-            )
+        raise NoEquivalentError(f"{_POLICY} is {policy!r}, by which rows of the side that is behind would be late")
 
 
 class _Bounded:
@@ -176,11 +147,11 @@ class _Bounded:
     ------
     SpecError, SchemaError
         If an order does not fit its side.
-    PlanError
+    NoEquivalentError
         If the condition does not bound the state.
     """
 
-    def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[str, Sequence[Order]]) -> None:
+    def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[Side, Sequence[Order]]) -> None:
         self.join = join
         self.is_keyed = bool(self.join.left_by) or (isinstance(join, ResolvedWhere) and bool(join.shape.keys))
         names = join.spec.names if isinstance(join.spec, Where) else ("l", "r")
@@ -206,12 +177,10 @@ class _Bounded:
                     end = "how far" if window.lower is window.upper else "on both sides how far"
                     missing = f"the condition does not limit {end} {right.text!r} may be from {left.text!r}"
                 else:
-                    return VirtualTime.of(left, right, window)
-        raise PlanError(
-            f"Spark would hold rows for ever, and the state would grow without end: {missing}, which is what it can "
-            f'prune by. Add conditions such as "l.ts >= r.ts - INTERVAL 1 HOUR AND l.ts <= r.ts" on the orders. '
-            f"{IN_PROCESS}"
-        )
+                    sides = self.join.left_schema, self.join.right_schema
+                    schemas = [[(field.name, str(field.type)) for field in schema] for schema in sides]
+                    return VirtualTime.of(left, right, window).marked_for([self.join.spec.to_dict(), schemas])
+        raise NoEquivalentError(f"{missing}, which is what Spark's own join of two streams can prune by")
 
     def words(self) -> list[tuple[str, str]]:
         """Say what `explain` says of the join."""
@@ -248,12 +217,13 @@ class _Bounded:
 
 def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
     """Return the join of two streams as Spark runs it."""
-    pairs = where_pairs(join, left, right) if isinstance(join, ResolvedWhere) else range_pairs(join, left, right)
+    pairs = inequality_pairs(join, left, right)
     names: dict[Side, dict[str, str]] = {
         "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
         "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
     }
-    ours, theirs = (_watermarked(side, pairs, names, bounded) for side in _SIDES)
+    token = token_hex(4)
+    ours, theirs = (_watermarked(side, pairs, names, bounded, token) for side in _SIDES)
     # Rows without a key or a time match nothing, and a full join of streams would match null keys with one another.
     guards = [F.col(name).isNotNull() for pair in pairs.keys for name in pair]
     guards += [F.col(name).isNotNull() for name in NAMES.values()]
@@ -264,8 +234,19 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
     if not pairs.keys:
         # Spark wants an equality, and one of constants would be none to it.
         guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
-    condition = pairs.condition(*guards, bounded.time.condition())
-    return pairs.result(ours.join(theirs, condition, SPARK_HOW[join.how]))
+    # Rows of the state are seen again in pairs, and, of joins that keep them, alone.
+    known = _known(bounded.time)
+    joined = ours.join(theirs, pairs.condition(*guards, bounded.time.condition(), known), SPARK_HOW[join.how])
+    return pairs.result(joined.where(known) if join.how in ("left", "right", "full") else joined)
+
+
+def _known(time: VirtualTime) -> Column:
+    """Return what is true of rows of this join, and an error of those that a checkpoint has of another one."""
+    said = (
+        "juncture.errors.StateError: The checkpoint of this query is of another join: its condition, its orders, their "
+        "delays or the columns were others. Start the query with that join, or with a new checkpoint and output."
+    )
+    return F.when(time.is_foreign(), F.raise_error(F.lit(said)).cast("boolean")).otherwise(F.lit(True))
 
 
 def _nothing(time: str) -> Column:
@@ -273,10 +254,15 @@ def _nothing(time: str) -> Column:
     return F.unix_millis(F.col(time)) % F.lit(1)
 
 
-def _watermarked(side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded) -> DataFrame:
+def _watermarked(
+    side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded, token: str
+) -> DataFrame:
     """Return the columns of a side that the state has to hold, with a virtual time and its watermark."""
     is_left = side == "left"
     rows, decisive = (pairs.left, pairs.decisive[0]) if is_left else (pairs.right, pairs.decisive[1])
     held = dict.fromkeys([*(names[side][name] for name in bounded.join.needed(side)), *decisive])
-    rows = rows.withColumn(NAMES[side], bounded.virtual(side, names)).select(*held, NAMES[side])
+    rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))
+    steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))
+    metrics = {"rows": F.count(F.lit(1)), "last": F.max(steps)}
+    rows = observed(rows, token, side, metrics, scale).select(*held, NAMES[side])
     return rows.withWatermark(NAMES[side], f"{bounded.time.delay(side)} milliseconds")

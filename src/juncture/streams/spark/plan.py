@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 from juncture.errors import PlanError
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
+from juncture.spec.schema import Side
 from juncture.streams.order import Order
+from juncture.streams.spark.hosted import plan_hosted
 from juncture.streams.spark.native import plan_of_streams
+from juncture.streams.spark.refusals import NoEquivalentError
 from juncture.streams.spark.table import plan_with_table
+from juncture.streams.spark.watermarks import orders_given
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +52,14 @@ def plan(
         If Spark cannot run it on these sides: with what can be done instead.
     """
     if is_stream(left) and is_stream(right):
-        return plan_of_streams(spec, left, right, left_order=left_order, right_order=right_order, algorithm=algorithm)
+        orders: dict[Side, Sequence[Order]] = {
+            "left": orders_given(left_order, "left", left.schema),
+            "right": orders_given(right_order, "right", right.schema),
+        }
+        try:
+            return plan_of_streams(spec, left, right, orders=orders, algorithm=algorithm)
+        except NoEquivalentError as error:
+            return plan_hosted(spec, left, right, orders=orders, reason=str(error))
     if is_stream(right):
         raise PlanError(
             "The right table is a streaming DataFrame, and the left one is not: with each right row that comes, what "

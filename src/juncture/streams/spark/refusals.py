@@ -9,11 +9,13 @@ from juncture.planner.report import MatchReport
 from juncture.planner.run import Run
 from juncture.runtime.progress import Report
 
-__all__ = ["IN_PROCESS", "UNENDING", "refuse_to_count", "refuse_to_measure"]
-
-IN_PROCESS = "juncture.stream(…) joins record batches of two streams in this process, by any of its joins."
+__all__ = ["UNENDING", "NoEquivalentError", "refuse_to_count", "refuse_to_measure"]
 
 UNENDING = "no time is estimated, since a stream has no end"
+
+
+class NoEquivalentError(PlanError):
+    """Spark's own join of two streams has no equivalent of a join; the message says why, to be put into a sentence."""
 
 
 def refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Run, Any]:

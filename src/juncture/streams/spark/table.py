@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from juncture.errors import PlanError
 from juncture.inputs import kind_of
 from juncture.planner.plan import Plan
-from juncture.planner.stats import Stats
+from juncture.planner.statistics import Stats
 from juncture.spark.plan import plan as plan_of_tables
 from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
 

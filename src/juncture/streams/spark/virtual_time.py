@@ -9,9 +9,11 @@ condition of the join decides.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,11 +24,12 @@ from juncture.spark.sql.times import ntz_micros
 from juncture.spec.schema import Side
 from juncture.streams.condition import Relation
 from juncture.streams.order import SideOrder
+from juncture.streams.progress import Scale
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["NAMES", "VirtualTime", "Window", "window_of"]
+__all__ = ["NAMES", "VirtualTime", "Window", "delay_of", "window_of"]
 
 NAMES: dict[Side, str] = {"left": "ltime", "right": "rtime"}
 """What the columns of virtual times are called."""
@@ -38,6 +41,8 @@ _LAST = 7 << 40
 _UNITS = 1 << 10
 """How many units a window and both delays have together: a row is held longer by about two of them."""
 _SHIFT_MOST = 1 << 36
+_MARKS = 1_000
+"""Microseconds in a millisecond: Spark's watermarks, and so virtual times, are in milliseconds."""
 _WHOLE_MOST = 1 << 62
 
 _NUMBERS = ("integer", "decimal", "float")
@@ -126,6 +131,8 @@ class VirtualTime:
         How much a millisecond of virtual time stands for, in numbers or seconds.
     lower, upper
         How many milliseconds right times that match are from a left one.
+    mark
+        What times have beside their milliseconds, by which rows in a state are known to be of this join.
     """
 
     left: SideOrder
@@ -133,6 +140,19 @@ class VirtualTime:
     unit: Fraction
     lower: int
     upper: int
+    mark: int = 0
+
+    def marked_for(self, join: object) -> VirtualTime:
+        """Return the same with a mark that depends on a join, the orders, and what times stand for.
+
+        Parameters
+        ----------
+        join
+            The join and its inputs, as plain data.
+        """
+        orders = [self.order(side).order.to_dict() for side in NAMES]
+        told = json.dumps([join, orders, str(self.unit), self.lower, self.upper], sort_keys=True)
+        return replace(self, mark=1 + int(hashlib.sha256(told.encode()).hexdigest(), 16) % (_MARKS - 1))
 
     @classmethod
     def of(cls, left: SideOrder, right: SideOrder, window: Window) -> VirtualTime:
@@ -140,7 +160,7 @@ class VirtualTime:
         assert window.lower is not None
         assert window.upper is not None
         steps = [_step(order) for order in (left, right)]
-        delays = sum(_delay(order) for order in (left, right))
+        delays = sum(delay_of(order) for order in (left, right))
         spread = max(window.upper - window.lower, Fraction(0)) + delays
         farthest = max(abs(window.lower), abs(window.upper))
         wanted = max(spread / _UNITS, farthest / _SHIFT_MOST)
@@ -164,7 +184,16 @@ class VirtualTime:
     def delay(self, side: Side) -> int:
         """Return how many milliseconds a row may be behind, so that none is late that its order lets pass."""
         order = self.order(side)
-        return math.ceil(_delay(order) / self.unit) + (1 if _is_whole(order) else 2)
+        return math.ceil(delay_of(order) / self.unit) + (1 if _is_whole(order) else 2)
+
+    def steps(self, side: Side, value: Column) -> tuple[Column, Scale]:
+        """Return a value in steps that grow with its order, null where it is null or NaN, and what they stand for."""
+        order = self.order(side)
+        sign = -1 if order.order.descending else 1
+        kind, step = order.node.type.kind, _step(order) if _is_whole(order) else Fraction(1)
+        delay = float(delay_of(order) / step)
+        scale = Scale(kind, order.node.type.zoned, float(step) * sign, delay, _BASE, float(self.unit) * sign)
+        return _whole_steps(order, value) if _is_whole(order) else _number(order, value), scale
 
     def time(self, side: Side, value: Column) -> Column:
         """Return the time of a value: null where that is null or NaN."""
@@ -173,34 +202,48 @@ class VirtualTime:
         moved = max(shift, 0) if side == "right" else max(-shift, 0)
         placed = self._units(side, value) + F.lit(_BASE)
         cut = F.greatest(F.lit(1 + moved), F.least(F.lit(_LAST + moved), placed))
-        return F.when(placed.isNotNull(), F.timestamp_millis(cut.cast("long")))
+        return F.when(placed.isNotNull(), F.timestamp_micros(cut.cast("long") * F.lit(_MARKS) + F.lit(self.mark)))
+
+    def is_foreign(self) -> Column:
+        """Tell of both times of a row, either of which may be null, whether one is of another join."""
+        marks = (F.unix_micros(F.col(name)) % F.lit(_MARKS) for name in NAMES.values())
+        left, right = (F.coalesce(mark, F.lit(self.mark)) != F.lit(self.mark) for mark in marks)
+        return left | right
 
     def _units(self, side: Side, value: Column) -> Column:
         """Return a value in whole units that grow with its order, null where it is null or NaN."""
         order = self.order(side)
-        sign = -1 if order.order.descending else 1
         if _is_whole(self.left) and _is_whole(self.right):
-            kind = order.node.type.kind
-            whole = value.cast("long")
-            if kind == "date":
-                whole = F.unix_date(value).cast("long")
-            elif kind == "timestamp":
-                whole = F.unix_micros(value) if order.node.type.zoned else ntz_micros(value)
-            limits = F.lit(-_WHOLE_MOST), F.lit(_WHOLE_MOST)
-            known = F.when(whole.isNotNull(), F.greatest(limits[0], F.least(limits[1], whole)) * F.lit(sign))
+            known = _whole_steps(order, value)
             steps = F.lit(int(self.unit / _step(order))).cast("long")
             return F.call_function("div", known, steps) - F.when(known % steps < 0, 1).otherwise(0)
-        number = value.cast("double") * F.lit(float(sign))
-        units = number / F.lit(float(self.unit))
         most = F.lit(float(1 << 60))
-        known = F.when(value.isNotNull() & ~F.isnan(number), F.greatest(-most, F.least(most, units)))
-        return F.floor(known).cast("long")
+        units = _number(order, value) / F.lit(float(self.unit))
+        return F.floor(F.when(units.isNotNull(), F.greatest(-most, F.least(most, units)))).cast("long")
 
     def condition(self) -> Column:
         """Return what times of rows that match satisfy."""
         left, right = NAMES["left"], NAMES["right"]
         lower, upper = (f"{left} + INTERVAL '{end}' MILLISECONDS" for end in (self.lower, self.upper))
         return F.expr(f"{right} >= {lower} AND {right} <= {upper}")
+
+
+def _whole_steps(order: SideOrder, value: Column) -> Column:
+    """Return a value of a whole order in steps that grow, null where it is null, cut off where they would not fit."""
+    whole = value.cast("long")
+    if order.node.type.kind == "date":
+        whole = F.unix_date(value).cast("long")
+    elif order.node.type.kind == "timestamp":
+        whole = F.unix_micros(value) if order.node.type.zoned else ntz_micros(value)
+    limits = F.lit(-_WHOLE_MOST), F.lit(_WHOLE_MOST)
+    sign = -1 if order.order.descending else 1
+    return F.when(whole.isNotNull(), F.greatest(limits[0], F.least(limits[1], whole)) * F.lit(sign))
+
+
+def _number(order: SideOrder, value: Column) -> Column:
+    """Return a value as a number that grows, null where it is null or NaN."""
+    number = value.cast("double") * F.lit(-1.0 if order.order.descending else 1.0)
+    return F.when(value.isNotNull() & ~F.isnan(number), number)
 
 
 def _is_whole(order: SideOrder) -> bool:
@@ -220,5 +263,6 @@ def _least_unit(order: SideOrder) -> Fraction:
     return max(_step(order), Fraction(1, 1000)) if order.node.type.kind == "timestamp" else _step(order)
 
 
-def _delay(order: SideOrder) -> Fraction:
+def delay_of(order: SideOrder) -> Fraction:
+    """Return the delay of an order in numbers or seconds."""
     return Fraction(order.delay) * _step(order)

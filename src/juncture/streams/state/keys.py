@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,25 @@ from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes
 from juncture.spec.schema import Side
 from juncture.streams.state.segment import first_codes
-from juncture.streams.state.store import Store
 
-__all__ = ["HeldKeys", "in_order"]
+__all__ = ["HeldKeys", "KeyedRows", "in_order"]
 
 _KEYS_LEAST = 1 << 12
 """Keys up to which those that nobody has any more are not looked for."""
+
+
+class KeyedRows(Protocol):
+    """Held rows that have codes of keys."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+
+    def keys(self, count: int, /) -> Mask:
+        """Return which of so many keys any row has."""
+
+    def rekey(self, mapping: Codes, /) -> None:
+        """Take other codes for keys."""
 
 
 class HeldKeys:
@@ -38,7 +52,7 @@ class HeldKeys:
     def __init__(
         self,
         types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]],
-        stores: Mapping[Side, Store],
+        stores: Mapping[Side, KeyedRows],
         *,
         nulls_equal: bool = False,
     ) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.streams.limits import Limits
 
 __all__ = ["Segment", "merged"]
 
@@ -41,7 +42,7 @@ class Segment:
     alive
         Which rows can still match.
     least
-        The least code of rows that are alive, for each line.
+        A code for each line that no row that is alive is below.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class Segment:
         self.matched = matched
         self.alive = np.ones(len(rows), np.bool_)
         self.alive_rows = len(rows)
-        self.least = codes.min(axis=1, initial=_GREATEST)
+        self.least = np.empty(len(codes), np.int64)
+        starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
+        count = kernels.index_rows(keys, codes, starts, groups, self.least)
+        self.starts, self.groups = starts[: count + 1], groups[:count]
         self._matching = matching
-        self._greatest = codes[0].max(initial=-_GREATEST - 1) if len(codes) else _GREATEST
-        edges = np.flatnonzero(keys[1:] != keys[:-1]) + 1
-        self.starts = np.concatenate([[0], edges, [len(keys)]]).astype(np.int64)
-        self.groups = keys[self.starts[:-1]]
+        self._greatest = codes[0].max(initial=-_GREATEST - 1) if matching else _GREATEST
         self._reach = kernels.reach_of(codes) if matching > 1 else kernels.UNLIMITED
 
     @property
@@ -89,14 +90,21 @@ class Segment:
                 yield rows[:count], positions[:count]
             room = min(2 * room, 1 << 20)
 
+    def expire(self, limits: Limits) -> Ints:
+        """Let go of rows that match nothing any more, and return their positions."""
+        if limits.ended or limits.branches:
+            return self.kill(limits.dead(self.codes))
+        gone = np.empty(len(self.rows), np.int64)
+        count = kernels.expire_rows(self.codes, limits.least, self.alive.view(np.uint8), gone, self.least)
+        self.alive_rows -= count
+        return gone[:count]
+
     def kill(self, dead: Mask) -> Ints:
         """Let go of rows, and return the positions of those that were alive."""
         gone = np.flatnonzero(dead & self.alive)
         if len(gone):
             self.alive[gone] = False
             self.alive_rows -= len(gone)
-            if self.alive_rows:
-                self.least = self.codes.min(axis=1, initial=_GREATEST, where=self.alive)
         return gone
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.kernels.array_types import Codes
-from juncture.streams.bounds import Limits
+from juncture.streams.limits import Limits
 from juncture.streams.state.segment import Segment, merged
 
 __all__ = ["Store"]
@@ -71,7 +71,7 @@ class Store:
         kept = []
         for segment in self.segments:
             if limits.ended or limits.may_kill(segment.least):
-                gone = segment.kill(limits.dead(segment.codes))
+                gone = segment.expire(limits)
                 if len(gone):
                     self.evicted += len(gone)
                     yield segment, gone

@@ -12,7 +12,7 @@ the last ones for partitions behind it, the first ones for those before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -108,6 +108,10 @@ class Carryover:
         How many rows a left row may need from beyond its partition.
     sides
         Where left rows look: ``"backward"`` to partitions before theirs, ``"forward"`` to those behind.
+    least_wins
+        Whether the least row wins a tie rather than the greatest.
+    nulls_equal
+        Whether null equals null in the key.
     """
 
     by: tuple[str, ...]
@@ -115,6 +119,8 @@ class Carryover:
     ties: tuple[str, ...]
     count: int
     sides: tuple[Seen, ...]
+    least_wins: bool = False
+    nulls_equal: bool = False
 
     def boundary(self, part: BoundaryRows) -> BoundaryRows:
         """Return those rows that are boundary rows of a segment, as seen from any side."""
@@ -128,7 +134,9 @@ class Carryover:
             nothing = np.zeros(0, np.int64)
             return Ranked(nothing, nothing, nothing)
         table = part.rows
-        keys = dense_keys(table, self.by) if self.by else np.zeros(table.num_rows, np.int64)
+        keys = np.zeros(table.num_rows, np.int64)
+        if self.by:
+            keys = dense_keys(table, self.by, nulls_equal=self.nulls_equal)
         _, segments = np.unique(np.stack([keys, part.owners]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
         # Of rows that are equal in all columns the last one comes first, in every join that ranks them.
@@ -140,6 +148,8 @@ class Carryover:
         count = int(segments.max()) + 1
         left = pa.table({"segment": pa.array(range(count), pa.int64()), "far": pa.repeat(far, count)})
         spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
+        if self.least_wins:
+            spec = replace(spec, ties="first", order_by="on")
         with engine.task_context() as context:
             found, rows = engine.match(spec, left, right, context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))

@@ -52,7 +52,7 @@ class ProbeLeft(PacketStage):
         left = self.left.table(self.left_columns)
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
         found, rows = engine.match(self._probe_spec, left, right, joining)
-        schema = candidates(self.feed.schema, self.by, self.spec.on_pair()[1])
+        schema = candidates(self.feed.schema, self.by, self.spec)
         kept = engine.take(right, schema.names[:-1], rows, context)
         yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))
 
@@ -71,9 +71,11 @@ class ProbeLeft(PacketStage):
                 yield Packet(target, Content.OWNED, rows.slice(start, stop - start), "right")
 
 
-def candidates(right: pa.Schema, by: tuple[str, ...], on: str) -> pa.Schema:
+def candidates(right: pa.Schema, by: tuple[str, ...], spec: Asof) -> pa.Schema:
     """Return the schema of the right rows that are sent on, to left rows and no longer to keys."""
-    kept = [field for field in right if field.name not in by or field.name == on]
+    pairs = [spec.on_pair(), spec.known_pair()]
+    ranked = [pair[1] for pair in pairs if pair is not None]
+    kept = [field for field in right if field.name not in by or field.name in ranked]
     return pa.schema([*kept, pa.field(_ROW, pa.int64())])
 
 

@@ -18,7 +18,8 @@ from juncture.kernels.array_types import Ints, Words
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.key_range import KeyRanges, Placement
+from juncture.spark.tasks.interval_placement import Placement
+from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import compact
 from juncture.spark.tasks.stage import PacketStage

@@ -17,7 +17,7 @@ from juncture.columnar.arrays import Mask
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.key_range import Placement
+from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import row_codes
 from juncture.spark.tasks.scatter import apart

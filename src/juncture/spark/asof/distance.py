@@ -1,6 +1,7 @@
-"""Values of ``on``, and distances between them, as Spark columns that compare exactly.
+"""OnDistances between values of ``on``, as Spark columns that compare exactly.
 
-A value is a list of *words*, compared one after the other. Nearly always it is a single one. Decimals that share no
+A value is a list of *words*, compared one after the other. Nearly always it is the single one of
+`juncture.spark.sql.order_encoding`. Decimals that share no
 type of Spark's own, because their digits before and after the point are more than 37 together, have three: the whole
 part divided by 10²⁰, the rest of that, and the fraction. All are cut towards zero, so that they keep the order.
 """
@@ -14,14 +15,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
-from juncture.spark.sql.times import DAY_MICROS, micros, ntz_micros
+from juncture.spark.sql.order_encoding import OrderEncoding
+from juncture.spark.sql.times import DAY_MICROS, micros
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["OnEncoding"]
+__all__ = ["OnDistances"]
 
 _LOW = Decimal(10) ** 20
 _DIGITS_MAX = 37
@@ -29,29 +31,26 @@ _DIGITS_MAX = 37
 
 
 @dataclass(frozen=True)
-class OnEncoding:
+class OnDistances:
     """How the ``on`` columns of a join are compared in SQL.
 
     Attributes
     ----------
-    kind
-        As in `juncture.spec.schema.Domain`.
-    scale
-        Of decimals, the digits after the point.
+    order
+        Their values.
+    data_type
+        The type of the left one.
     digits
         Of decimals, the digits that hold the values of both sides.
-    zoned
-        Of timestamps, whether they have a time zone.
     """
 
-    kind: str
-    scale: int
+    order: OrderEncoding
+    data_type: pa.DataType
     digits: int
-    zoned: bool
 
     @classmethod
-    def of(cls, join: ResolvedAsof) -> OnEncoding:
-        """Return the encoding of a join.
+    def of(cls, join: ResolvedAsof) -> OnDistances:
+        """Return the distances of a join.
 
         Raises
         ------
@@ -59,34 +58,34 @@ class OnEncoding:
             If SQL cannot subtract such decimals.
         """
         sides = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
-        kind, scale, digits = join.domain.kind, join.domain.scale, 0
-        if kind == "decimal":
+        scale, digits = join.domain.scale, 0
+        if join.domain.kind == "decimal":
             digits = max(side.precision - side.scale for side in sides) + scale
             if digits > _DIGITS_MAX < scale:
                 raise PlanError(
                     f"The on columns are {sides[0]} and {sides[1]}: SQL cannot subtract decimals that have more than "
                     f"{_DIGITS_MAX} digits after the point. Pass algorithm='auto'."
                 )
-        return cls(kind, scale, digits, kind == "timestamp" and sides[0].tz is not None)
+        return cls(OrderEncoding(join.domain), sides[0], digits)
+
+    @property
+    def kind(self) -> str:
+        """What the values are."""
+        return self.order.domain.kind
+
+    @property
+    def scale(self) -> int:
+        """Of decimals, the digits after the point."""
+        return self.order.domain.scale
 
     @property
     def _is_wide(self) -> bool:
         return self.digits > _DIGITS_MAX
 
-    def usable(self, on: Column) -> Column:
-        """Tell whether a value can match: it is neither null nor NaN."""
-        return on.isNotNull() & ~F.isnan(on) if self.kind == "float" else on.isNotNull()
-
     def words(self, on: Column) -> list[Column]:
-        """Return a value as words in its order."""
-        if self.kind == "float":
-            return [on.cast("double") + F.lit(0.0)]
-        if self.kind == "integer":
-            return [on.cast("long")]
-        if self.kind == "date":
-            return [F.unix_date(on).cast("long")]
-        if self.kind == "timestamp":
-            return [F.unix_micros(on) if self.zoned else ntz_micros(on)]
+        """Return a value as words in its order, null where it is null or NaN."""
+        if self.kind != "decimal":
+            return [self.order.word(on, self.data_type)]
         return _split(on) if self._is_wide else [on.cast(f"decimal({self.digits},{self.scale})")]
 
     def distance(self, more: list[Column], less: list[Column]) -> list[Column]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.planner.stats import combined
+from juncture.planner.statistics import combined
 
 TABLE = pa.table({"ts": [1, 2], "end": [2, 3], "k": [1, 1]})
 SPECS = [

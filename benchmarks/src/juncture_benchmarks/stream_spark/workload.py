@@ -1,0 +1,81 @@
+"""Two streams of files: each micro-batch is a file of either side, and the last one lets all rows go."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["DELAY", "SIDES", "Workload"]
+
+SIDES = ("left", "right")
+DELAY = "1s"
+_SECOND = 1_000_000
+_SECONDS = 60
+"""How much time a micro-batch spans."""
+_FIRST = 1_700_000_000
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the streams hold.
+
+    Attributes
+    ----------
+    folder
+        Where the files are.
+    batches, rows, keys
+        How many micro-batches, rows in each of both sides together, and keys.
+    """
+
+    folder: Path
+    batches: int
+    rows: int
+    keys: int
+
+    def write(self) -> None:
+        """Write the files, each with a time at which it appeared, by which Spark reads them in turn."""
+        random = np.random.default_rng(7)
+        for place, side in enumerate(SIDES):
+            target = self.folder / side
+            target.mkdir(parents=True, exist_ok=True)
+            for number in range(self.batches + 1):
+                table = self._rows(number, place, random) if number < self.batches else self._last(target)
+                path = target / f"{number:04}.parquet"
+                pq.write_table(table, path)
+                os.utime(path, (_FIRST + number, _FIRST + number))
+
+    def _rows(self, number: int, place: int, random: np.random.Generator) -> pa.Table:
+        """Return the rows of one file, which are in order but for half of the delay."""
+        count = self.rows // len(SIDES)
+        grown = np.sort(random.integers(0, _SECONDS * _SECOND, count)) + number * _SECONDS * _SECOND
+        times = np.maximum(grown - random.integers(0, _SECOND // 2, count), 0)
+        keys = pa.array(random.integers(0, self.keys, count).astype(np.int32))
+        names = pa.array([f"key {key:05}" for key in range(self.keys)])
+        ids = np.arange(count) * len(SIDES) + place + number * self.rows
+        return pa.table(
+            {
+                "ts": pa.array(times, pa.timestamp("us", "UTC")),
+                "k": pa.DictionaryArray.from_arrays(keys, names).dictionary_decode(),
+                f"{SIDES[place]}_id": pa.array(ids, pa.int64()),
+                f"{SIDES[place]}_value": pa.array(random.random(count)),
+            }
+        )
+
+    def _last(self, target: Path) -> pa.Table:
+        """Return a row beyond all others, without a key."""
+        schema = pq.read_schema(target / "0000.parquet")
+        last = pa.array([(self.batches + 1) * _SECONDS * _SECOND], pa.timestamp("us", "UTC"))
+        return pa.table([last, *(pa.nulls(1, field.type) for field in list(schema)[1:])], schema=schema)
+
+    def answer(self) -> tuple[int, int]:
+        """Return how many rows the join has, and the sum of their right ids, by the in-process join."""
+        import juncture as jn
+
+        tables = [pq.read_table(self.folder / side) for side in SIDES]
+        joined = jn.join_asof(*(table.filter(table["k"].is_valid()) for table in tables), on="ts", by="k")
+        return joined.num_rows, sum(joined["right_id"].drop_null().to_pylist())

@@ -1,0 +1,11 @@
+"""Measures as-of joins of two streams on Spark, ours and what users write: ``python benchmarks/stream_spark.py``.
+
+Results go to ``benchmarks/results/stream-spark.json``.
+"""
+
+from pathlib import Path
+
+from juncture_benchmarks.stream_spark.command import main
+
+if __name__ == "__main__":
+    main(__doc__, Path(__file__).resolve().parent)

@@ -1,0 +1,83 @@
+"""Formats of files: by name, by ending, or by how a file begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from juncture.errors import SpecError
+from juncture.spec.arguments import check_choice
+
+__all__ = ["ARROW_START", "COMPRESSED", "FORMATS", "Format", "format_of", "format_of_start"]
+
+Format = Literal["parquet", "csv", "tsv", "json", "arrow"]
+
+FORMATS: tuple[Format, ...] = ("parquet", "csv", "tsv", "json", "arrow")
+
+_ENDINGS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".ndjson": "json",
+    ".jsonl": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+"""What the ending of a name says of a file's format."""
+
+ARROW_START = b"ARROW1"
+"""How a file of Arrow begins, other than a stream."""
+
+COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
+"""The endings of compressed files, and how these begin."""
+
+
+def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[Path] = ()) -> Format:
+    """Return a file's format, by name, by its ending, or by those of the files inside of it; Parquet for a folder.
+
+    Raises
+    ------
+    SpecError
+        If neither says which.
+    """
+    if not path.strip():
+        raise SpecError(f"{argument} {path!r} names nothing. Expected a file, a folder or a glob.")
+    if named is not None:
+        check_choice("--format", named, FORMATS)
+        return next(each for each in FORMATS if each == named)
+    ending = _ending(Path(path))
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
+    known = next((_ENDINGS[each] for each in map(_ending, inside) if each in _ENDINGS), None)
+    if known or Path(path).is_dir():
+        return known or "parquet"
+    raise SpecError(
+        f"{argument} {path} has an ending that says nothing of its format. Expected one of {', '.join(_ENDINGS)}; "
+        f"or pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
+    )
+
+
+def format_of_start(start: bytes) -> Format:
+    r"""Return the format of what has no name, by how it begins: CSV if by nothing else.
+
+    Examples
+    --------
+    >>> format_of_start(b"PAR1\x15"), format_of_start(b' [{"a": 1}]'), format_of_start(b"a,b\n1,2\n")
+    ('parquet', 'json', 'csv')
+    """
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    # A stream of Arrow begins with a length that no text has, a file with a name.
+    if start.startswith((b"\xff\xff\xff\xff", ARROW_START)):
+        return "arrow"
+    if start.lstrip()[:1] in (b"{", b"["):
+        return "json"
+    return "tsv" if b"\t" in start.partition(b"\n")[0] and b"," not in start.partition(b"\n")[0] else "csv"
+
+
+def _ending(path: Path) -> str:
+    """Return the last ending but that of a compression."""
+    return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()

@@ -1,0 +1,98 @@
+"""Slices of CSV: what types their columns have, and their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.types as pat
+
+from juncture.cli.text.numbers import numbers_of
+from juncture.cli.text.options import TextOptions
+from juncture.cli.text.types import Found
+from juncture.errors import DataError
+
+__all__ = ["header_of", "read", "types_in"]
+
+
+def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
+    """Return the names of the columns, from the first slice of a file.
+
+    Raises
+    ------
+    DataError
+        If it names a column twice.
+    """
+    first = csv.open_csv(
+        BytesIO(data),
+        read_options=csv.ReadOptions(autogenerate_column_names=not options.has_header),
+        parse_options=csv.ParseOptions(delimiter=options.delimiter),
+    )
+    names = list(first.schema.names)
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise DataError(f"{path} has {times} columns called {name!r}. Rename all but one, or pass --no-header.")
+    return names
+
+
+def types_in(data: bytes, names: Sequence[str], options: TextOptions, *, has_header: bool) -> dict[str, Found]:
+    """Return what is known of each column by one slice."""
+    fixed = _fixed(names, options)
+    table = _parsed(data, names, options, fixed, has_header=has_header)
+    found: dict[str, Found] = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        found[field.name] = field.type
+        if pat.is_timestamp(field.type) and field.name not in fixed:
+            found[field.name] = _microseconds(column)
+    numeric = [name for name, kind in found.items() if name not in fixed and kind in (pa.int64(), pa.float64())]
+    if numeric:
+        texts = _parsed(data, names, options, dict.fromkeys(numeric, pa.string()), has_header=has_header, only=numeric)
+        found.update((name, numbers_of(texts[name])) for name in numeric)
+    return found
+
+
+def read(data: bytes, names: Sequence[str], schema: pa.Schema, options: TextOptions, *, has_header: bool) -> pa.Table:
+    """Return the rows of a slice."""
+    types = {field.name: field.type for field in schema}
+    return _parsed(data, names, options, types, has_header=has_header).cast(schema)
+
+
+def _fixed(names: Sequence[str], options: TextOptions) -> dict[str, pa.DataType]:
+    """Return the types of the columns for which none is to be found out."""
+    given = {name: options.types[name] for name in names if name in options.types}
+    return {**dict.fromkeys(names, pa.string()), **given} if options.is_all_text else given
+
+
+def _parsed(
+    data: bytes,
+    names: Sequence[str],
+    options: TextOptions,
+    types: dict[str, pa.DataType],
+    *,
+    has_header: bool,
+    only: Sequence[str] = (),
+) -> pa.Table:
+    return csv.read_csv(
+        BytesIO(data),
+        read_options=csv.ReadOptions(column_names=list(names), skip_rows=1 if has_header else 0),
+        parse_options=csv.ParseOptions(delimiter=options.delimiter),
+        convert_options=csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(only),
+            null_values=["", *options.nulls],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _microseconds(column: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of times in microseconds if that loses nothing."""
+    try:
+        return column.cast(pa.timestamp("us", column.type.tz)).type
+    except pa.ArrowInvalid:
+        return column.type

@@ -1,0 +1,125 @@
+"""What a column of written numbers needs, so that no digit of a whole number changes.
+
+A parser that takes what fits for 64 bits and all else for floats makes equals of 12345678901234567890123 and …124, and
+of 00123 and 123. So each slice of a column is measured, what was measured is added up over all slices, and only then
+does the column get its type.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Numbers", "numbers_of"]
+
+_DIGITS_MAX = 38
+_DIGITS_OF_FLOATS = 15
+"""Any whole number of so many digits is a float, exactly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """What is known of the numbers of a column.
+
+    Attributes
+    ----------
+    fits_integers
+        Whether all are whole numbers of 64 bits.
+    fits_floats
+        Whether all whole numbers among them are floats too, exactly.
+    is_plain
+        Whether none has an exponent, and none is infinite or no number.
+    starts_with_zero
+        Whether one has a zero before its first digit, as codes have it.
+    whole_digits, fraction_digits
+        The most digits before and after the point.
+    """
+
+    fits_integers: bool = True
+    fits_floats: bool = True
+    is_plain: bool = True
+    starts_with_zero: bool = False
+    whole_digits: int = 1
+    fraction_digits: int = 0
+
+    def __or__(self, other: Numbers) -> Numbers:
+        """Return what is known of the numbers of both."""
+        return Numbers(
+            fits_integers=self.fits_integers and other.fits_integers,
+            fits_floats=self.fits_floats and other.fits_floats,
+            is_plain=self.is_plain and other.is_plain,
+            starts_with_zero=self.starts_with_zero or other.starts_with_zero,
+            whole_digits=max(self.whole_digits, other.whole_digits),
+            fraction_digits=max(self.fraction_digits, other.fraction_digits),
+        )
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type that holds all of them; text where none does without a change.
+
+        Examples
+        --------
+        >>> numbers_of(pa.chunked_array([["1", "2.5"]])).type, numbers_of(pa.chunked_array([["007"]])).type
+        (DataType(double), DataType(string))
+        """
+        if self.starts_with_zero:
+            return pa.string()
+        if self.fits_integers:
+            return pa.int64()
+        are_whole = self.is_plain and not self.fraction_digits
+        if self.fits_floats and not are_whole:
+            return pa.float64()
+        if self.is_plain and self.whole_digits + self.fraction_digits <= _DIGITS_MAX:
+            return pa.decimal128(_DIGITS_MAX, self.fraction_digits)
+        return pa.string()
+
+
+def numbers_of(texts: pa.ChunkedArray) -> Numbers:
+    """Return what is known of written numbers.
+
+    Parameters
+    ----------
+    texts
+        The numbers as text, each of which is one, or null.
+    """
+    texts = pc.ascii_trim_whitespace(texts.drop_null())
+    if not len(texts):
+        return Numbers()
+    unsigned = pc.ascii_ltrim(texts, characters="+-")
+    is_whole = pc.match_substring_regex(unsigned, "^[0-9]+$")
+    is_plain = pc.match_substring_regex(unsigned, r"^([0-9]+\.?[0-9]*|\.[0-9]+)$")
+    is_long = pc.and_(is_whole, pc.greater(pc.utf8_length(unsigned), _DIGITS_OF_FLOATS))
+    fits_integers, fits_floats = _fits(texts.filter(is_long))
+    plain = unsigned.filter(is_plain)
+    point = pc.find_substring(plain, ".")
+    length = pc.utf8_length(plain)
+    whole = pc.if_else(pc.less(point, 0), length, point)
+    fraction = pc.if_else(pc.less(point, 0), 0, pc.subtract(pc.subtract(length, point), 1))
+    return Numbers(
+        fits_integers=pc.all(is_whole).as_py() and fits_integers,
+        fits_floats=fits_floats,
+        is_plain=pc.all(is_plain).as_py(),
+        starts_with_zero=pc.any(pc.match_substring_regex(unsigned, "^0[0-9]")).as_py(),
+        whole_digits=pc.max(whole).as_py() or 1,
+        fraction_digits=pc.max(fraction).as_py() or 0,
+    )
+
+
+def _fits(wholes: pa.ChunkedArray) -> tuple[bool, bool]:
+    """Tell whether written whole numbers are all integers of 64 bits, and whether all are floats, exactly."""
+    try:
+        integers = pc.cast(pc.ascii_ltrim(wholes, characters="+"), pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        return False, all(_is_float(text) for text in pc.unique(wholes).to_pylist())
+    floats = integers.astype(np.float64)
+    # The greatest ones become 2^63, which is no integer of 64 bits.
+    return True, bool(np.array_equal(np.where(floats < 2.0**63, floats, 0).astype(np.int64), integers))
+
+
+def _is_float(whole: str) -> bool:
+    number = float(whole)
+    return math.isfinite(number) and int(number) == int(whole)

@@ -1,0 +1,173 @@
+"""Text files, turned into Parquet.
+
+The engines read Parquet only. A text file goes through here once, slice by slice, so that a column has one type
+however long the file is and whichever engine joins it. Reading takes two passes: the first finds a type for each
+column that all of its values fit, the second converts. Memory holds one slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from juncture.cli.text import csv, json
+from juncture.cli.text.options import TextOptions
+from juncture.cli.text.types import Found, TextFormat, joined, schema_of
+from juncture.errors import DataError
+from juncture.runtime.partitions import Value
+
+__all__ = ["Partitions", "read_text"]
+
+Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
+"""The columns that folders stand for, and their values for each file."""
+
+_PEEK_BYTES = 1024
+
+SLICE_BYTES = 64 * 1024 * 1024
+"""Bytes of text that are parsed at once."""
+
+_NO_PARTITIONS: Partitions = pa.schema([]), ()
+
+
+def read_text(
+    paths: Sequence[Path],
+    text_format: TextFormat,
+    target: Path,
+    *,
+    options: TextOptions | None = None,
+    partitions: Partitions = _NO_PARTITIONS,
+    advance: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Convert text files of the same columns into one Parquet file.
+
+    Parameters
+    ----------
+    paths
+        Files, compressed ones by their ending (``.gz``, ``.bz2``, ``.zst``).
+    text_format
+        ``"csv"``, or ``"json"`` for one object per line, or a list of objects.
+    target
+        The file to write.
+    options
+        What a user says of the text.
+    partitions
+        Columns besides, with a value for each file.
+    advance
+        Called with the number of bytes that were read since the last call; each byte is read twice.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be parsed, or files have different columns.
+
+    Notes
+    -----
+    Times without a zone stay so; times with a zone or an offset become UTC. They get microseconds, or nanoseconds
+    where a value needs them. No digit of a whole number changes: numbers beyond 64 bits are decimals, and those that
+    start with a zero are text. A column without a value has the type of nulls, which any other type goes with. A
+    column of CSV whose values have no type in common is text; in JSON, which tells numbers from text, it is an error.
+    """
+    options = options or TextOptions()
+    found: dict[str, Found] | None = None
+    for each in _slices(paths, text_format, options):
+        theirs = _types_in(each, text_format, options)
+        found = theirs if found is None else joined(found, theirs, text_format, each.path)
+        advance(len(each.data))
+    if found is None:
+        raise DataError(f"{paths[0]} is empty, so its columns are not known.")
+    schema, (extra, values) = schema_of(found, text_format, paths), partitions
+    both = sorted(set(schema.names) & set(extra.names))
+    if both:
+        raise DataError(f"{paths[0]} has the column {both[0]!r}, which a folder stands for too. Rename one of them.")
+    of_file = dict(zip(paths, values, strict=True)) if extra.names else {}
+    with pq.ParquetWriter(target, pa.schema([*schema, *extra])) as writer:
+        for each in _slices(paths, text_format, options):
+            table = _rows_of(each, text_format, schema, options)
+            for field, value in zip(extra, of_file.get(each.path, ()), strict=True):
+                table = table.append_column(field, pa.repeat(pa.scalar(value, field.type), table.num_rows))
+            writer.write_table(table)
+            advance(len(each.data))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slice:
+    """A piece of a file that ends with a line; the names of its columns and whether they stand in it, for CSV."""
+
+    path: Path
+    data: bytes
+    names: Sequence[str] = ()
+    has_header: bool = False
+
+
+def _slices(paths: Sequence[Path], text_format: TextFormat, options: TextOptions) -> Iterator[_Slice]:
+    """Yield the slices of all files."""
+    for path in paths:
+        names: Sequence[str] | None = None
+        for data in _pieces(path, text_format):
+            has_header = names is None and options.has_header
+            if names is None:
+                names = () if text_format == "json" else _header_of(data, options, path)
+            yield _Slice(path=path, data=data, names=names, has_header=has_header)
+
+
+def _pieces(path: Path, text_format: TextFormat) -> Iterator[bytes]:
+    """Yield a text in pieces that end with a line; the objects of a list, each as one."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        is_list = text_format == "json" and stream.read(_PEEK_BYTES).lstrip()[:1] == b"["
+    with _parsing(path, text_format), pa.input_stream(str(path), compression="detect") as stream:
+        yield from _slices_of(json.lines_of(stream) if is_list else iter(lambda: stream.read(SLICE_BYTES), b""))
+
+
+def _slices_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    held: list[bytes] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= SLICE_BYTES:
+            lines, newline, rest = b"".join(held).rpartition(b"\n")
+            held = [rest]
+            if newline:
+                yield lines + newline
+    if (rest := b"".join(held)).strip():
+        # A header without an end is none to Arrow.
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def _header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
+    with _parsing(path, "csv"):
+        return csv.header_of(data, options, path)
+
+
+def _types_in(each: _Slice, text_format: TextFormat, options: TextOptions) -> dict[str, Found]:
+    with _parsing(each.path, text_format):
+        if text_format == "csv":
+            return csv.types_in(each.data, each.names, options, has_header=each.has_header)
+        return json.types_in(each.data, options)
+
+
+def _rows_of(each: _Slice, text_format: TextFormat, schema: pa.Schema, options: TextOptions) -> pa.Table:
+    with _parsing(each.path, text_format):
+        if text_format == "csv":
+            return csv.read(each.data, each.names, schema, options, has_header=each.has_header)
+        return json.read(each.data, schema)
+
+
+@contextmanager
+def _parsing(path: Path, text_format: TextFormat) -> Iterator[None]:
+    """Say which file it is that cannot be parsed.
+
+    Raises
+    ------
+    DataError
+        If it cannot.
+    """
+    try:
+        yield
+    except (pa.ArrowInvalid, ValueError) as error:
+        form = "CSV with a header" if text_format == "csv" else "JSON with one object per line, or a list of objects"
+        raise DataError(f"{path} cannot be read as {form}: {error}.") from error

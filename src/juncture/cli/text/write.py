@@ -1,0 +1,159 @@
+"""Rows, written as CSV, JSON lines, Arrow or Parquet, to a file or a pipe."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from juncture.cli.formats import Format
+from juncture.errors import DataError
+
+__all__ = ["write_rows"]
+
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+_ROWS = 64 * 1024
+"""Rows that are written at once."""
+
+
+def write_rows(
+    table: pa.Table | pa.RecordBatchReader | Path,
+    row_format: Format,
+    target: Path | IO[bytes],
+    *,
+    ending: str = "",
+    advance: Callable[[int], object] = lambda _: None,
+) -> int:
+    """Write a table, or the Parquet files of a folder, and return the number of rows.
+
+    Parameters
+    ----------
+    table
+        A table, a stream of batches, or a Parquet file or folder.
+    row_format
+        What to write: ``"json"`` is one object per line; ``"arrow"`` is a stream in a pipe, and a file in a file.
+    target
+        A file or a pipe.
+    ending
+        The ending that a file will have, which says whether text in it is compressed.
+    advance
+        Called with the number of rows that were written since the last call.
+
+    Raises
+    ------
+    DataError
+        If CSV cannot hold a column's type.
+    """
+    schema, batches = _batches(table)
+    if row_format in ("csv", "tsv"):
+        _check_flat(schema)
+    written = 0
+    compression = _COMPRESSIONS.get(ending) if row_format in ("csv", "tsv", "json") else None
+    with _sink(target, compression) as sink, _WRITERS[row_format](schema, sink) as write:
+        for batch in batches:
+            write(batch)
+            written += batch.num_rows
+            advance(batch.num_rows)
+    return written
+
+
+@contextmanager
+def _sink(target: Path | IO[bytes], compression: str | None) -> Iterator[Any]:
+    if not isinstance(target, Path):
+        yield target
+        target.flush()
+        return
+    with pa.output_stream(str(target), compression=compression) as sink:
+        yield sink
+
+
+Write = Callable[[pa.RecordBatch], object]
+
+
+@contextmanager
+def _parquet(schema: pa.Schema, sink: Any) -> Iterator[Write]:
+    with pq.ParquetWriter(sink, schema) as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def _arrow(schema: pa.Schema, sink: Any) -> Iterator[Write]:
+    make = pa.ipc.new_file if isinstance(sink, pa.NativeFile) else pa.ipc.new_stream
+    with make(sink, schema) as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def _separated(schema: pa.Schema, sink: Any, delimiter: str) -> Iterator[Write]:
+    with csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)) as writer:
+        yield writer.write_batch
+
+
+def _comma_separated(schema: pa.Schema, sink: Any) -> Any:
+    return _separated(schema, sink, ",")
+
+
+def _tab_separated(schema: pa.Schema, sink: Any) -> Any:
+    return _separated(schema, sink, "\t")
+
+
+@contextmanager
+def _json_lines(_: pa.Schema, sink: Any) -> Iterator[Write]:
+    yield lambda batch: sink.write(_lines(batch).encode())
+
+
+_WRITERS: dict[Format, Callable[[pa.Schema, Any], Any]] = {
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "csv": _comma_separated,
+    "tsv": _tab_separated,
+    "json": _json_lines,
+}
+
+
+def _check_flat(schema: pa.Schema) -> None:
+    for field in schema:
+        if pat.is_nested(field.type):
+            raise DataError(
+                f"CSV cannot hold the column {field.name!r} of type {field.type}. Write Parquet, Arrow or JSON instead."
+            )
+
+
+def _batches(table: pa.Table | pa.RecordBatchReader | Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if isinstance(table, pa.Table):
+        return table.schema, iter(table.to_batches(max_chunksize=_ROWS))
+    if isinstance(table, pa.RecordBatchReader):
+        return table.schema, (batch.slice(start, _ROWS) for batch in table for start in range(0, batch.num_rows, _ROWS))
+    files = sorted(table.glob("*.parquet")) if table.is_dir() else [table]
+    batches = (batch for file in files for batch in pq.ParquetFile(file).iter_batches(_ROWS))
+    return pq.read_schema(files[0]), batches
+
+
+def _lines(batch: pa.RecordBatch) -> str:
+    """Return one object per line. Times go through Arrow's own text, since Python has no nanoseconds."""
+    columns = []
+    for column in batch.columns:
+        if pat.is_temporal(column.type):
+            column = pc.cast(column, pa.string())
+        columns.append(column.to_pylist())
+    text = io.StringIO()
+    for row in zip(*columns, strict=True):
+        text.write(json.dumps(dict(zip(batch.schema.names, row, strict=True)), default=_plain, ensure_ascii=False))
+        text.write("\n")
+    return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold of a value: bytes as base64, decimals and nested times as text."""
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)

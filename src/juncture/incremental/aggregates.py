@@ -1,0 +1,75 @@
+"""Aggregates over windows, kept up to date: left rows whose windows hold a right row that changed are asked anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.incremental.answer import Changes
+from juncture.incremental.answers import AnswerOperator, Asked, Candidates
+from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.run import Run
+from juncture.local.inequality.join import InequalityAlgorithm, execute
+from juncture.runtime.context import join_context
+from juncture.runtime.sources import TableSource
+from juncture.spec.schema import Side
+from juncture.streams.condition import Condition
+
+__all__ = ["AggregateOperator"]
+
+Positions = npt.NDArray[np.signedinteger]
+
+
+class AggregateOperator(AnswerOperator):
+    """A join of which each left row is given with aggregates over its matches.
+
+    Parameters
+    ----------
+    condition
+        When rows match.
+    arrangements
+        The rows of both sides.
+    """
+
+    def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement]) -> None:
+        super().__init__(arrangements)
+        join: Any = condition.join
+        self._keeps_unmatched = join.how != "inner"
+        self._join = replace(join, how="left", spec=replace(join.spec, how="left"))
+
+    def begin(self, places: list[Place]) -> None:
+        """Do nothing: right rows are not given on their own."""
+
+    def end(self, changes: Changes) -> None:
+        """Do nothing."""
+
+    def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
+        """Yield the held left rows that right rows match."""
+        for run, _, positions in right.find(self._arrangements["left"].runs):
+            yield run, positions
+
+    def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
+        """Yield the right rows that left rows match."""
+        for run, rows, positions in asked.as_delta().find(self._arrangements["right"].runs):
+            asked.matched[rows] = True
+            yield run, positions
+
+    def answer(self, asked: Asked, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
+        """Add left rows with aggregates over the right rows that they match."""
+        copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
+        right = rows_of(candidates.batch, array_of(copies, pa.int64()))
+        sources = [TableSource(pa.Table.from_batches([each])) for each in (asked.batch, right)]
+        algorithm: InequalityAlgorithm = "sorted" if self._join.condition.second is None else "tree"
+        with join_context(threads=1) as context:
+            batch = joined_batches(list(execute(self._join, sources[0], sources[1], algorithm, context)))
+        if self._keeps_unmatched:
+            changes.add(batch, asked.weights)
+            return
+        rows = np.flatnonzero(asked.matched)
+        changes.add(rows_of(batch, array_of(rows, pa.int64())), asked.weights[rows])

@@ -1,0 +1,264 @@
+"""The rows of a side as they are now: runs of them, in which changes are found, and matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.key_table import EMPTY
+from juncture.incremental.identity import RowIdentity
+from juncture.incremental.run import Run, key_order, merged
+from juncture.kernels.array_types import Codes, Ints
+
+__all__ = ["Arrangement", "Delta", "Journal", "Place"]
+
+Table = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.signedinteger]
+
+_OF_ONE_SIZE = 4
+"""Runs of about one size that are merged: each row is copied a number of times that grows with the logarithm."""
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Changes of a side: distinct rows, in the order of key and first code, and by how much the weight of each changes.
+
+    Attributes
+    ----------
+    batch, weights
+        The rows and the changes, none of which is zero.
+    keys, codes, hashes
+        Of the rows: key codes, a line of codes for each relation, and hashes. Rows that can match nothing come first.
+    """
+
+    batch: pa.RecordBatch
+    weights: Ints
+    keys: Codes
+    codes: Table
+    hashes: Ints
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, weights: Ints, keys: Codes, codes: Table, hashes: Ints) -> Delta:
+        """Return changes in order."""
+        codes[:, keys == EMPTY] = 0
+        order = key_order(keys, codes)
+        rows = rows_of(batch, array_of(order, pa.int32()))
+        return cls(rows, weights[order], keys[order], np.take(codes, order, axis=1), hashes[order])
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def first(self) -> int:
+        """The first row that can match."""
+        return int(np.searchsorted(self.keys, 0))
+
+    def some(self, rows: Positions) -> Delta:
+        """Return some of the changes, in their order."""
+        if len(rows) == len(self):
+            return self
+        batch = rows_of(self.batch, array_of(rows.astype(np.int64), pa.int64()))
+        codes = np.take(self.codes, rows, axis=1)
+        return Delta(batch, self.weights[rows], self.keys[rows], codes, self.hashes[rows])
+
+    def find(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Codes]]:
+        """Yield the rows of the other side that these match: the run, rows of these, and positions in the run."""
+        first = self.first
+        keys, codes = self.keys[first:], np.ascontiguousarray(self.codes[:, first:])
+        for run in runs:
+            for rows, positions in run.find(keys, codes):
+                if len(rows):
+                    yield run, rows + np.int32(first), positions
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows of a delta are held.
+
+    Attributes
+    ----------
+    run, positions
+        The place.
+    rows
+        Which rows of the delta they are.
+    weights
+        By how much each weight changes there.
+    """
+
+    run: Run
+    positions: Positions
+    rows: Positions
+    weights: Ints
+
+
+class Journal:
+    """What undoes the changes that have been made, if an epoch fails half way."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def add(self, undo: Callable[[], None]) -> None:
+        """Remember what undoes a change."""
+        self._undo.append(undo)
+
+    def change(self, values: npt.NDArray[np.int64], places: Positions, by: Ints) -> None:
+        """Add to some values of an array, at distinct places."""
+        before = values[places]
+        values[places] = before + by
+        self._undo.append(lambda: values.__setitem__(places, before))
+
+    def undo(self) -> None:
+        """Put everything back, the last change first."""
+        while self._undo:
+            self._undo.pop()()
+
+
+class Arrangement:
+    """The rows of a side as they are now.
+
+    Parameters
+    ----------
+    schema
+        The columns that are held.
+    identity
+        Tells which rows are equal.
+    matching
+        How many lines of codes are of use to find matches.
+    lines
+        How many counts are kept of each row.
+    unique
+        Whether a row that is there twice is held in one place.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, identity: RowIdentity, matching: int, lines: int = 0, *, unique: bool = False
+    ) -> None:
+        self.schema = schema
+        self.runs: list[Run] = []
+        self.identity = identity
+        self.lines = lines
+        self._matching = matching
+        self._unique = unique
+        self._removed = 0
+
+    @property
+    def rows(self) -> int:
+        """How many distinct rows are held, or a few more."""
+        return sum(len(run) for run in self.runs)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return sum(run.nbytes for run in self.runs)
+
+    def locate(self, delta: Delta) -> tuple[Delta, list[Place], Ints]:
+        """Find what a delta changes, and change nothing yet.
+
+        Returns
+        -------
+        delta
+            What of the delta can be done: all but deletes of what is not there.
+        places
+            The held rows that it changes; all others are new.
+        missing
+            For each row of what was given, how many deletes of it found nothing.
+        """
+        wanted = np.abs(delta.weights) if self._unique else np.maximum(-delta.weights, 0)
+        remaining = wanted.copy()
+        places: list[Place] = []
+        for run in self.runs:
+            if not remaining.any():
+                break
+            places += self._places(run, delta, remaining)
+        missing = np.where(delta.weights < 0, remaining, 0)
+        if not missing.any():
+            return delta, places, missing
+        possible = replace(delta, weights=delta.weights + missing)
+        kept = np.flatnonzero(possible.weights)
+        number = np.full(len(delta), -1)
+        number[kept] = np.arange(len(kept))
+        return possible.some(kept), [replace(place, rows=number[place.rows]) for place in places], missing
+
+    def _places(self, run: Run, delta: Delta, remaining: Ints) -> Iterator[Place]:
+        """Yield where a run has rows of a delta, and take from what remains to be found."""
+        sought = np.flatnonzero(remaining)
+        sought = sought[np.argsort(delta.hashes[sought])]
+        for places, positions in run.of_hashes(delta.hashes[sought]):
+            rows = sought[places]
+            living = np.flatnonzero((run.weights[positions] > 0) & (remaining[rows] > 0))
+            if not len(living):
+                continue
+            mine, there = rows[living], positions[living]
+            same = self.identity.same(rows_of(delta.batch, array_of(mine, pa.int64())), run.taken(there))
+            mine, there = mine[same], there[same]
+            if not len(mine):
+                continue
+            grows = delta.weights[mine] > 0
+            found = np.where(grows, remaining[mine], np.minimum(remaining[mine], run.weights[there]))
+            remaining[mine] -= found
+            yield Place(run, there, mine, np.where(grows, found, -found))
+
+    def change(self, delta: Delta, places: Sequence[Place], counts: Table, journal: Journal) -> None:
+        """Make the changes that were located.
+
+        Parameters
+        ----------
+        delta, places
+            What `locate` returned.
+        counts
+            The counts of the rows of the delta, for those that are new.
+        journal
+            Is told how to undo it.
+        """
+        fresh = delta.weights > 0
+        for place in places:
+            journal.change(place.run.weights, place.positions, place.weights)
+            self._removed += len(place.positions)
+            fresh[place.rows] = False
+        new = np.flatnonzero(fresh)
+        if not len(new):
+            return
+        added = delta.some(new)
+        rows = np.arange(len(new), dtype=np.int32)
+        lines = np.take(counts, new, axis=1)
+        before = self.runs
+        journal.add(lambda: setattr(self, "runs", before))
+        run = Run(added.batch, rows, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self._matching)
+        self.runs = [*before, run]
+
+    def compact(self) -> None:
+        """Merge runs of about one size, and those of which half of the rows may be gone."""
+        runs = self.runs
+        if 2 * self._removed > self.rows:
+            self._removed = 0
+            runs = [merged([run], self._matching) for run in runs if run.weights.any()]
+        while len(runs) >= _OF_ONE_SIZE:
+            last = runs[-_OF_ONE_SIZE:]
+            if any(len(run) > _OF_ONE_SIZE * len(last[-1]) for run in last):
+                break
+            runs = [*runs[:-_OF_ONE_SIZE], merged(last, self._matching)]
+        self.runs = runs
+
+    def living(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the rows that are there, and how often."""
+        for run in self.runs:
+            here = np.flatnonzero(run.weights)
+            if len(here):
+                yield run.taken(here), run.weights[here]
+
+    def keys(self, count: int) -> Mask:
+        """Return which of so many keys any row has."""
+        used = np.zeros(count, np.bool_)
+        for run in self.runs:
+            used[run.groups[run.groups != EMPTY]] = True
+        return used
+
+    def rekey(self, mapping: Codes) -> None:
+        """Take other codes for keys."""
+        for run in self.runs:
+            run.rekeyed(mapping)

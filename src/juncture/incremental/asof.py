@@ -1,0 +1,259 @@
+"""As-of joins kept up to date: a right row serves the left rows between its neighbours.
+
+A right row that comes takes over the left rows between itself and the next one (with ``matches=k``, the kth one), and
+one that goes gives them back. All is looked up among the right rows as they were: where rows come and go at once, a
+left row whose answer changes is between the neighbours of one of them all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.order_encoding import StepCoder, float_codes
+from juncture.incremental.answer import Changes
+from juncture.incremental.answers import AnswerOperator, Asked, Candidates
+from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.run import Run
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.neighbours import nth_neighbours
+from juncture.local.asof.join import find
+from juncture.runtime.context import join_context
+from juncture.runtime.sources import TableSource
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import Side
+from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.output import Output
+from juncture.streams.reach import moved, served
+
+__all__ = ["AsofOperator", "interval_codes"]
+
+Table = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.signedinteger]
+
+_ROUNDED_BITS = 51
+"""Two distances of floats may be equal where they differ by less than this many bits say."""
+
+
+def interval_codes(codes: Ints) -> Table:
+    """Return lines of codes by which rows are found between two limits."""
+    return np.stack([codes, ~codes])
+
+
+class AsofOperator(AnswerOperator):
+    """An as-of join.
+
+    Parameters
+    ----------
+    join
+        The join, in the types that rows are held in.
+    coder
+        Makes the codes of ``on``.
+    arrangements
+        The rows of both sides. Where the join keeps right rows without a match, each right row has a line of counts for
+        each of the matches that a left row may take: how many left rows take as many copies of it.
+    output
+        Makes rows of the output.
+    """
+
+    def __init__(
+        self, join: ResolvedAsof, coder: StepCoder, arrangements: Mapping[Side, Arrangement], output: Output
+    ) -> None:
+        super().__init__(arrangements)
+        self._join = join
+        self._coder = coder
+        self._output = output
+        self._how = join.how
+        self._matches = 1 if self._how in ("semi", "anti") else join.spec.matches
+        spec = replace(join.spec, how="left", matches=self._matches)
+        self._search = replace(join, how="left", spec=spec)
+        self._touched: list[tuple[Run, Positions, Ints]] = []
+        self._known: set[int] = set()
+
+    # Which rows
+
+    def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
+        """Yield the held left rows between the neighbours of right rows."""
+        first = right.first
+        keys, codes = right.keys[first:], np.ascontiguousarray(right.codes[0, first:])
+        least, most = served(self._join, self._coder, codes)
+        for low, high in self._between(keys, codes):
+            yield from _found(self._arrangements["left"].runs, keys, np.maximum(low, least), np.minimum(high, most))
+
+    def _between(self, keys: Codes, codes: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield between which codes left rows are whose answers right rows may be in."""
+        spec = self._join.spec
+        strict = int(not spec.allow_exact_matches)
+        low, high = codes, codes
+        if spec.direction != "forward":
+            after = self._neighbour(keys, moved(codes, 1), forward=True)
+            is_last = (after == GREATEST) | (codes == GREATEST)
+            high = np.where(is_last, GREATEST, after if strict or spec.direction == "nearest" else after - 1)
+        if spec.direction != "backward":
+            before = self._neighbour(keys, moved(codes, -1), forward=False)
+            is_first = (before == NO_LIMIT) | (codes == NO_LIMIT)
+            low = np.where(is_first, NO_LIMIT, before if strict or spec.direction == "nearest" else before + 1)
+        yield low, high
+        if spec.direction == "nearest" and self._coder.domain.kind == "float":
+            yield self._as_far(keys, codes), np.full(len(codes), GREATEST)
+
+    def _as_far(self, keys: Codes, codes: Ints) -> Ints:
+        """Return from where on a right row may seem as near as the next one, since distances are rounded."""
+        after = self._neighbour(keys, moved(codes, 1), forward=True, nth=1)
+        own, following = _floats(codes), _floats(after)
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = own + (following - own) * 2.0**_ROUNDED_BITS
+        found = np.where(np.isnan(far) | np.isinf(own), NO_LIMIT, float_codes(far))
+        return np.where(after == GREATEST, GREATEST, np.minimum(found, _INFINITY))
+
+    def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
+        """Yield the right rows next to left rows, on the sides where matches are sought."""
+        first = asked.as_delta().first
+        keys, codes = asked.keys[first:], np.ascontiguousarray(asked.codes[0, first:])
+        spec = self._join.spec
+        strict = int(not spec.allow_exact_matches)
+        low, high = moved(codes, strict), moved(codes, -strict)
+        if spec.direction != "forward":
+            low = self._neighbour(keys, moved(codes, -strict), forward=False)
+        if spec.direction != "backward":
+            high = self._neighbour(keys, moved(codes, strict), forward=True)
+        if spec.direction == "nearest" and self._coder.domain.kind == "float":
+            low = self._as_near(codes, low)
+        yield from _found(self._arrangements["right"].runs, keys, low, high)
+
+    def _as_near(self, codes: Ints, low: Ints) -> Ints:
+        """Return down to where a right row may seem as near as another one, since distances are rounded."""
+        own, farthest = _floats(codes), _floats(low)
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = farthest - (own - farthest) * 2.0**-_ROUNDED_BITS
+        found = np.where(np.isnan(far) | (low == NO_LIMIT), NO_LIMIT, float_codes(far))
+        return np.minimum(found, low)
+
+    def _neighbour(self, keys: Codes, codes: Ints, *, forward: bool, nth: int | None = None) -> Ints:
+        """Return the code of the nth right row from some codes on, or a nearer one; the farthest of all for none."""
+        found = np.full(len(keys), GREATEST if forward else NO_LIMIT)
+        for run in self._arrangements["right"].runs:
+            held = np.ascontiguousarray(run.codes[0])
+            nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth or self._matches, forward, found)
+        return found
+
+    # Their answers
+
+    def answer(self, asked: Asked, candidates: Candidates, journal: Journal, changes: Changes) -> None:
+        """Add the answers of left rows."""
+        # A row that is there more often than a left row can take it shows a tie, and nothing else.
+        copies = np.minimum(candidates.weights, self._matches + 1)
+        entries = np.repeat(np.arange(len(copies)), copies)
+        right = rows_of(candidates.batch, array_of(entries, pa.int64()))
+        ours, theirs = (TableSource(pa.Table.from_batches([each])) for each in (asked.batch, right))
+        with join_context(threads=1) as context:
+            pointers = find(self._search, ours, theirs, "merge", context).pointers
+        here = pointers >= 0
+        matched = here.any(axis=1)
+        if self._how in ("semi", "anti"):
+            self._alone(asked, np.flatnonzero(matched == (self._how == "semi")), changes)
+            return
+        rows = np.repeat(np.arange(len(pointers)), here.sum(axis=1))
+        taken = entries[pointers[here]]
+        if len(rows):
+            pairs = self._output.pairs(
+                rows_of(asked.batch, array_of(rows, pa.int64())),
+                rows_of(candidates.batch, array_of(taken, pa.int64())),
+            )
+            changes.add(pairs, asked.weights[rows])
+        if self._how in ("left", "full"):
+            self._alone(asked, np.flatnonzero(~matched), changes)
+        if self._arrangements["right"].lines:
+            self._count(rows, taken, asked.weights[rows], candidates, journal)
+
+    def _alone(self, asked: Asked, rows: Ints, changes: Changes) -> None:
+        if len(rows):
+            batch = rows_of(asked.batch, array_of(rows, pa.int64()))
+            changes.add(self._output.alone(batch, "left"), asked.weights[rows])
+
+    # Right rows without a match
+
+    def _count(self, rows: Ints, taken: Ints, weights: Ints, candidates: Candidates, journal: Journal) -> None:
+        """Count by how many left rows each right row is taken, and how many copies of it."""
+        copy = _occurrence(rows, taken)
+        first = 0
+        for run, positions in candidates.places:
+            here = (taken >= first) & (taken < first + len(positions))
+            lines, places, by = copy[here], positions[taken[here] - first], weights[here]
+            first += len(positions)
+            distinct, index = np.unique(places, return_inverse=True)
+            self._touch(run, distinct)
+            for line in range(len(run.counts)):
+                added = np.zeros(len(distinct), np.int64)
+                np.add.at(added, index[lines == line], by[lines == line])
+                journal.change(run.counts[line], distinct, added)
+
+    def _touch(self, run: Run, positions: Positions) -> None:
+        self._touched.append((run, positions, _without_match(run, positions)))
+
+    def begin(self, places: list[Place]) -> None:
+        """Take note of how many copies of right rows that change have no match."""
+        self._touched = []
+        self._known = {id(run) for run in self._arrangements["right"].runs}
+        for place in places:
+            self._touch(place.run, place.positions)
+
+    def end(self, changes: Changes) -> None:
+        """Add the right rows of which more or fewer copies have no match."""
+        arrangement = self._arrangements["right"]
+        if not arrangement.lines:
+            return
+        for run in self._changed(arrangement.runs):
+            if id(run) in self._known:
+                positions = np.concatenate([there for each, there, _ in self._touched if each is run])
+                places, first = np.unique(positions, return_index=True)
+                before = np.concatenate([count for each, _, count in self._touched if each is run])[first]
+            else:
+                places, before = np.arange(len(run)), np.zeros(len(run), np.int64)
+            by = _without_match(run, places) - before
+            some = np.flatnonzero(by)
+            if len(some):
+                changes.add(self._output.alone(run.taken(places[some]), "right"), by[some])
+
+    def _changed(self, runs: Sequence[Run]) -> list[Run]:
+        """Return the runs with rows that may be given by whether they have a match, other than before."""
+        touched = {id(run) for run, _, _ in self._touched}
+        return [run for run in runs if id(run) in touched or id(run) not in self._known]
+
+
+_INFINITY = int(float_codes(np.array([np.inf]))[0])
+
+
+def _without_match(run: Run, positions: Positions) -> Ints:
+    """Return how many copies of each right row have no match: all that no left row takes."""
+    matched: Ints = (run.counts[:, positions] > 0).sum(axis=0)
+    return run.weights[positions] - matched
+
+
+def _occurrence(rows: Ints, taken: Ints) -> Ints:
+    """Return how many times a row has taken the same one before."""
+    order = np.lexsort((taken, rows))
+    starts = np.ones(len(order), np.bool_)
+    starts[1:] = (rows[order][1:] != rows[order][:-1]) | (taken[order][1:] != taken[order][:-1])
+    places = np.arange(len(order))
+    first = np.maximum.accumulate(np.where(starts, places, 0)) if len(order) else places
+    found = np.empty(len(order), np.int64)
+    found[order] = places - first
+    return found
+
+
+def _found(runs: Sequence[Run], keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Positions]]:
+    """Yield the rows of each key whose codes are between two limits."""
+    lines = np.stack([~low, high])
+    for run in runs:
+        for _, positions in run.find(keys, lines):
+            yield run, positions
+
+
+def _floats(codes: Ints) -> npt.NDArray[np.float64]:
+    return (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)

@@ -1,0 +1,241 @@
+"""Changes as tables: rows with a weight, with the kind of change, or before and after.
+
+Three conventions are read and written:
+
+- ``_weight``, an integer: how often a row comes, or goes where it is negative. An update is minus the old row and plus
+  the new one.
+- ``_change_type``, as Delta Lake and Spark have it: ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
+- ``op``, ``before`` and ``after``, as Debezium has it: ``c`` and ``r`` come, ``d`` go, ``u`` are before and after.
+
+A table with none of these comes as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
+from juncture.kernels.array_types import Ints
+from juncture.spec.schema import Side
+
+__all__ = ["CHANGE_TYPE", "WEIGHT", "ChangeFormat", "read_changes", "write_changes", "written_schema"]
+
+ChangeFormat = Literal["weight", "change_type", "debezium"]
+
+WEIGHT, CHANGE_TYPE = "_weight", "_change_type"
+_OP, _BEFORE, _AFTER = "op", "before", "after"
+
+_OF_TYPE = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+_IGNORED = ("_commit_version", "_commit_timestamp")
+"""What Delta Lake has beside each change."""
+
+_BEFORE_IN, _AFTER_IN = ("d", "u"), ("c", "r", "u")
+
+
+def read_changes(given: Any, schema: pa.Schema, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """Yield the rows of changes and their weights, none of which is zero.
+
+    Parameters
+    ----------
+    given
+        A record batch, a table that speaks Arrow, or several of them.
+    schema
+        The columns of the side.
+    side
+        What errors call it.
+
+    Raises
+    ------
+    SpecError
+        If it is no table.
+    SchemaError
+        If its columns are others.
+    DataError
+        If a change is of no known kind.
+    """
+    for batch in _batches(given, side):
+        names = batch.schema.names
+        if WEIGHT in names and WEIGHT not in schema.names:
+            rows, weights = _with_weights(batch, side)
+        elif CHANGE_TYPE in names and CHANGE_TYPE not in schema.names:
+            rows, weights = _with_types(batch, side)
+        elif {_OP, _BEFORE, _AFTER} <= set(names) and _OP not in schema.names:
+            for rows, weights in _before_and_after(batch, side):
+                yield _checked(rows, schema, side), weights
+            continue
+        else:
+            rows, weights = batch, np.ones(batch.num_rows, np.int64)
+        rows = _checked(rows, schema, side)
+        if weights.all():
+            yield rows, weights
+        else:
+            kept = np.flatnonzero(weights)
+            yield rows_of(rows, array_of(kept, pa.int64())), weights[kept]
+
+
+def _batches(given: Any, side: Side) -> list[pa.RecordBatch]:
+    if isinstance(given, pa.RecordBatch):
+        return [given]
+    if isinstance(given, pa.Table):
+        return list(given.to_batches())
+    if hasattr(given, "__arrow_c_array__"):
+        return [pa.record_batch(given)]
+    if hasattr(given, "__arrow_c_stream__"):
+        return list(pa.table(given).to_batches())
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
+        return [batch for each in given for batch in _batches(each, side)]
+    raise SpecError(
+        f"{side}= was given a {type(given).__name__}. Expected a record batch, a table that speaks Arrow, or a list of "
+        "these."
+    )
+
+
+def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: Side) -> pa.RecordBatch:
+    """Return the columns of the side, in its order."""
+    types = {field.name: field.type for field in batch.schema}
+    for field in schema:
+        if field.name not in types:
+            raise SchemaError(
+                f"The {side} changes lack the column {field.name!r} ({field.type}) that the side has. "
+                f"{did_you_mean(field.name, types)}"
+            )
+        if types[field.name] != field.type:
+            raise SchemaError(
+                f"The column {field.name!r} of the {side} changes is of type {types[field.name]}, and that of the side "
+                f"is {field.type}. Cast the changes first."
+            )
+    more = [name for name in batch.schema.names if name not in schema.names]
+    if more:
+        raise SchemaError(
+            f"The {side} changes have columns that the side does not have: {', '.join(map(repr, more))}. Expected "
+            f"those of the side, and {WEIGHT!r}, {CHANGE_TYPE!r}, or 'op', 'before' and 'after'."
+        )
+    return batch.select(schema.names)
+
+
+def _with_weights(batch: pa.RecordBatch, side: Side) -> tuple[pa.RecordBatch, Ints]:
+    column = batch.column(WEIGHT)
+    if not pat.is_integer(column.type):
+        raise SchemaError(
+            f"The column {WEIGHT!r} of the {side} changes is of type {column.type}. Expected integers: how often each "
+            "row comes, or goes where it is negative."
+        )
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataError(f"The column {WEIGHT!r} of the {side} changes is null in row {row:,}. Expected an integer.")
+    try:
+        weights = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        raise DataError(f"A weight of the {side} changes does not fit 64 bits: {pc.max(column)}.") from None
+    return batch.drop_columns([WEIGHT]), weights
+
+
+def _with_types(batch: pa.RecordBatch, side: Side) -> tuple[pa.RecordBatch, Ints]:
+    weights = _by_word(batch.column(CHANGE_TYPE), _OF_TYPE.get, CHANGE_TYPE, tuple(_OF_TYPE), side)
+    return batch.drop_columns([CHANGE_TYPE, *(name for name in _IGNORED if name in batch.schema.names)]), weights
+
+
+def _by_word(
+    column: pa.Array, weight_of: Callable[[str], int | None], name: str, words: tuple[str, ...], side: Side
+) -> Ints:
+    """Return the weights that words stand for, or numbers."""
+    encoded = column if pat.is_dictionary(column.type) else column.dictionary_encode()
+    found = [None if word is None else weight_of(str(word)) for word in encoded.dictionary.to_pylist()]
+    # A word that stands for nothing, and null, are told by a number that is no weight.
+    known = np.array([0 if weight is None else weight for weight in found] + [0], np.int64)
+    indices = encoded.indices.cast(pa.int64()).fill_null(len(found)).to_numpy(zero_copy_only=False)
+    weights: Ints = known[indices]
+    if not weights.all():
+        row = int(np.flatnonzero(weights == 0)[0])
+        raise DataError(
+            f"The column {name!r} of the {side} changes is {column[row].as_py()!r} in row {row:,}. Expected one of "
+            f"{', '.join(map(repr, words))}."
+        )
+    return weights
+
+
+def _before_and_after(batch: pa.RecordBatch, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    ops = {"d": 1, "u": 2, "c": 3, "r": 4}
+    op = _by_word(batch.column(_OP), ops.get, _OP, tuple(ops), side)
+    for name, kinds, weight in ((_BEFORE, _BEFORE_IN, -1), (_AFTER, _AFTER_IN, 1)):
+        column = batch.column(name)
+        if not pat.is_struct(column.type):
+            raise SchemaError(f"The column {name!r} of the {side} changes is of type {column.type}. Expected a struct.")
+        wanted: Mask = np.isin(op, [ops[kind] for kind in kinds])
+        here = np.flatnonzero(wanted)
+        missing = np.flatnonzero(wanted & column.is_null().to_numpy(zero_copy_only=False))
+        if len(missing):
+            row = int(missing[0])
+            raise DataError(
+                f"The column {name!r} of the {side} changes is null in row {row:,}, whose 'op' is "
+                f"{batch.column(_OP)[row].as_py()!r}. Whole rows are needed: of PostgreSQL, set REPLICA IDENTITY FULL."
+            )
+        rows = column.take(array_of(here, pa.int64()))
+        fields = rows.flatten() if len(rows) else [pa.array([], field.type) for field in rows.type]
+        names = [field.name for field in rows.type]
+        yield pa.RecordBatch.from_arrays(fields, names=names), np.full(len(here), weight, np.int64)
+
+
+def written_schema(schema: pa.Schema, form: ChangeFormat) -> pa.Schema:
+    """Return the columns of changes of an answer."""
+    taken = [name for name in _marks(form) if name in schema.names and form != "debezium"]
+    if taken:
+        raise SchemaError(f"The answer has a column {taken[0]!r}, which says what changes. Rename it in the inputs.")
+    if form == "debezium":
+        row = pa.struct(_nullable(schema))
+        return pa.schema({_OP: pa.string(), _BEFORE: row, _AFTER: row})
+    mark = pa.field(WEIGHT, pa.int64(), False) if form == "weight" else pa.field(CHANGE_TYPE, pa.string(), False)
+    return schema.append(mark)
+
+
+def _marks(form: ChangeFormat) -> tuple[str, ...]:
+    return {"weight": (WEIGHT,), "change_type": (CHANGE_TYPE,), "debezium": (_OP, _BEFORE, _AFTER)}[form]
+
+
+def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> pa.RecordBatch:
+    """Return the rows of an answer as changes.
+
+    Parameters
+    ----------
+    batch, weights
+        The rows, and by how much the weight of each changes.
+    form
+        How it is said. Where it is said row by row, rows that go come first, and each is there as often as it changes.
+    """
+    schema = written_schema(batch.schema, form)
+    if form == "weight":
+        return pa.RecordBatch.from_arrays([*batch.columns, array_of(weights, pa.int64())], schema=schema)
+    rows = np.repeat(np.arange(len(weights)), np.abs(weights))
+    rows = rows[np.argsort(weights[rows] > 0, kind="stable")]
+    batch = rows_of(batch, array_of(rows, pa.int64()))
+    comes = weights[rows] > 0
+    if form == "change_type":
+        return pa.RecordBatch.from_arrays([*batch.columns, _words(comes, "insert", "delete")], schema=schema)
+    sides = [
+        pa.StructArray.from_arrays(batch.columns, fields=_nullable(batch.schema), mask=_bits(~here))
+        if batch.num_columns
+        else pa.nulls(len(rows), schema.field(_BEFORE).type)
+        for here in (~comes, comes)
+    ]
+    return pa.RecordBatch.from_arrays([_words(comes, "c", "d"), *sides], schema=schema)
+
+
+def _nullable(schema: pa.Schema) -> list[pa.Field]:
+    """Return columns that may be null, as all are within a row that is not there."""
+    return [field.with_nullable(True) for field in schema]
+
+
+def _bits(mask: Mask) -> pa.Array:
+    return array_of(mask.astype(np.uint8), pa.uint8()).cast(pa.bool_())
+
+
+def _words(mask: Mask, true: str, false: str) -> pa.Array:
+    words = pa.DictionaryArray.from_arrays(array_of((~mask).astype(np.int8), pa.int8()), pa.array([true, false]))
+    return words.dictionary_decode()

@@ -1,0 +1,121 @@
+"""Which rows are equal, so that changes of one row cancel and a delete finds what it deletes.
+
+NaN equals NaN and null equals null; -0.0 equals 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.row_bytes import encode_rows
+from juncture.kernels.array_types import Codes, Ints
+from juncture.spec.schema import is_null_type
+
+__all__ = ["NoIdentityError", "RowIdentity"]
+
+
+class NoIdentityError(TypeError):
+    """Values of a column have no equality, so that nothing tells which row is deleted."""
+
+    def __init__(self, column: str, data_type: pa.DataType) -> None:
+        super().__init__(column, data_type)
+        self.column = column
+        self.data_type = data_type
+
+
+class RowIdentity:
+    """Tells which rows of some columns are equal.
+
+    Parameters
+    ----------
+    schema
+        The columns, without dictionaries, runs and views.
+
+    Raises
+    ------
+    NoIdentityError
+        If the type of one has no equality: unions, and intervals of months.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        # A column of nothing but nulls tells no rows apart.
+        self._columns = [place for place, field in enumerate(schema) if not is_null_type(field.type)]
+        self._as_bytes = [_has_map(field.type) for field in schema]
+        for field in schema:
+            try:
+                encode_rows([pa.array([], field.type)])
+            except (TypeError, pa.ArrowException):
+                raise NoIdentityError(field.name, field.type) from None
+        types = [pa.large_binary() if self._as_bytes[place] else schema.field(place).type for place in self._columns]
+        self._types = types
+        self._hashes = KeyHashes(types, types, nulls_equal=True) if types else None
+
+    def _compared(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        arrays = [(batch.column(place), self._as_bytes[place]) for place in self._columns]
+        return [encode_rows([array]).to_arrow() if as_bytes else array for array, as_bytes in arrays]
+
+    def hashes(self, batch: pa.RecordBatch) -> Ints:
+        """Return a hash of each row: equal rows have the same, in every process."""
+        if self._hashes is None:
+            return np.zeros(batch.num_rows, np.int64)
+        return self._hashes.of(self._compared(batch))[0].view(np.int64)
+
+    def codes(self, batch: pa.RecordBatch) -> tuple[Codes, int]:
+        """Return a code of each row, the same for equal rows and for no others, and how many codes there are."""
+        codes = np.zeros(batch.num_rows, np.int32)
+        if not self._types:
+            return codes, min(1, batch.num_rows)
+        known = KeyCodes(self._types, self._types, nulls_equal=True)
+        known.add(self._compared(batch), codes)
+        return codes, known.count
+
+    def same(self, ones: pa.RecordBatch, others: pa.RecordBatch) -> Mask:
+        """Tell which rows are equal to those in the same place of another batch."""
+        if ones.equals(others):
+            return np.ones(ones.num_rows, np.bool_)
+        codes, _ = self.codes(joined_batches([ones, others]))
+        equal: Mask = codes[: ones.num_rows] == codes[ones.num_rows :]
+        return equal
+
+    def consolidated(self, batches: Sequence[pa.RecordBatch], weights: Ints) -> tuple[pa.RecordBatch, Ints, Ints]:
+        """Return each distinct row of some batches once, the sum of its weights where it is not zero, and its hash."""
+        batch = joined_batches(list(batches))
+        hashes = self.hashes(batch)
+        order = np.argsort(hashes)
+        same = hashes[order[1:]] == hashes[order[:-1]]
+        if same.any():
+            # Only rows of one hash may be equal.
+            alike = np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
+            weights = self._summed(batch, weights, alike)
+        if weights.all():
+            return batch, weights, hashes
+        kept = np.flatnonzero(weights)
+        return rows_of(batch, array_of(kept, pa.int64())), weights[kept], hashes[kept]
+
+    def _summed(self, batch: pa.RecordBatch, weights: Ints, alike: Ints) -> Ints:
+        """Return weights in which the first of equal rows has the sum, and the others have none."""
+        codes, count = self.codes(rows_of(batch, array_of(alike, pa.int64())))
+        total, first = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        np.add.at(total, codes, weights[alike])
+        first[codes[::-1]] = alike[::-1]
+        weights = weights.copy()
+        weights[alike] = 0
+        used = np.unique(codes)
+        weights[first[used]] = total[used]
+        return weights
+
+
+def _has_map(data_type: pa.DataType) -> bool:
+    if pat.is_map(data_type):
+        return True
+    if pat.is_struct(data_type):
+        return any(_has_map(field.type) for field in data_type)
+    is_list = pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type)
+    return is_list and _has_map(data_type.value_type)

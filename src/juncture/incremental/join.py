@@ -1,0 +1,379 @@
+"""A join of two tables that change, whose answer is kept up to date."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.conversion import converted
+from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.answer import Changes
+from juncture.incremental.arrangement import Delta, Journal, Place
+from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
+from juncture.incremental.store.saved import Progress, Store
+from juncture.kernels.array_types import Ints
+from juncture.local.plan import plan as plan_local
+from juncture.spec.arguments import check_choice
+from juncture.spec.base import Spec
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+from juncture.streams.output import Output, streaming_join, to_streaming
+
+__all__ = ["ChangeJoin", "ChangeSetup", "SideRows", "store_in"]
+
+
+@dataclass(frozen=True)
+class ChangeSetup:
+    """What a join of changing tables is made of.
+
+    Attributes
+    ----------
+    spec
+        What it means.
+    left_schema, right_schema
+        The columns of both sides.
+    output
+        How the changes of the answer are said.
+    missing
+        What becomes of deletes of rows that are not there.
+    """
+
+    spec: Spec
+    left_schema: pa.Schema
+    right_schema: pa.Schema
+    output: ChangeFormat = "weight"
+    missing: Literal["error", "count"] = "error"
+
+    def __post_init__(self) -> None:
+        check_choice("output", self.output, ("weight", "change_type", "debezium"))
+        check_choice("missing", self.missing, ("error", "count"))
+
+    def schema(self, side: Side) -> pa.Schema:
+        """Return the columns of a side."""
+        return self.left_schema if side == "left" else self.right_schema
+
+
+@dataclass(frozen=True)
+class SideRows:
+    """What a join holds of one side.
+
+    Attributes
+    ----------
+    rows
+        How many distinct rows, or a few more.
+    bytes
+        How much memory they take.
+    missing
+        How many deletes found no row.
+    """
+
+    rows: int
+    bytes: int
+    missing: int
+
+
+class ChangeJoin:
+    """A join of two tables that change. It is made by `juncture.changes`.
+
+    Changes go in with `apply`, epoch by epoch, and the changes of the answer come out: added to the answer as it was,
+    they make it the join of the two tables as they are.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> customers, sales = pa.schema({"id": pa.int64(), "name": pa.string()}), pa.schema({"id": pa.int64()})
+    >>> join = jn.changes(customers, sales, jn.Equi(on="id"))
+    >>> [batch.to_pylist() for batch in join.apply(left=pa.table({"id": [1], "name": ["Adam"]}))]
+    []
+    >>> [batch.to_pylist() for batch in join.apply(right=pa.table({"id": [1]}))]
+    [[{'id': 1, 'name': 'Adam', '_weight': 1}]]
+    >>> renamed = pa.table({"id": [1, 1], "name": ["Adam", "Eve"], "_weight": [-1, 1]})
+    >>> [batch.to_pylist() for batch in join.apply(left=renamed)]
+    [[{'id': 1, 'name': 'Adam', '_weight': -1}, {'id': 1, 'name': 'Eve', '_weight': 1}]]
+    """
+
+    def __init__(
+        self,
+        setup: ChangeSetup,
+        memory_bytes: int | None = None,
+        store: Callable[[Mapping[Side, pa.Schema]], Store] | None = None,
+    ) -> None:
+        self.setup = setup
+        given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
+        self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
+        self.schema = written_schema(self.answer_schema, setup.output)
+        self._memory_bytes = memory_bytes
+        self._join = streaming_join(given)
+        self._output = Output(self._join, self.answer_schema)
+        self._kept = kept_join(self._join, self._output)
+        self._identity = identity_of(self._join.output_schema, "answer's")
+        self._closed = False
+        self._progress = Progress(0, None, dict.fromkeys(SIDES, 0))
+        self._store: Store | None = None
+        if store is not None:
+            self._store = store({side: held.schema for side, held in self._kept.arrangements.items()})
+            try:
+                self._go_on(self._store)
+            except BaseException:
+                self._store.close()
+                raise
+
+    def _go_on(self, store: Store) -> None:
+        """Hold what a store keeps."""
+        progress = store.progress()
+        if progress is None:
+            return
+        deltas: dict[Side, tuple[Delta, list[Place]]] = {}
+        for side, arrangement in self._kept.arrangements.items():
+            rows = list(store.rows(side))
+            batches = [batch for batch, _ in rows] or [pa.RecordBatch.from_pylist([], arrangement.schema)]
+            weights = np.concatenate([np.zeros(0, np.int64), *(weights for _, weights in rows)])
+            delta = self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+            if (delta.weights < 0).any():
+                raise StateError(
+                    f"The state is damaged: it has changes that delete {side} rows which are not there. Restore its "
+                    "folder from a copy, or populate a new one."
+                )
+            deltas[side] = delta, []
+        self._kept.operator.load(deltas)
+        self._progress = progress
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs the join has taken."""
+        return self._progress.epoch
+
+    @property
+    def offset(self) -> Any:
+        """What was passed as ``offset`` last."""
+        return self._progress.offset
+
+    def last(self) -> list[pa.RecordBatch]:
+        """Return what the last epoch gave, if its state is in a folder: after a crash it may not have arrived.
+
+        What `populate` gave is not kept, since `result` makes it again.
+        """
+        self._check_open()
+        return [] if self._store is None else self._store.last()
+
+    def apply(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
+        """Take the changes of an epoch, and return those of the answer.
+
+        Parameters
+        ----------
+        left, right
+            What changed on a side: a record batch, a table that speaks Arrow, or a list of these. A column ``_weight``,
+            a column ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what comes and what goes;
+            with none of them, all rows come. In what order changes come within an epoch makes no difference.
+        offset
+            Where the sources are by these changes, as plain data: it is kept with them, so that `offset` tells where to
+            go on. None leaves it as it was.
+
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            The changes of the answer, in no order: each row once, and none that comes and goes.
+
+        Raises
+        ------
+        SpecError, SchemaError
+            If what is given is no table, or has other columns.
+        DataError
+            If a change is of no known kind, deletes what is not there (unless that is to be counted), or makes the join
+            one that has no answer. Then nothing of the epoch has been taken.
+        PlanError
+            If the join is closed.
+        StateError
+            If the epoch cannot be written to its folder. Then it has not been taken either.
+        """
+        return self._epoch(left, right, offset, first=False)
+
+    def populate(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
+        """Take the tables as they are at first, and return the answer: all of its rows come.
+
+        Parameters
+        ----------
+        left, right, offset
+            As for `apply`.
+
+        Raises
+        ------
+        PlanError
+            If there are rows already, or the join is closed.
+        SpecError, SchemaError, DataError, StateError
+            As `apply` does.
+        """
+        if self.epoch:
+            raise PlanError(
+                f"The join holds rows already, of {self.epoch:,} epochs: populate(…) is for the first ones. Pass "
+                "changes to apply(…)."
+            )
+        return self._epoch(left, right, offset, first=True)
+
+    def _epoch(self, left: Any, right: Any, offset: Any, *, first: bool) -> list[pa.RecordBatch]:
+        self._check_open()
+        found = {side: self._delta(side, given) for side, given in zip(SIDES, (left, right), strict=True)}
+        located = {side: self._kept.arrangements[side].locate(delta) for side, delta in found.items()}
+        if self.setup.missing == "error":
+            for side, (_, _, missing) in located.items():
+                self._refuse_missing(side, found[side], missing)
+        deltas = {side: (delta, places) for side, (delta, places, _) in located.items()}
+        journal, changes = Journal(), Changes()
+        try:
+            take = self._kept.operator.populate if first else self._kept.operator.apply
+            take(deltas, journal, changes)
+            answer = self._said(changes.gathered() if first else changes.consolidated(self._identity))
+            lacking = {side: self._progress.missing[side] + int(each[2].sum()) for side, each in located.items()}
+            progress = Progress(self.epoch + 1, self.offset if offset is None else offset, lacking)
+            self._keep(progress, deltas, answer, first=first)
+        except BaseException:
+            journal.undo()
+            raise
+        self._progress = progress
+        self._kept.compact()
+        return answer
+
+    def _keep(self, progress: Progress, deltas: Deltas, answer: list[pa.RecordBatch], *, first: bool) -> None:
+        """Write an epoch to the folder, if there is one."""
+        if self._store is None:
+            return
+        changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
+        if first:
+            self._store.checkpoint(
+                progress, {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
+            )
+        else:
+            changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
+            self._store.commit(progress, changed, answer)
+            if self._store.wants_checkpoint:
+                held = {side: arrangement.living() for side, arrangement in self._kept.arrangements.items()}
+                self._store.checkpoint(progress, held)
+
+    def _delta(self, side: Side, given: Any) -> Delta:
+        """Return what was given of a side as changes of distinct rows."""
+        arrangement = self._kept.arrangements[side]
+        parts = [] if given is None else list(read_changes(given, self.setup.schema(side), side))
+        batches = [to_streaming(batch, arrangement.schema) for batch, _ in parts]
+        if not batches:
+            batches = [pa.RecordBatch.from_pylist([], arrangement.schema)]
+        weights = np.concatenate([np.zeros(0, np.int64), *(weights for _, weights in parts)])
+        return self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+
+    def _refuse_missing(self, side: Side, delta: Delta, missing: Ints) -> None:
+        if not missing.any():
+            return
+        row = int(np.flatnonzero(missing)[0])
+        raise DataError(
+            f"The {side} changes delete a row that is not there ({int(missing.sum()):,} in all). Nothing of the epoch "
+            "has been taken. Pass missing='count' to have such deletes counted. The row is "
+            f"{delta.batch.slice(row, 1).to_pylist()[0]}."
+        )
+
+    def _said(self, answer: Iterator[tuple[pa.RecordBatch, Ints]]) -> list[pa.RecordBatch]:
+        """Return the rows of the answer as users get them."""
+        said = []
+        for batch, weights in answer:
+            first = 0
+            for given in self._output.finished([batch]):
+                said.append(write_changes(given, weights[first : first + given.num_rows], self.setup.output))
+                first += given.num_rows
+        return said
+
+    def result(self) -> pa.Table:
+        """Return the answer as it is: the join of the two tables as they are, by the batch engine."""
+        self._check_open()
+        plan = plan_local(
+            self.setup.spec,
+            self.table("left"),
+            self.table("right"),
+            algorithm="auto",
+            stats=None,
+            memory_bytes=self._memory_bytes,
+        )
+        table: pa.Table = plan.execute()
+        return table
+
+    def table(self, side: Side) -> pa.Table:
+        """Return the rows of a side as they are, in no order. Columns that the join does not look at are null."""
+        schema = self.setup.schema(side)
+        batches = []
+        for batch, weights in self._kept.arrangements[side].living():
+            rows = np.repeat(np.arange(batch.num_rows), weights)
+            expanded = batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64()))
+            columns = [
+                converted(expanded.column(field.name), field.type)
+                if field.name in batch.schema.names
+                else pa.nulls(len(rows), field.type)
+                for field in schema
+            ]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+        return pa.Table.from_batches(batches, schema)
+
+    @property
+    def left(self) -> SideRows:
+        """What is held of the left side."""
+        return self._held("left")
+
+    @property
+    def right(self) -> SideRows:
+        """What is held of the right side."""
+        return self._held("right")
+
+    def _held(self, side: Side) -> SideRows:
+        arrangement = self._kept.arrangements[side]
+        return SideRows(arrangement.rows, arrangement.nbytes, self._progress.missing[side])
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PlanError("The join is closed. Open it again with jn.changes(…).")
+
+    def close(self) -> None:
+        """Let go of all that is held. What is in a folder stays there."""
+        self._closed = True
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> ChangeJoin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Schema]], Store]:
+    """Return what opens the state of a join in a folder, given the columns that are held of both sides.
+
+    Raises
+    ------
+    PlanError
+        If RocksDB is not installed.
+    """
+    try:
+        rocksdb = import_module("juncture.incremental.store.rocksdb")
+    except ImportError as error:
+        raise PlanError(
+            f"state={str(folder)!r} keeps rows in RocksDB, whose Python package is not installed ({error}). Install it "
+            "by pip install 'juncture[changes]', or pass state=None."
+        ) from error
+    return partial(rocksdb.RocksStore, folder, _described(setup))
+
+
+def _described(setup: ChangeSetup) -> dict[str, Any]:
+    """Return what a join is, as plain data."""
+    schemas = {f"{side}_schema": _shown(setup.schema(side)) for side in SIDES}
+    return {"spec": json.loads(json.dumps(setup.spec.to_dict())), **schemas}
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema)

@@ -1,0 +1,157 @@
+"""What keeps the answer of a join up to date: how its rows are coded, held and met, by the kind of join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.errors import DataError, SchemaError
+from juncture.incremental.aggregates import AggregateOperator
+from juncture.incremental.answer import Changes
+from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.asof import AsofOperator, interval_codes
+from juncture.incremental.identity import NoIdentityError, RowIdentity
+from juncture.incremental.pairs import PairOperator, counted
+from juncture.kernels.array_types import Ints
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+from juncture.streams.condition import Rows, condition_of
+from juncture.streams.output import Output, held_schema
+from juncture.streams.state.keys import HeldKeys
+
+__all__ = ["SIDES", "Deltas", "KeptJoin", "identity_of", "kept_join"]
+
+SIDES: tuple[Side, Side] = ("left", "right")
+
+Deltas = Mapping[Side, tuple[Delta, list[Place]]]
+"""What changes on both sides, and where that is held."""
+
+
+class Operator(Protocol):
+    """Makes the changes of both sides, and tells what follows."""
+
+    def apply(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
+        """Change the rows of both sides, and add what follows from that."""
+
+    def populate(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
+        """Take the first rows of both sides, and add what follows from them."""
+
+    def load(self, deltas: Deltas, /) -> None:
+        """Take the first rows of both sides, and nothing else."""
+
+
+@dataclass(frozen=True)
+class KeptJoin:
+    """A join whose rows are held.
+
+    Attributes
+    ----------
+    operator
+        What keeps its answer up to date.
+    arrangements
+        The rows of both sides.
+    """
+
+    operator: Operator
+    arrangements: Mapping[Side, Arrangement]
+    _keys: HeldKeys
+    _seen: Callable[[pa.RecordBatch, Side], Rows]
+
+    def delta(self, side: Side, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
+        """Return distinct rows as changes.
+
+        Raises
+        ------
+        DataError
+            If an interval starts after its end, or a value does not fit 64 bits.
+        """
+        seen = self._seen(batch, side)
+        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        return Delta.of(batch, weights, keys, seen.codes, hashes)
+
+    def compact(self) -> None:
+        """Merge what is held in pieces, and forget keys that no row has."""
+        for arrangement in self.arrangements.values():
+            arrangement.compact()
+        self._keys.forget()
+
+
+def kept_join(join: Resolved, output: Output) -> KeptJoin:
+    """Return a join that holds no rows yet.
+
+    Parameters
+    ----------
+    join
+        The join, in the types that rows are held in.
+    output
+        Makes rows of the output.
+
+    Raises
+    ------
+    SchemaError
+        If values of a column have no equality.
+    """
+    return _asof(join, output) if isinstance(join, ResolvedAsof) else _by_condition(join, output)
+
+
+def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
+    coder = StepCoder.of(join)
+    schemas = {side: held_schema(join, side) for side in SIDES}
+    by = {"left": join.left_by, "right": join.right_by}
+    on = {"left": join.left_on, "right": join.right_on}
+    lines = join.spec.matches if join.how in ("right", "full") else 0
+    arrangements: dict[Side, Arrangement] = {
+        "left": Arrangement(schemas["left"], identity_of(schemas["left"], "left"), 2),
+        # Of a row that is there twice, one may have a match and the other none.
+        "right": Arrangement(schemas["right"], identity_of(schemas["right"], "right"), 2, lines, unique=lines > 0),
+    }
+
+    def seen(batch: pa.RecordBatch, side: Side) -> Rows:
+        try:
+            codes, valid = coder.encode(batch.column(on[side]))
+        except TooWideError:
+            raise DataError(
+                f"A value of the {side} column {on[side]!r} does not fit the 64 bits by which changing tables are "
+                "compared. Cast it to a type of fewer digits, or of a coarser unit."
+            ) from None
+        return Rows([batch.column(name) for name in by[side]], interval_codes(codes), valid)
+
+    types = [[schemas[side].field(name).type for name in by[side]] for side in SIDES]
+    keys = HeldKeys((types[0], types[1]), arrangements)
+    return KeptJoin(AsofOperator(join, coder, arrangements, output), arrangements, keys, seen)
+
+
+def _by_condition(join: Resolved, output: Output) -> KeptJoin:
+    condition = condition_of(join, ())
+    arrangements: dict[Side, Arrangement] = {}
+    for side in SIDES:
+        schema = held_schema(join, side)
+        lines = int(not join.aggregates and counted(join.how, side))
+        arrangements[side] = Arrangement(schema, identity_of(schema, side), condition.matching, lines)
+    operator: Operator = (
+        AggregateOperator(condition, arrangements) if join.aggregates else PairOperator(condition, arrangements, output)
+    )
+    keys = HeldKeys(condition.key_types, arrangements, nulls_equal=condition.nulls_equal)
+    return KeptJoin(operator, arrangements, keys, condition.rows)
+
+
+def identity_of(schema: pa.Schema, table: str) -> RowIdentity:
+    """Return what tells which rows of a table are equal.
+
+    Raises
+    ------
+    SchemaError
+        If values of a column have no equality.
+    """
+    try:
+        return RowIdentity(schema)
+    except NoIdentityError as error:
+        raise SchemaError(
+            f"The {table} column {error.column!r} is of type {error.data_type}, whose values have no equality here, so "
+            "that nothing tells which row is deleted. Cast the column, or leave it out."
+        ) from None

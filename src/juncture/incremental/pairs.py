@@ -1,0 +1,161 @@
+"""Joins that give pairs of rows, kept up to date: each change of a side meets the rows of the other.
+
+The pairs follow the bilinear form: what changed on the left with the right rows as they were, then what changed on the
+right with the left rows as they are by then. Rows that are kept by whether they have a match (``how`` other than
+``inner``) have a count of their matches, and are given or taken back where it becomes zero, or is zero no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.incremental.answer import Changes
+from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.run import Run
+from juncture.kernels.array_types import Codes, Ints
+from juncture.predicate.evaluate.evaluate import matches
+from juncture.predicate.language.nodes import Node, columns
+from juncture.spec.schema import Side
+from juncture.streams.condition import Condition
+from juncture.streams.output import Output
+
+__all__ = ["PairOperator", "counted", "passing"]
+
+_GIVEN_ALONE = {"left": ("left", "full", "anti"), "right": ("right", "full")}
+
+
+class PairOperator:
+    """A join whose answer is pairs, rows without a match, or rows by whether they have one.
+
+    Parameters
+    ----------
+    condition
+        When rows match.
+    arrangements
+        The rows of both sides, with a line of counts where `counted` says so.
+    output
+        Makes rows of the output.
+    """
+
+    def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement], output: Output) -> None:
+        self._condition = condition
+        self._arrangements = arrangements
+        self._output = output
+        self._how = condition.join.how
+        self._gives_pairs = self._how not in ("semi", "anti")
+
+    def apply(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
+        """Change the rows of both sides, and add what follows from that."""
+        for side, (delta, places) in deltas.items():
+            if len(delta):
+                self._push(side, delta, places, journal, changes)
+
+    def populate(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
+        """Take the first rows of both sides, and add what follows from them."""
+        left, _ = deltas["left"]
+        arrangement = self._arrangements["left"]
+        if len(left):
+            arrangement.change(left, [], np.zeros((arrangement.lines, len(left)), np.int64), journal)
+        if len(deltas["right"][0]):
+            # Which left rows have no match is known in the end.
+            self._push("right", *deltas["right"], journal, changes, alone=False)
+        for run in arrangement.runs if arrangement.lines else []:
+            given = self._given("left", run.counts[0] > 0)
+            assert given is not None
+            rows = np.flatnonzero(given)
+            if len(rows):
+                changes.add(self._output.alone(run.taken(rows), "left"), run.weights[rows])
+
+    def load(self, deltas: Mapping[Side, tuple[Delta, list[Place]]]) -> None:
+        """Take the first rows of both sides, and count matches where rows are kept by them."""
+        if any(arrangement.lines for arrangement in self._arrangements.values()):
+            self.populate(deltas, Journal(), Changes(are_wanted=False))
+            return
+        for side, (delta, places) in deltas.items():
+            self._arrangements[side].change(delta, places, np.zeros((0, len(delta)), np.int64), Journal())
+
+    def _push(
+        self, side: Side, delta: Delta, places: list[Place], journal: Journal, changes: Changes, *, alone: bool = True
+    ) -> None:
+        other: Side = "right" if side == "left" else "left"
+        matched = np.zeros(len(delta), np.int64)
+        counts_others = bool(self._arrangements[other].lines)
+        gained: list[tuple[Run, Codes, Ints]] = []
+        for run, rows, positions in delta.find(self._arrangements[other].runs):
+            rows, positions = self._meet(side, delta, run, rows, positions, changes)
+            np.add.at(matched, rows, run.weights[positions])
+            if counts_others:
+                gained.append((run, positions, delta.weights[rows]))
+        self._own_alone(side, delta, matched, changes)
+        self._recount(other, gained, journal, changes if alone else Changes())
+        lines = matched.reshape(1, -1) if self._arrangements[side].lines else np.zeros((0, len(delta)), np.int64)
+        self._arrangements[side].change(delta, places, lines, journal)
+
+    def _meet(
+        self, side: Side, delta: Delta, run: Run, rows: Codes, positions: Codes, changes: Changes
+    ) -> tuple[Codes, Codes]:
+        """Return which of some candidates match, and add the pairs."""
+        check = self._condition.check
+        gives_pairs = self._gives_pairs and changes.are_wanted
+        if check is None and not gives_pairs:
+            return rows, positions
+        ours, theirs = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
+        left, right = (ours, theirs) if side == "left" else (theirs, ours)
+        good = None if check is None else passing(check, left, right)
+        if good is not None:
+            index = array_of(np.flatnonzero(good), pa.int64())
+            rows, positions = rows[good], positions[good]
+            left, right = rows_of(left, index), rows_of(right, index)
+        if gives_pairs:
+            changes.add(self._output.pairs(left, right), delta.weights[rows] * run.weights[positions])
+        return rows, positions
+
+    def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: Changes) -> None:
+        """Add the rows that changed, where they are given by whether they have a match."""
+        wanted = self._given(side, matched > 0)
+        if wanted is not None and wanted.any():
+            chosen = delta.some(np.flatnonzero(wanted))
+            changes.add(self._output.alone(chosen.batch, side), chosen.weights)
+
+    def _recount(self, side: Side, gained: list[tuple[Run, Codes, Ints]], journal: Journal, changes: Changes) -> None:
+        """Count the matches that held rows gained or lost, and add those that are given by whether they have one."""
+        for run in {id(run): run for run, _, _ in gained}.values():
+            positions = np.concatenate([there for each, there, _ in gained if each is run])
+            weights = np.concatenate([by for each, _, by in gained if each is run])
+            places, index = np.unique(positions, return_inverse=True)
+            by = np.zeros(len(places), np.int64)
+            np.add.at(by, index, weights)
+            before = run.counts[0][places]
+            journal.change(run.counts[0], places, by)
+            was, now = self._given(side, before > 0), self._given(side, before + by > 0)
+            assert was is not None
+            assert now is not None
+            turned = np.flatnonzero(was != now)
+            if len(turned):
+                there = places[turned]
+                sign = np.where(now[turned], 1, -1)
+                changes.add(self._output.alone(run.taken(there), side), sign * run.weights[there])
+
+    def _given(self, side: Side, has_match: Mask) -> Mask | None:
+        """Tell which rows are given alone; None for none, whether they have a match or not."""
+        if side == "left" and self._how == "semi":
+            return has_match
+        return ~has_match if self._how in _GIVEN_ALONE[side] else None
+
+
+def counted(how: str, side: Side) -> bool:
+    """Tell whether rows of a side are kept by whether they have a match."""
+    return how in _GIVEN_ALONE[side] or (side == "left" and how == "semi")
+
+
+def passing(check: Node, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
+    """Return which pairs of rows satisfy a condition; None if all do."""
+    if not columns(check):
+        # The value of a constant has no rows of its own.
+        left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
+    good: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
+    return None if good.all() else good

@@ -1,0 +1,279 @@
+"""As-of joins of what was known: the nearest right rows that were known at a left row's own time.
+
+The right rows are sorted into the groups of the left slots, by value and by when they were known. A left slot looks
+from where its value would go, backward or forward, for the nearest rows whose *known* code is not greater than its
+*seen* code. So that it need not look at every row, there are minima of the known codes of every `FAN` rows, of every
+`FAN` of those, and so on: a *tree*, whose levels lie one after the other, the rows themselves first.
+
+Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, known code and
+pointer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.asof import NOWHERE
+from juncture.kernels.compiled import (
+    boolean,
+    compiled,
+    inlined,
+    int32s_in,
+    int64,
+    int64_cube,
+    int64_cube_in,
+    int64s,
+    int64s_in,
+    uint8s,
+    void,
+)
+from juncture.kernels.merge import advance
+
+__all__ = ["combine", "fill_tree", "find_known", "tree_levels"]
+
+FAN_BITS = 4
+FAN = 1 << FAN_BITS
+"""How many entries of a level share one of the next: two cache lines."""
+
+RANK, KNOWN, POINTER, WORDS = range(4)
+
+
+def tree_levels(rows: int) -> list[int]:
+    """Return where the levels of a tree over so many rows start, and the size of it all at the end.
+
+    Examples
+    --------
+    >>> tree_levels(100)
+    [0, 100, 107]
+    """
+    starts, size = [0], rows
+    while size > FAN:
+        starts.append(starts[-1] + size)
+        size = -(-size // FAN)
+    return [*starts, starts[-1] + size]
+
+
+@compiled(void(int64s, int64, int64, int64))
+def fill_tree(tree: Ints, first: int, size: int, to: int) -> None:
+    """Fill a level of a tree by the minima of the one before it.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    first, size
+        Where the level before starts, and how many entries it has.
+    to
+        Where this one starts.
+    """
+    for start in range(0, size, FAN):
+        least = tree[first + start]
+        for entry in range(start + 1, min(start + FAN, size)):
+            least = min(least, tree[first + entry])
+        tree[to + start // FAN] = least
+
+
+@inlined
+def _before(tree: Ints, levels: Ints, low: Any, position: Any, seen: Any) -> Any:
+    """Return the last row in ``[low, position)`` that is known, or -1: O(log n), and O(1) where it is near."""
+    level = 0
+    entry = np.int64(position) - 1
+    while entry >= (np.int64(low) >> np.int64(FAN_BITS * level)):
+        first = (entry >> np.int64(FAN_BITS)) << np.int64(FAN_BITS)
+        while entry >= first and tree[levels[level] + entry] > seen:
+            entry -= 1
+        if entry < first:
+            if first == 0:
+                return np.int64(-1)
+            entry = (first >> np.int64(FAN_BITS)) - 1
+            level += 1
+        elif level == 0:
+            return entry if entry >= low else np.int64(-1)
+        else:
+            level -= 1
+            entry = min((entry << np.int64(FAN_BITS)) + FAN, levels[level + 1] - levels[level]) - 1
+    return np.int64(-1)
+
+
+@inlined
+def _after(tree: Ints, levels: Ints, position: Any, high: Any, seen: Any) -> Any:
+    """Return the first row in ``[position, high)`` that is known, or -1: O(log n), and O(1) where it is near."""
+    level = 0
+    entry = np.int64(position)
+    while (entry << np.int64(FAN_BITS * level)) < high:
+        size = levels[level + 1] - levels[level]
+        end = min(((entry >> np.int64(FAN_BITS)) + 1) << np.int64(FAN_BITS), size)
+        while entry < end and tree[levels[level] + entry] > seen:
+            entry += 1
+        if entry >= end:
+            if end == size:
+                return np.int64(-1)
+            entry = end >> np.int64(FAN_BITS)
+            level += 1
+        elif level == 0:
+            return entry if entry < high else np.int64(-1)
+        else:
+            level -= 1
+            entry <<= np.int64(FAN_BITS)
+    return np.int64(-1)
+
+
+@compiled(
+    void(
+        int64s_in,
+        int64s_in,
+        int64s_in,
+        int64,
+        int64,
+        int64,
+        int64s_in,
+        int64s_in,
+        int64s_in,
+        int32s_in,
+        int64s_in,
+        int64s_in,
+        boolean,
+        boolean,
+        int64_cube,
+    )
+)
+def find_known(
+    on: Ints,
+    seen: Ints,
+    starts: Ints,
+    first_slot: int,
+    end_slot: int,
+    group: int,
+    right_on: Ints,
+    right_starts: Ints,
+    pointers: Ints,
+    run_ends: Codes,
+    tree: Ints,
+    levels: Ints,
+    forward: bool,
+    strict: bool,
+    best: Ints,
+) -> None:
+    """List the best known right rows for each slot.
+
+    Parameters
+    ----------
+    on, seen, starts
+        Value and seen code of the left slots, and the first slot of each group.
+    first_slot, end_slot, group
+        The range of slots to work on, and the group of the first.
+    right_on, right_starts, pointers
+        The right rows, sorted into the same groups by value, known code and what decides ties, the winner last.
+    run_ends
+        End of each right row's run of equal values. Read only if forward.
+    tree, levels
+        The known codes of these rows with their minima, and where levels start.
+    forward, strict
+        The direction, and whether equal values do not match.
+    best
+        Out: ``[slot, place, (rank, known, pointer)]``, filled for the whole range. Comes empty.
+
+    Notes
+    -----
+    O(log n) for each candidate, however many right rows are not known yet.
+    """
+    places = best.shape[1]
+    inclusive = forward == strict
+    position: Any = np.int64(-1)
+    for slot in range(first_slot, end_slot):
+        while slot >= starts[group + 1]:
+            group += 1
+            position = np.int64(-1)
+        if position < 0:
+            position = right_starts[group]
+        low, end = right_starts[group], right_starts[group + 1]
+        position = advance(right_on, position, end, on[slot], inclusive)
+        row: Any = np.int64(position)
+        place = 0
+        while place < places and not forward:
+            row = _before(tree, levels, low, row, seen[slot])
+            if row < 0:
+                break
+            best[slot, place, RANK] = right_on[row]
+            best[slot, place, KNOWN] = tree[row]
+            best[slot, place, POINTER] = pointers[row]
+            place += 1
+        while place < places and forward:
+            nearest = _after(tree, levels, row, end, seen[slot])
+            if nearest < 0:
+                break
+            # The last one that is known comes first among those of one value.
+            run_end = np.int64(run_ends[nearest])
+            row = _before(tree, levels, nearest, run_end, seen[slot])
+            while place < places and row >= 0:
+                best[slot, place, RANK] = ~right_on[row]
+                best[slot, place, KNOWN] = tree[row]
+                best[slot, place, POINTER] = pointers[row]
+                place += 1
+                row = _before(tree, levels, nearest, row, seen[slot])
+            row = run_end
+
+
+@compiled(void(int64_cube, int64_cube_in, int64, int64, boolean, uint8s))
+def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool, tied: Any) -> None:
+    """Merge the candidates of each slot with others, all of them from later right rows.
+
+    Parameters
+    ----------
+    best
+        In and out: the candidates.
+    found
+        The others.
+    first_slot, end_slot
+        The range of slots to work on.
+    first
+        Whether the earlier row goes before a later one of the same rank and known code, rather than after it.
+    tied
+        Out: set for slots where there are such.
+
+    Notes
+    -----
+    One sequential pass. Where nothing but the order of the table decides ties, its answer is final.
+    """
+    places = best.shape[1]
+    for slot in range(first_slot, end_slot):
+        if found[slot, 0, POINTER] == NOWHERE:
+            continue
+        # From the last place on, so that what is still needed is not written over.
+        ours = theirs = 0
+        while ours + theirs < places:
+            has_ours = best[slot, ours, POINTER] != NOWHERE
+            has_theirs = found[slot, theirs, POINTER] != NOWHERE
+            if not has_ours and not has_theirs:
+                break
+            takes_ours = has_ours and not has_theirs
+            if has_ours and has_theirs:
+                same_rank = best[slot, ours, RANK] == found[slot, theirs, RANK]
+                if same_rank and best[slot, ours, KNOWN] == found[slot, theirs, KNOWN]:
+                    tied[slot] = 1
+                    takes_ours = first
+                elif same_rank:
+                    takes_ours = best[slot, ours, KNOWN] > found[slot, theirs, KNOWN]
+                else:
+                    takes_ours = best[slot, ours, RANK] > found[slot, theirs, RANK]
+            ours += int(takes_ours)
+            theirs += int(not takes_ours)
+        place = ours + theirs - 1
+        while theirs > 0:
+            last_is_ours = False
+            if ours > 0:
+                same_rank = best[slot, ours - 1, RANK] == found[slot, theirs - 1, RANK]
+                if same_rank and best[slot, ours - 1, KNOWN] == found[slot, theirs - 1, KNOWN]:
+                    last_is_ours = not first
+                elif same_rank:
+                    last_is_ours = best[slot, ours - 1, KNOWN] < found[slot, theirs - 1, KNOWN]
+                else:
+                    last_is_ours = best[slot, ours - 1, RANK] < found[slot, theirs - 1, RANK]
+            for word in range(WORDS):
+                best[slot, place, word] = best[slot, ours - 1, word] if last_is_ours else found[slot, theirs - 1, word]
+            ours -= int(last_is_ours)
+            theirs -= int(not last_is_ours)
+            place -= 1

@@ -1,0 +1,133 @@
+"""The layout of hash tables that give each distinct key a dense code, whatever the keys are.
+
+A table is made of buckets of one cache line, chosen by the lower bits of a key's hash. A bucket has `LANES` lanes:
+their tags, the upper half of the hash made odd, and then their codes. Lanes are filled in order, and a tag of 0 is a
+free lane's. All tags of a bucket are compared at once, and what a full bucket has no room for is in the next one; so a
+look-up touches one cache line nearly always, and no branch depends on where a key is, or whether it is there. (Tables
+of this kind: Bronson and Shi, "Open-sourcing F14 for faster, more memory-efficient hash tables", 2019.)
+
+A table never holds more than half of its lanes; the kernels that add keys stop when it is full, and the caller goes on
+with a larger one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.compiled import inlined
+from juncture.kernels.intrinsics import LANES, equal_lanes, lowest_bit
+
+__all__ = [
+    "CODES",
+    "EMPTY",
+    "FREE",
+    "LAST",
+    "Table",
+    "bucket_of",
+    "candidate",
+    "empty_table",
+    "free_place",
+    "mix",
+    "most_keys",
+    "next_bucket",
+    "put",
+    "tag_of",
+]
+
+EMPTY = -1
+"""The code of a row without a key, or whose key is not there."""
+
+FREE = np.uint32(0)
+"""The tag of a lane that has no key."""
+
+CODES = np.uint64(LANES)
+LAST = np.uint64(LANES - 1)
+"""Where in a bucket the codes begin, and where the last tag is."""
+
+_BUCKET_WORDS = 2 * LANES
+_CACHE_LINE_BYTES = 64
+_ODD = np.uint32(1)
+_HALF = np.uint64(32)
+_STEP = np.uint64(_BUCKET_WORDS)
+_LAST_BIT = np.int64(1 << (LANES - 1))
+
+Table = npt.NDArray[np.uint32]
+
+
+def empty_table(keys: int) -> Table:
+    """Return a table that has no keys yet, and room for so many at least: `most_keys` tells for how many."""
+    buckets = 1
+    while buckets * LANES < 2 * keys:
+        buckets *= 2
+    line = _CACHE_LINE_BYTES // 4
+    words = np.zeros(buckets * _BUCKET_WORDS + line, np.uint32)
+    first = -words.ctypes.data % _CACHE_LINE_BYTES // 4
+    return words[first : first + buckets * _BUCKET_WORDS]
+
+
+def most_keys(table: Table) -> int:
+    """Return how many keys a table holds."""
+    return len(table) // 4
+
+
+@inlined
+def mix(value: Any) -> Any:
+    """Spread a key over all bits, no two keys to the same (the finalizer of MurmurHash3)."""
+    value ^= value >> np.uint64(33)
+    value *= np.uint64(0xFF51AFD7ED558CCD)
+    value ^= value >> np.uint64(33)
+    value *= np.uint64(0xC4CEB9FE1A85EC53)
+    value ^= value >> np.uint64(33)
+    return value
+
+
+@inlined
+def tag_of(hashed: Any) -> Any:
+    """Return the tag of a key."""
+    return np.uint32(hashed >> _HALF) | _ODD
+
+
+@inlined
+def bucket_of(table: Table, hashed: Any) -> Any:
+    """Return where a key's own bucket starts."""
+    return (hashed * _STEP) & np.uint64(len(table) - 1)
+
+
+@inlined
+def next_bucket(table: Table, bucket: Any) -> Any:
+    """Return where the bucket behind another one starts."""
+    return (bucket + _STEP) & np.uint64(len(table) - 1)
+
+
+@inlined
+def candidate(table: Table, hashed: Any) -> Any:
+    """Return whether a lane has a key's tag, and the code of the first that does; any code if none does."""
+    tag = tag_of(hashed)
+    bucket = bucket_of(table, hashed)
+    lanes = equal_lanes(table, bucket, tag)
+    # One condition of two, because a branch for the first would be mispredicted every other time.
+    while (lanes == 0) & (table[bucket + LAST] != FREE):
+        bucket = next_bucket(table, bucket)
+        lanes = equal_lanes(table, bucket, tag)
+    return lanes != 0, np.uint64(table[bucket + CODES + np.uint64(lowest_bit(lanes | _LAST_BIT))])
+
+
+@inlined
+def put(table: Table, hashed: Any, place: Any, code: Any) -> None:
+    """Fill the lane at a place."""
+    table[place] = tag_of(hashed)
+    table[place + CODES] = np.uint32(code)
+
+
+@inlined
+def free_place(table: Table, hashed: Any) -> Any:
+    """Return the place of the lane where a key goes that is not there yet."""
+    bucket = bucket_of(table, hashed)
+    lanes = equal_lanes(table, bucket, FREE)
+    while lanes == 0:
+        bucket = next_bucket(table, bucket)
+        lanes = equal_lanes(table, bucket, FREE)
+    return bucket + np.uint64(lowest_bit(lanes))

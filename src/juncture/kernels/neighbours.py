@@ -1,0 +1,84 @@
+"""The rows before and after a place in their order, among rows of which some are gone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.compiled import boolean, compiled, int32s_in, int64, int64s, int64s_in, void
+
+__all__ = ["nth_neighbours"]
+
+
+@compiled(void(int32s_in, int64s_in, int32s_in, int64s_in, int64s_in, int64s_in, int64, boolean, int64s))
+def nth_neighbours(
+    keys: Codes,
+    codes: Ints,
+    groups: Codes,
+    starts: Ints,
+    held: Ints,
+    weights: Ints,
+    nth: int,
+    forward: bool,
+    found: Ints,
+) -> None:
+    """Find the code of the nth held row of each row's key, from the row's code on.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows, in any order, and the codes from which on to count, which count themselves.
+    groups, starts, held
+        The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes, sorted
+        within each group.
+    weights
+        Of the held rows: those of zero are gone.
+    nth
+        Which row to find; the next one is the first.
+    forward
+        Whether to count towards greater codes.
+    found
+        In: the farthest code so far. Out: the nearer one of that and what was found; it stays where there is none.
+
+    Notes
+    -----
+    Two binary searches for each row, and a step for each held row that is passed.
+    """
+    for row in range(len(keys)):
+        key, code = keys[row], codes[row]
+        low, high = np.int64(0), np.int64(len(groups))
+        while low < high:
+            middle = (low + high) >> 1
+            if groups[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(groups) or groups[low] != key:
+            continue
+        first, end = starts[low], starts[low + 1]
+        low, high = first, end
+        while low < high:
+            middle = (low + high) >> 1
+            if held[middle] < code or (not forward and held[middle] == code):
+                low = middle + 1
+            else:
+                high = middle
+        seen = np.int64(0)
+        if forward:
+            for place in range(low, end):
+                if held[place] >= found[row]:
+                    break
+                if weights[place] != 0:
+                    seen += 1
+                    if seen == nth:
+                        found[row] = held[place]
+                        break
+        else:
+            for place in range(low - 1, first - 1, -1):
+                if held[place] <= found[row]:
+                    break
+                if weights[place] != 0:
+                    seen += 1
+                    if seen == nth:
+                        found[row] = held[place]
+                        break

@@ -1,0 +1,250 @@
+"""Nodes and literals brought to other types, as Spark would bring them, and folded where that is exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from juncture.errors import SchemaError
+from juncture.predicate.intervals.rounding import near_float
+from juncture.predicate.language.literals import read_date, read_timestamp
+from juncture.predicate.language.nodes import Cast, Literal, Node
+from juncture.predicate.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DAY_S,
+    DOUBLE,
+    INT,
+    NULL,
+    TIME_STEPS,
+    ArithmeticOperator,
+    Type,
+    integer_decimal,
+)
+
+__all__ = [
+    "TextReader",
+    "arithmetic_nulls",
+    "cast",
+    "converted",
+    "decimal_literal",
+    "fold",
+    "integer_literal",
+    "literal_bits",
+    "paired_nulls",
+    "paired_texts",
+    "read_text",
+    "same_numbers",
+    "typed",
+    "whole_days",
+]
+
+TextReader = Callable[[str, Type], Literal]
+
+
+def read_text(text: str, data_type: Type) -> Literal:
+    """Return the literal that a text stands for where it meets a date or timestamp.
+
+    Raises
+    ------
+    SpecError
+        If the text cannot be read as one.
+    """
+    if data_type.kind == "date":
+        return Literal(data_type, read_date(text))
+    steps, unit = read_timestamp(text, zoned=data_type.zoned, zone=None)
+    return Literal(Type("timestamp", unit=unit, zoned=data_type.zoned), steps)
+
+
+_CASTS = {
+    "integer": ("integer", "float", "decimal", "boolean"),
+    "float": ("integer", "float", "decimal", "boolean"),
+    "decimal": ("integer", "float", "decimal", "boolean"),
+    "date": ("date", "timestamp"),
+    "timestamp": ("date", "timestamp"),
+    "boolean": ("integer", "float", "decimal", "boolean"),
+    "string": ("string",),
+    "duration": ("duration",),
+}
+
+
+def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
+    """Return a conversion that was asked for; of a literal, its value where that is exact.
+
+    Raises
+    ------
+    SchemaError
+        If Spark has no such conversion, or it depends on a session's settings.
+    """
+    source = operand.type
+    if source == NULL:
+        return Literal(target, None) if isinstance(operand, Literal) else Cast(target, operand)
+    if isinstance(operand, Literal) and isinstance(operand.value, str) and target.kind in ("date", "timestamp"):
+        return read(operand.value, target)
+    if isinstance(operand, Literal) and isinstance(operand.value, str) and target.is_number:
+        operand = _number_of(operand.value, target)
+        source = operand.type
+    if source.kind not in _CASTS.get(target.kind, ()):
+        raise SchemaError(f"CAST from {source} to {target} is not known here. Convert the column before the join.")
+    if "timestamp" in (source.kind, target.kind) and source.zoned != target.zoned:
+        raise SchemaError(
+            f"CAST from {source} to {target} depends on the session's time zone. Cast to TIMESTAMP_NTZ, or convert the "
+            "column before the join."
+        )
+    converted = _literal_as(operand, target) if isinstance(operand, Literal) else None
+    return converted or (operand if source == target else Cast(target, operand))
+
+
+def _number_of(text: str, target: Type) -> Literal:
+    """Return the number that a text in a cast stands for."""
+    try:
+        number = Decimal(text.strip())
+    except ArithmeticError:
+        raise SchemaError(f"{text!r} is not a number, so it cannot be cast to {target}.") from None
+    if number.is_finite() and target.kind != "float":
+        return decimal_literal(number)
+    return Literal(target if target.kind == "float" else DOUBLE, near_float(float(number), target.bits or 64))
+
+
+def decimal_literal(number: Decimal) -> Literal:
+    """Return the literal of a decimal number, with the digits that it is written with.
+
+    Raises
+    ------
+    SchemaError
+        If it has more than 38.
+    """
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
+    if precision > 38:
+        raise SchemaError(f"{number} has {precision} digits, and a decimal has at most 38.")
+    return Literal(Type("decimal", precision=precision, scale=scale), Fraction(number))
+
+
+def typed(node: Node, target: Type) -> Node:
+    """Return a node in a type, if it has none: a bare NULL, or a column of nothing but nulls."""
+    if node.type.kind != "null":
+        return node
+    return Literal(target, None) if isinstance(node, Literal) else Cast(target, node, implicit=True)
+
+
+def paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
+    """Give what has no type that of what it is paired with."""
+    if left.type.kind != "null" and right.type.kind != "null":
+        return left, right
+    target = left.type if right.type == NULL else right.type
+    target = BOOLEAN if target == NULL else target
+    return typed(left, target), typed(right, target)
+
+
+def arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> tuple[Node, Node]:
+    """Give what has no type the one that makes most sense beside the other operand."""
+    if left.type.kind != "null" and right.type.kind != "null":
+        return left, right
+    target = left.type if right.type == NULL else right.type
+    if target == NULL:
+        target = DOUBLE
+    elif target.kind == "duration" and operator in ("*", "/"):
+        target = BIGINT
+    elif target.kind == "date" and (operator == "+" or right.type == NULL):
+        target = INT
+    elif target.kind == "timestamp" and operator == "+":
+        target = Type("duration", unit=target.unit)
+    return typed(left, target), typed(right, target)
+
+
+def paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]:
+    """Read a text that is paired with a date or timestamp."""
+    if isinstance(left, Literal) and isinstance(left.value, str) and right.type.kind in ("date", "timestamp"):
+        return read(left.value, right.type), right
+    if isinstance(right, Literal) and isinstance(right.value, str) and left.type.kind in ("date", "timestamp"):
+        return left, read(right.value, left.type)
+    return left, right
+
+
+def same_numbers(left: Node, right: Node, *, divide: bool) -> tuple[Node, Node]:
+    """Bring two numbers to one kind: floats before decimals before integers; integers divide as floats."""
+    kinds = {left.type.kind, right.type.kind}
+    if kinds == {"float"} and left.type == right.type and not divide:
+        return left, right
+    if "float" in kinds or (divide and kinds == {"integer"}):
+        return converted(left, DOUBLE), converted(right, DOUBLE)
+    if kinds == {"integer"}:
+        return left, right
+    return tuple(_as_decimal(side) for side in (left, right))  # type: ignore[return-value]  # a pair in, a pair out
+
+
+def _as_decimal(node: Node) -> Node:
+    if node.type.kind == "decimal":
+        return node
+    if isinstance(node, Literal) and isinstance(node.value, int):
+        return Literal(Type("decimal", precision=len(str(abs(node.value)))), Fraction(node.value))
+    return converted(node, integer_decimal(node.type.bits))
+
+
+def converted(node: Node, target: Type) -> Node:
+    """Return the node in another type, as Spark would convert it unasked."""
+    if node.type == target:
+        return node
+    if isinstance(node, Literal):
+        converted = _literal_as(node, target)
+        if converted:
+            return converted
+    return Cast(target, node, implicit=True)
+
+
+def _literal_as(literal: Literal, target: Type) -> Literal | None:
+    """Return a literal in another type, where that needs no rounding but a float's own."""
+    value = literal.value
+    if value is None or literal.type == target:
+        return Literal(target, value)
+    if isinstance(value, bool) or not isinstance(value, int | Fraction | float):
+        return None
+    if target.kind == "float" and target.bits == 64 and literal.type.is_number:
+        return Literal(target, float(value))
+    exact = isinstance(value, int) or (isinstance(value, Fraction) or math.isfinite(value))
+    if not exact or not literal.type.is_number or target.kind not in ("integer", "decimal"):
+        return None
+    fraction = Fraction(value)
+    if (fraction / target.step).denominator != 1 or not target.least <= fraction <= target.greatest:
+        return None
+    return Literal(target, int(fraction) if target.kind == "integer" else fraction)
+
+
+def whole_days(node: Node) -> Node:
+    """Return an interval that counts whole days as their number, since dates move by days."""
+    if isinstance(node, Literal) and node.type.kind == "duration" and isinstance(node.value, int):
+        days = Fraction(node.value, DAY_S * TIME_STEPS[node.type.unit])
+        if days.denominator == 1:
+            return Literal(INT, int(days))
+    return node
+
+
+def fold(operator: ArithmeticOperator, left: Node, right: Node, result: Type) -> Node | None:
+    """Return the value of an operation on two whole numbers or lengths of time, where it is exact and fits."""
+    if not (isinstance(left, Literal) and isinstance(right, Literal)) or operator == "/":
+        return None
+    if left.type.unit != right.type.unit and operator != "*":
+        return None
+    if not (isinstance(left.value, int) and isinstance(right.value, int)) or result.kind not in ("integer", "duration"):
+        return None
+    value = {"+": left.value + right.value, "-": left.value - right.value, "*": left.value * right.value}[operator]
+    if not result.least <= value <= result.greatest or "date" in (left.type.kind, right.type.kind):
+        return None
+    return Literal(Type("integer", bits=literal_bits(value)) if result.kind == "integer" else result, value)
+
+
+def literal_bits(value: int) -> int:
+    """Return the width of the type that Spark gives to an integer literal."""
+    return 32 if -(2**31) <= value < 2**31 else 64
+
+
+def integer_literal(value: int) -> Literal:
+    """Return the literal of a whole number: an INT, a BIGINT, or a decimal beyond it."""
+    if -(2**63) <= value < 2**63:
+        return Literal(INT if literal_bits(value) == 32 else BIGINT, value)
+    return decimal_literal(Decimal(value))

@@ -1,0 +1,138 @@
+"""Joins by inequalities in terms of SQL: what is equal, where rows lie, and when two of them match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.types as pat
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.predicate.decompose.match_interval import type_of_value
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.sql.expressions import expression
+from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides, together
+from juncture.spark.sql.order_encoding import OrderEncoding
+from juncture.spark.sql.times import DAY_MICROS, whole_steps
+from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
+from juncture.spec.schema import Side
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["inequality_pairs"]
+
+_ROUNDING = 2.0**-50
+"""How much of itself a float may be off after a few operations."""
+
+
+def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide) -> Pairs:
+    """Return a join in terms of SQL. An interval that starts after its end fails the query.
+
+    Raises
+    ------
+    PlanError
+        If columns have no common type in SQL, or are decimals that it cannot add to.
+    """
+    condition, sides = join.condition, SqlSides(join, left, right)
+    for each in condition.equalities:
+        if not each.null_safe and each.left.type == each.right.type:
+            sides.add_key(expression(each.left, sides.names), expression(each.right, sides.names))
+    interval, ranges = condition.interval, None
+    if interval is not None:
+        types = [type_of_value(join, side, limit.value) for side, limit in interval.limits]
+        order = OrderEncoding.of(interval.domain, types)
+        sides.left = _with_ends(sides, "left", interval, order, condition.left_interval)
+        sides.right = _with_ends(sides, "right", interval, order, condition.right_interval)
+        if not interval.is_open:
+            ranges = RangeColumns(not order.is_whole, interval.is_point("right"), interval.width, order.step_ns)
+    if condition.predicate is not None:
+        names = sides.names
+        ours, theirs = ([names[side][name] for name in join.compared(side)] for side in ("left", "right"))
+        return Pairs.of(sides, expression(condition.predicate, names), (ours, theirs), ranges)
+    assert interval is not None
+    ours, theirs = ["lfirst", "llast"], ["rfirst"] if interval.is_point("right") else ["rfirst", "rlast"]
+    return Pairs.of(sides, _overlap(condition, interval), (ours, theirs), ranges)
+
+
+def _overlap(condition: JoinCondition, interval: MatchInterval) -> Column:
+    """Return the condition that two rows have a value in common. Of floats, strict ends cannot be moved inward."""
+    own = condition.left_interval
+    touching = own is None or own.may_be_empty
+    first, last = (
+        touching and not (limit is not None and limit.strict and interval.domain.kind == "float")
+        for limit in interval.left
+    )
+    begins = F.col("rfirst"), F.col("llast")
+    ends = F.col("lfirst"), F.col("rfirst" if interval.is_point("right") else "rlast")
+    is_before_end = begins[0] <= begins[1] if last else begins[0] < begins[1]
+    return is_before_end & (ends[0] <= ends[1] if first else ends[0] < ends[1])
+
+
+def _with_ends(
+    sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, own: OwnInterval | None
+) -> DataFrame:
+    """Add the ends that the rows of a side set, null where they match nothing."""
+    rows = sides.left if side == "left" else sides.right
+    first, last = (
+        order.limit(upper=upper) if limit is None else _end(sides, side, interval, order, limit)
+        for limit, upper in zip(interval.ends(side), (False, True), strict=True)
+    )
+    if own is not None:
+        if len(own.names) == 2:
+            rows = rows.where(_checked(sides, side, own, first > last))
+        first = first if own.may_be_empty else F.when(first < last, first)
+    if interval.may_swap:
+        first, last = F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)
+    if order.is_real and interval.exact and any(limit is not None and limit.is_moved for limit in interval.ends(side)):
+        # Ends that are far from zero may be rounded to one value.
+        lower, upper = (_distance(sides, side, limit) for limit in interval.ends(side))
+        first = first if lower is None or upper is None else F.when(lower <= upper, first)
+    return together(rows, side[0], first, last)
+
+
+def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, limit: Limit) -> Column:
+    """Return an end that the rows of a side set."""
+    data_type = type_of_value(sides.join, side, limit.value)
+    value = sides.column(side, limit.value) if isinstance(limit.value, str) else expression(limit.value, sides.names)
+    if not interval.exact:
+        return _rounded(value, data_type, limit)
+    word = order.word(value, data_type)
+    if limit.column is None:
+        return order.end(word, limit)
+    return order.end(word, limit, sides.column(side, limit.column), type_of_value(sides.join, side, limit.column))
+
+
+def _distance(sides: SqlSides, side: Side, limit: Limit | None) -> Column | None:
+    """Return what is added to floats."""
+    if limit is None:
+        return None
+    return F.lit(float(limit.offset)) if limit.column is None else sides.column(side, limit.column).cast("double")
+
+
+def _rounded(value: Column, data_type: pa.DataType, limit: Limit) -> Column:
+    """Return an end as a float, seconds where it is a time, rounded outward."""
+    number = value.cast("double")
+    if pat.is_temporal(data_type):
+        number = whole_steps(value, data_type).cast("double") * F.lit(
+            (DAY_MICROS if pat.is_date(data_type) else 1) / 1e6
+        )
+    offset = float(limit.offset)
+    moved = number + F.lit(offset)
+    slack = F.abs(number) * F.lit(_ROUNDING) + F.lit(abs(offset) * _ROUNDING)
+    moved = moved if not offset else (moved + slack if limit.upper else moved - slack)
+    # NaN is above all other numbers.
+    return F.when(F.isnan(moved) & value.isNotNull(), F.lit(float("inf"))).otherwise(moved)
+
+
+def _checked(sides: SqlSides, side: Side, own: OwnInterval, is_backward: Column) -> Column:
+    """Return a condition that all rows satisfy, and that fails the query where an interval starts after its end."""
+    values = [F.coalesce(sides.column(side, name).cast("string"), F.lit("null")) for name in own.names]
+    message = F.concat(
+        F.lit(f"juncture.errors.DataError: A {side} interval starts after its end: {own.start!r} is "),
+        values[0],
+        F.lit(f" and {own.end!r} is "),
+        values[1],
+        F.lit(". Swap the two, or leave such rows out first."),
+    )
+    return F.when(is_backward, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))

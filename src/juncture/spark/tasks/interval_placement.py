@@ -1,0 +1,192 @@
+"""Where the rows of one side lie, by their keys and by the interval in which matches have a value in common.
+
+As for all placing, codes only decide where a row goes. So what is added to a value may be rounded outward.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import Mask, days, plain, validity
+from juncture.columnar.order_encoding import RoughCoder, float_codes
+from juncture.kernels.array_types import Floats, Ints, Words
+from juncture.local.inequality.conditions import equal_columns, equal_types
+from juncture.local.inequality.limits import both, floats
+from juncture.local.inequality.own_interval import check_interval
+from juncture.predicate.decompose.match_interval import type_of_value
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.language.types import DAY_S, TIME_STEPS
+from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
+from juncture.spark.tasks.placement import Coding, key_types, one_chunk
+from juncture.spec.condition import (
+    EqualValues,
+    Limit,
+    MatchInterval,
+    OwnInterval,
+    ResolvedInequality,
+    Value,
+)
+from juncture.spec.schema import TIME_UNITS, Domain, Side
+
+__all__ = ["Placement"]
+
+_ROUNDING = 2.0**-50
+"""How much of itself a float may be off after a few operations."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Tells where the rows of one side lie.
+
+    Attributes
+    ----------
+    side
+        Which one.
+    by, equalities
+        Its key columns, and expressions that are equal in every match.
+    coding
+        Of the keys, the equal expressions, and the values of both sides.
+    interval
+        In what matches have a value in common; None if nothing limits that.
+    decisive
+        The columns that decide what a row matches: of the rows that agree in them, all match or none does.
+    own
+        The interval that a row is; None if it is none.
+    """
+
+    side: Side
+    by: tuple[str, ...]
+    coding: Coding
+    interval: MatchInterval | None
+    decisive: tuple[str, ...]
+    equalities: tuple[EqualValues, ...] = ()
+    own: OwnInterval | None = None
+
+    @classmethod
+    def of(cls, join: ResolvedInequality, side: Side) -> Placement | None:
+        """Return the placement of a join's rows; None if nothing brings them together."""
+        condition = join.condition
+        interval, equalities = condition.interval, condition.equalities
+        if interval is None and not equalities and not join.left_by:
+            return None
+        keys = key_types(join)
+        for each in equalities:
+            keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
+        limits = [] if interval is None else interval.limits
+        coding = Coding(keys, tuple(type_of_value(join, place, limit.value) for place, limit in limits))
+        by = join.left_by if side == "left" else join.right_by
+        own = condition.left_interval if side == "left" else condition.right_interval
+        return cls(side, by, coding, interval, join.compared(side), equalities, own)
+
+    def place(self, table: pa.Table) -> KeyRanges:
+        """Return where some rows lie. Those whose first value is after the last match nothing.
+
+        Raises
+        ------
+        DataError
+            If the interval of one starts after its end.
+        """
+        hashes, valid = self._hashes(table)
+        if self.own is not None:
+            columns = [one_chunk(table[name]) for name in self.own.names]
+            check_interval(self.own, pa.record_batch(columns, names=self.own.names), self.side)
+        interval = self.interval
+        if interval is None:
+            nowhere = np.zeros(table.num_rows, np.int64)
+            return KeyRanges(hashes, nowhere, nowhere, valid)
+        first, known = self._end(table, interval, upper=False)
+        valid = valid if known is None else valid & known
+        if interval.is_point(self.side):
+            return KeyRanges(hashes, first, first, valid)
+        last, known = self._end(table, interval, upper=True)
+        valid = valid if known is None else valid & known
+        if interval.may_swap:
+            return KeyRanges(hashes, np.minimum(first, last), np.maximum(first, last), valid)
+        return KeyRanges(hashes, first, last, valid & (first <= last))
+
+    def _hashes(self, table: pa.Table) -> tuple[Words, Mask]:
+        """Return a hash of each row's key, and which rows have one. Without keys all hashes are zero."""
+        columns = [one_chunk(table[name]) for name in self.by]
+        for each in self.equalities:
+            columns += equal_columns(each, self._values(table, each.left if self.side == "left" else each.right))
+        return self.coding.hashes(columns, table.num_rows)
+
+    def _values(self, table: pa.Table, value: Value) -> pa.Array:
+        if isinstance(value, str):
+            return plain(one_chunk(table[value]))
+        return plain(evaluate(value, **{self.side: table}))
+
+    def _end(self, table: pa.Table, interval: MatchInterval, *, upper: bool) -> tuple[Ints, Mask | None]:
+        """Return the codes of an end, and which rows have one; None for all."""
+        limit = interval.ends(self.side)[upper]
+        if limit is None:
+            return np.full(table.num_rows, HIGHEST if upper else LOWEST), None
+        values = self._values(table, limit.value)
+        added = None if limit.column is None else self._values(table, limit.column)
+        if interval.domain.kind == "float":
+            codes, known = _float_codes(values, limit, added, exact=interval.exact)
+        else:
+            codes, known = self.coding.order.encode(values)
+            if added is not None:
+                codes, has_distance = _moved_by_row(codes, added, limit, interval.domain, self.coding.order)
+                known = both(known, has_distance)
+            elif limit.offset:
+                in_code = self.coding.order.steps_in_code
+                codes = _moved(codes, math.floor(Fraction(limit.offset) / in_code) + (upper and in_code > 1))
+        return np.maximum(codes, LOWEST), known if added is None else both(known, validity(added))
+
+
+def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exact: bool) -> tuple[Ints, Mask | None]:
+    """Return the codes of an end among floats, and which rows have one."""
+    ends, known = _numbers(values), validity(values)
+    offset: float | Floats = float(limit.offset) if added is None else _numbers(added)
+    if limit.is_moved:
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = ends + offset
+            if not exact:
+                slack = (np.abs(ends) + np.abs(offset)) * _ROUNDING
+                moved = moved + slack if limit.upper else moved - slack
+        ends = moved
+    return float_codes(ends), both(known, ~np.isnan(ends)) if exact else known
+
+
+def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, order: RoughCoder) -> tuple[Ints, Mask]:
+    """Return codes moved by the distances of a column, and which rows have one."""
+    in_one = domain.steps_in_one
+    if pat.is_duration(added.type):
+        in_one = Fraction(1_000 ** (3 - TIME_UNITS.index(added.type.unit)), domain.step_ns)
+        added = added.view(pa.int64())
+    distance = floats(added) * float(in_one / order.steps_in_code)
+    slack = np.abs(distance) * _ROUNDING + 1
+    known = ~np.isnan(distance)
+    return _moved(codes, np.where(known, distance + slack if limit.upper else distance - slack, 0)), known
+
+
+def _moved(codes: Ints, steps: int | Floats) -> Ints:
+    """Return codes moved by some steps, and no further than codes go."""
+    added: Any
+    if isinstance(steps, int):
+        added = np.int64(max(LOWEST, min(HIGHEST, steps)))
+    else:
+        # The greatest float below 2⁶³ is 1024 less.
+        added = np.clip(steps, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+        added = np.where(np.asarray(steps) >= 2.0**63 - 1024, HIGHEST, added)
+    total = codes + added
+    wrapped = ((codes ^ total) & (added ^ total)) < 0
+    return np.asarray(np.where(wrapped, np.where(added < 0, LOWEST, HIGHEST), total), np.int64)
+
+
+def _numbers(values: pa.Array) -> Floats:
+    """Return values as floats: seconds where they are times."""
+    if pat.is_date(values.type):
+        return days(values).astype(np.float64) * DAY_S
+    if pat.is_timestamp(values.type) or pat.is_duration(values.type):
+        return floats(values.view(pa.int64())) / TIME_STEPS[values.type.unit]
+    return floats(values)

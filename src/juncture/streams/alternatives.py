@@ -1,0 +1,165 @@
+"""What the alternatives of a predicate say of held rows: of these, each has to satisfy one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.kernels.array_types import Ints
+from juncture.predicate.intervals.graph import Graph, Shrunk
+from juncture.predicate.intervals.interval import Interval
+from juncture.predicate.language import build, nodes
+from juncture.predicate.language.nodes import Node, sides
+from juncture.spec.schema import Side
+from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.order import domain_of
+from juncture.streams.order_graph import OrderMarks
+from juncture.streams.watches import Filter, Watch, watchable
+
+__all__ = ["Alternatives", "Branch", "Expressions"]
+
+_BRANCHES_MOST = 16
+
+Expressions = Collection[tuple[Node, bool]]
+"""Expressions of held rows, and whether they are limited from above."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """An alternative of a predicate: its graph, and which lines of codes it limits.
+
+    Attributes
+    ----------
+    graph
+        Of the alternative and the orders.
+    watches
+        For each watched node, the lines of its lower and its upper limit; -1 where there is none.
+    filters
+        The lines of conditions on held rows alone.
+    """
+
+    graph: Graph
+    watches: tuple[tuple[int, int], ...]
+    filters: tuple[int, ...] = ()
+
+
+class Alternatives:
+    """Alternatives of a predicate, one of which a row has to satisfy.
+
+    Parameters
+    ----------
+    predicate
+        The predicate.
+    side
+        The side whose rows are held.
+    marks
+        How far the other side has come.
+    first
+        How many lines of codes there are besides.
+    covered
+        What these limit already, whatever the alternative.
+
+    Attributes
+    ----------
+    watches
+        What the further lines of codes are.
+    branches
+        The alternatives; none if there is nothing to watch.
+    """
+
+    def __init__(self, predicate: Node, side: Side, marks: OrderMarks, first: int, covered: Expressions) -> None:
+        self._side: Side = side
+        self._marks = marks
+        self._first = first
+        self.watches: list[Watch | Filter] = []
+        self.branches: list[Branch] = []
+        alternatives = _alternatives(predicate)
+        is_one = len(alternatives) == 1
+        lines: dict[Watch, int] = {}
+        for alternative in alternatives:
+            self.branches.append(self._branch(alternative, covered if is_one else (), lines, filters=not is_one))
+        if not lines:
+            self.branches.clear()
+            self.watches.clear()
+
+    @property
+    def lines(self) -> int:
+        """How many lines of codes there are in all."""
+        return self._first + len(self.watches)
+
+    def _branch(self, alternative: Node, covered: Expressions, lines: dict[Watch, int], *, filters: bool) -> Branch:
+        """Return an alternative, and watch what it limits."""
+        watched = watchable(alternative, self._side)
+        graph = Graph(build.conjunction([alternative, *self._marks.constraints()]), watched)
+        free = graph.shrink({}).watched
+        sampled = [graph.shrink(self._marks.at(codes)) for codes in self._marks.samples()]
+        places = []
+        for place, node in enumerate(watched):
+            pair = [-1, -1]
+            for upper in (False, True):
+                if (node, upper) in covered or not _follows(sampled, free[place], place, upper=upper):
+                    continue
+                watch = Watch(node, upper, StepCoder(domain_of(node.type)), free[place].may_be_null)
+                if watch not in lines:
+                    lines[watch] = self.lines
+                    self.watches.append(watch)
+                pair[upper] = lines[watch]
+            places.append((pair[0], pair[1]))
+        return Branch(graph, tuple(places), self._filters(alternative) if filters else ())
+
+    def _filters(self, alternative: Node) -> tuple[int, ...]:
+        """Return the lines of what an alternative demands of held rows alone."""
+        parts = alternative.operands if isinstance(alternative, nodes.And) else (alternative,)
+        first = self.lines
+        self.watches += [Filter(part) for part in parts if sides(part) == {self._side}]
+        return tuple(range(first, self.lines))
+
+    def limits(self, codes: Sequence[int | None]) -> tuple[Ints, ...]:
+        """Return the least codes of each alternative, given how far the other side has come."""
+        return tuple(self._limits(branch, codes) for branch in self.branches)
+
+    def _limits(self, branch: Branch, codes: Sequence[int | None]) -> Ints:
+        least = np.full(self.lines, NO_LIMIT, np.int64)
+        # Any code but the least will do.
+        least[list(branch.filters)] = NO_LIMIT + 1
+        if not any(place >= 0 for pair in branch.watches for place in pair):
+            return least
+        shrunk = branch.graph.shrink(self._marks.at(codes))
+        if not shrunk.feasible:
+            return np.full(self.lines, GREATEST, np.int64)
+        for pair, one in zip(branch.watches, shrunk.watched, strict=True):
+            for place in pair:
+                if place >= 0:
+                    watch = self.watches[place - self._first]
+                    assert isinstance(watch, Watch)
+                    try:
+                        least[place] = watch.least(one)
+                    except TooWideError:
+                        least[place] = NO_LIMIT
+        return least
+
+
+def _follows(sampled: Sequence[Shrunk], free: Interval, place: int, *, upper: bool) -> bool:
+    """Tell whether an expression that is watched is limited where orders have come some way."""
+    for shrunk in sampled:
+        one = shrunk.watched[place]
+        end = one.upper if upper else one.lower
+        if not shrunk.feasible or one.empty or end is None or (upper and one.may_be_nan):
+            continue
+        if end != (free.upper if upper else free.lower):
+            return True
+    return False
+
+
+def _alternatives(predicate: Node) -> list[Node]:
+    """Return conditions of which one is true where a predicate is; the predicate itself if they would be too many."""
+    found: list[list[Node]] = [[]]
+    for part in predicate.operands if isinstance(predicate, nodes.And) else (predicate,):
+        options = part.operands if isinstance(part, nodes.Or) else (part,)
+        found = [[*known, option] for known in found for option in options]
+        if len(found) > _BRANCHES_MOST:
+            return [predicate]
+    return [build.conjunction(parts) for parts in found]

@@ -1,0 +1,71 @@
+"""Which values of an expression can still come of a side, given how far it has come in its orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+
+from juncture.columnar.arrays import plain
+from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.predicate.intervals.interval import Bound
+from juncture.predicate.language.nodes import Node
+from juncture.predicate.language.types import Type
+from juncture.streams.frontier import Frontier
+from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.order import SideOrder
+from juncture.streams.order_graph import OrderGraph, OrderMarks, one_value
+
+__all__ = ["Coming"]
+
+
+class Coming:
+    """Which values of an expression can still come of a side, as codes.
+
+    Parameters
+    ----------
+    expression
+        The expression.
+    orders
+        Those of its side.
+    coder
+        Makes codes of its values.
+    """
+
+    def __init__(self, expression: Node | None, orders: Sequence[SideOrder], coder: StepCoder) -> None:
+        self.orders = tuple(orders)
+        self._coder = coder
+        marks = OrderMarks(orders)
+        self._graph = OrderGraph.of(marks, [expression])
+        same = len(orders) == 1 and orders[0].node == expression and orders[0].coder == coder
+        self._same_codes = same and orders[0].coder.domain.kind != "float"
+        found = [self._range(codes) for codes in marks.samples()]
+        self.rises = any(after[0] > before[0] for before, after in pairwise(found))
+        self.falls = any(after[1] < before[1] for before, after in pairwise(found))
+
+    def range(self, frontier: Frontier) -> tuple[int, int]:
+        """Return the least and the greatest code that can still come; the least greater if none can."""
+        return (GREATEST, NO_LIMIT) if frontier.ended else self._range(frontier.least)
+
+    def _range(self, codes: Sequence[int | None]) -> tuple[int, int]:
+        if self._graph is None or not self._graph.reaches[0]:
+            return NO_LIMIT, GREATEST
+        if self._same_codes:
+            code = codes[0]
+            if code is None:
+                return NO_LIMIT, GREATEST
+            return (NO_LIMIT, ~code) if self.orders[0].order.descending else (code, GREATEST)
+        [one] = self._graph.at(codes)
+        if one.empty:
+            return GREATEST, NO_LIMIT
+        return self._code(one.lower, one.type, NO_LIMIT), self._code(one.upper, one.type, GREATEST)
+
+    def _code(self, end: Bound, data_type: Type, without: int) -> int:
+        if end is None:
+            return without
+        try:
+            codes, _ = self._coder.encode(plain(one_value(end, data_type)))
+        except (TooWideError, pa.ArrowInvalid):
+            return without
+        return int(codes[0])

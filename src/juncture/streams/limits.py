@@ -1,0 +1,69 @@
+"""Which held rows can still match, in codes: the least that a row has to have in each line of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels.array_types import Ints
+
+__all__ = ["GREATEST", "NO_LIMIT", "Limits"]
+
+NO_LIMIT, GREATEST = -(2**63), 2**63 - 1
+
+Table = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which rows can still match.
+
+    Attributes
+    ----------
+    least
+        For each line of codes the least that a row has to have, whatever else.
+    branches
+        The same for alternatives, of which a row has to satisfy one; none if there are no alternatives.
+    ended
+        Whether no row can.
+    """
+
+    least: Ints
+    branches: tuple[Ints, ...] = ()
+    ended: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all rows can still match."""
+        return (
+            not self.ended
+            and bool((self.least == NO_LIMIT).all())
+            and (not self.branches or any(bool((branch == NO_LIMIT).all()) for branch in self.branches))
+        )
+
+    def dead(self, codes: Table) -> npt.NDArray[np.bool_]:
+        """Tell which rows with some codes match nothing any more."""
+        if self.ended:
+            return np.ones(codes.shape[1], np.bool_)
+        gone = _below(codes, self.least)
+        if self.branches:
+            all_gone = np.ones(codes.shape[1], np.bool_)
+            for branch in self.branches:
+                all_gone &= _below(codes, branch)
+            gone |= all_gone
+        return gone
+
+    def may_kill(self, least: Ints) -> bool:
+        """Tell whether any row may be dead, given the least code of each line."""
+        if self.ended or (least < self.least).any():
+            return True
+        return bool(self.branches) and all(bool((least < branch).any()) for branch in self.branches)
+
+
+def _below(codes: Table, least: Ints) -> npt.NDArray[np.bool_]:
+    gone = np.zeros(codes.shape[1], np.bool_)
+    for line in np.flatnonzero(least != NO_LIMIT):
+        gone |= codes[line] < least[line]
+    return gone

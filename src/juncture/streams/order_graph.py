@@ -1,0 +1,130 @@
+"""What orders say of the expressions of their own side: the values that rows to come may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from juncture.predicate.evaluate.vectors import as_vector, to_column
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.intervals.interval import Bound, Interval, interval
+from juncture.predicate.language import build
+from juncture.predicate.language.nodes import Column, Node, columns
+from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type, in_steps
+from juncture.streams.order import SideOrder
+
+__all__ = ["OrderGraph", "OrderMarks", "one_value"]
+
+_DAYS, _NUMBERS = (400, 4_000, 40_000), (10, 60, 110)
+"""Values by which it is seen whether a limit follows an order."""
+
+
+class OrderMarks:
+    """How far orders of a side have come, as columns of a graph: rows to come are not behind them.
+
+    Parameters
+    ----------
+    orders
+        Of the side.
+    """
+
+    def __init__(self, orders: Sequence[SideOrder]) -> None:
+        self.orders = tuple(orders)
+        self._columns = [
+            Column(order.node.type, order.side, f" order {place}", False) for place, order in enumerate(orders)
+        ]
+
+    def constraints(self) -> list[Node]:
+        """Return what is true of rows that come."""
+        return [
+            build.compare("<=" if order.order.descending else ">=", order.node, mark)
+            for order, mark in zip(self.orders, self._columns, strict=True)
+        ]
+
+    def at(self, codes: Sequence[int | None]) -> dict[Column, Interval]:
+        """Return the places that orders have come to, as far as they are known."""
+        return {
+            mark: _point(order, code)
+            for mark, order, code in zip(self._columns, self.orders, codes, strict=True)
+            if code is not None
+        }
+
+    def samples(self) -> list[list[int | None]]:
+        """Return some places along the orders, by which it is seen what moves on with them."""
+        several = []
+        for number in range(3):
+            for sign in (-1, 1):
+                codes: list[int | None] = []
+                for order in self.orders:
+                    kind, unit = order.node.type.kind, order.node.type.unit
+                    steps = DAY_S * TIME_STEPS[unit] if unit else 1
+                    far = (_DAYS if kind in ("date", "timestamp") else _NUMBERS)[number]
+                    codes.append(order.code_of_steps(sign * far * steps))
+                several.append(codes)
+        return sorted(several, key=lambda codes: [code or 0 for code in codes])
+
+
+def _point(order: SideOrder, code: int) -> Interval:
+    value = order.value_of(code)
+    assert not isinstance(value, bool | None)
+    return interval(order.node.type, value, value)
+
+
+@dataclass(frozen=True)
+class OrderGraph:
+    """What orders say of the expressions of their own side.
+
+    Attributes
+    ----------
+    graph
+        Of what is true of rows that come.
+    marks
+        How far the orders have come.
+    watched
+        For each expression its place among those that the graph watches; -1 for none.
+    reaches
+        For each expression whether orders can tell anything of it.
+    """
+
+    graph: Graph
+    marks: OrderMarks
+    watched: tuple[int, ...]
+    reaches: tuple[bool, ...]
+
+    @classmethod
+    def of(
+        cls, marks: OrderMarks, expressions: Sequence[Node | None], filtered: Node | None = None
+    ) -> OrderGraph | None:
+        """Return the graph of some expressions; None if there is nothing to tell.
+
+        Parameters
+        ----------
+        marks
+            How far the orders have come.
+        expressions
+            Of the same side; None for what is no expression.
+        filtered
+            What is true besides of rows that match.
+        """
+        if not marks.orders or not any(expressions):
+            return None
+        distinct = tuple(dict.fromkeys(node for node in expressions if node is not None))
+        known = marks.constraints() + ([] if filtered is None else [filtered])
+        graph = Graph(build.conjunction(known), distinct)
+        read = {column for order in marks.orders for column in columns(order.node)}
+        reaches = tuple(node is not None and not read.isdisjoint(columns(node)) for node in expressions)
+        watched = tuple(-1 if node is None else distinct.index(node) for node in expressions)
+        return cls(graph, marks, watched, reaches)
+
+    def at(self, codes: Sequence[int | None]) -> list[Interval]:
+        """Return what each expression can be of rows that can still come, given how far the orders have."""
+        shrunk = self.graph.shrink(self.marks.at(codes)).watched
+        anything = Interval(Type("null"), may_be_null=True)
+        return [anything if place < 0 else shrunk[place] for place in self.watched]
+
+
+def one_value(end: Bound, data_type: Type) -> pa.Array:
+    """Return an end of an interval as a column of one row."""
+    return to_column(as_vector([in_steps(end, data_type)], data_type), data_type, 1)

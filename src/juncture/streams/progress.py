@@ -1,0 +1,307 @@
+"""How far a streaming query has come, as plain values, read from the progress that Spark reports of each trigger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from html import escape
+from typing import Any
+
+from juncture.spec.duration import format_duration
+from juncture.spec.size import format_size
+
+__all__ = ["OBSERVED", "Place", "ProgressReader", "Scale", "SideProgress", "StreamProgress"]
+
+Place = int | float | date | datetime
+"""A value of an order."""
+
+OBSERVED = "juncture_{join}_{side}"
+"""What the metrics are called by which Spark reports of a side: `rows`, `last`, and the fields of a `Scale`; of joins
+that know it `state_rows`, `state_bytes` and `late_rows` as well. Those of the result, by the side ``out``: `rows`."""
+
+_OBSERVED = re.compile(OBSERVED.format(join=r"(?P<join>\w+)", side="(?P<side>left|right|out)"))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the numbers that are reported of a side stand for in its order.
+
+    Attributes
+    ----------
+    kind
+        Of the order's values: ``"integer"``, ``"decimal"``, ``"float"``, ``"date"`` or ``"timestamp"``.
+    zoned
+        Whether a timestamp is an instant.
+    step
+        What one of its steps is, in numbers or seconds; below zero where the order falls.
+    delay
+        How many steps a row may be behind.
+    base
+        The milliseconds of Spark's watermark that stand for zero; None where a join has watermarks of its own.
+    unit
+        What one of these is, in numbers or seconds; below zero where the order falls.
+    """
+
+    kind: str
+    zoned: bool
+    step: float
+    delay: float
+    base: int | None = None
+    unit: float | None = None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether places are moments."""
+        return self.kind in ("date", "timestamp")
+
+    def reached(self, steps: float) -> Place | None:
+        """Return the value of a number of steps; None beyond the calendar.
+
+        Examples
+        --------
+        >>> Scale("date", False, 86400.0, 0.0).reached(3)
+        datetime.date(1970, 1, 4)
+        """
+        # Whole numbers may be greater than floats are exact.
+        is_exact = self.kind == "integer" and isinstance(steps, int)
+        return self._place(steps * int(self.step) if is_exact else steps * self.step)
+
+    def watermark(self, milliseconds: int) -> Place | None:
+        """Return about what Spark's watermark stands for; None beyond the calendar.
+
+        Examples
+        --------
+        >>> Scale("integer", False, 1.0, 0.0, 1000, 2.0).watermark(1007)
+        14
+        """
+        assert self.base is not None
+        assert self.unit is not None
+        return self._place((milliseconds - self.base) * self.unit)
+
+    def _place(self, value: int | float) -> Place | None:
+        if not self.is_time:
+            return int(value) if self.kind == "integer" else value
+        try:
+            moment = _EPOCH + timedelta(microseconds=round(value * 1e6))
+        except OverflowError:
+            return None
+        if self.kind == "date":
+            return moment.date()
+        return moment if self.zoned else moment.replace(tzinfo=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideProgress:
+    """What came of one side of a join.
+
+    Attributes
+    ----------
+    name
+        ``"left"`` or ``"right"``; of a query whose joins do not tell, the source.
+    rows
+        Rows that the trigger read.
+    last
+        How far the side has come: the farthest value of its order so far. None if no row has come, or nothing tells.
+    lag
+        How far that is behind the other side: a number, or a ``timedelta``. None if one of them has not come.
+    """
+
+    name: str
+    rows: int
+    last: Place | None
+    lag: float | timedelta | None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StreamProgress:
+    """What one trigger of a streaming query did, and what is held since.
+
+    Attributes
+    ----------
+    batch
+        The number of the micro-batch.
+    started
+        When it began.
+    duration_s
+        How long it took.
+    sides
+        What came of each side.
+    rows_out
+        Rows that it gave; None where the sink does not tell.
+    state_rows, state_bytes
+        What the state holds, in all partitions together.
+    late_rows
+        Rows that were left out, since they were behind the watermark.
+    watermark
+        What both sides have passed, less their delays, to about a thousandth of the join's window: rows that wait for
+        less are given. A value of the orders; an instant where nothing tells what those are. None while there is none.
+    """
+
+    batch: int
+    started: datetime
+    duration_s: float
+    sides: tuple[SideProgress, ...]
+    rows_out: int | None
+    state_rows: int
+    state_bytes: int
+    late_rows: int
+    watermark: Place | None
+
+    @staticmethod
+    def of(query: Any) -> StreamProgress | None:
+        """Return the progress of a streaming query's last trigger; None if it has had none.
+
+        Parameters
+        ----------
+        query
+            A ``StreamingQuery`` of classic Spark or of Spark Connect.
+        """
+        return next(reversed(StreamProgress.recent(query)), None)
+
+    @staticmethod
+    def recent(query: Any) -> tuple[StreamProgress, ...]:
+        """Return the progress of the last triggers of a streaming query, as many as Spark keeps."""
+        reader = ProgressReader()
+        return tuple(reader.read(each) for each in query.recentProgress)
+
+    def __repr__(self) -> str:
+        lines = list(self._lines())
+        width = max(len(label) for label, _ in lines)
+        return "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in self._lines())
+        return f"<table>{''.join(rows)}</table>"
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield f"batch {self.batch}", f"{self.duration_s:.2f} s, from {self.started:%Y-%m-%d %H:%M:%S}Z"
+        for side in self.sides:
+            reached = "" if side.last is None else f", as far as {_shown(side.last)}"
+            behind = f", {_length(side.lag)} behind the other side" if side.lag else ""
+            yield side.name, f"{_rows(side.rows)}{reached}{behind}"
+        yield "watermark", "none yet" if self.watermark is None else _shown(self.watermark)
+        yield "state", f"{_rows(self.state_rows)}, {format_size(self.state_bytes)}"
+        if self.late_rows:
+            yield "late", f"{_rows(self.late_rows)}, left out"
+        yield "out", "not told by this sink" if self.rows_out is None else _rows(self.rows_out)
+
+
+class ProgressReader:
+    """Reads what Spark reports of one query, trigger by trigger, and remembers what each side had come to."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], float | None] = {}
+        self._scales: dict[tuple[str, str], Scale] = {}
+        self._held: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def read(self, reported: Mapping[str, Any]) -> StreamProgress:
+        """Read what Spark reports of a trigger: a ``StreamingQueryProgress``, or its JSON."""
+        observed, out = self._observed(reported.get("observedMetrics") or {})
+        operators = reported.get("stateOperators") or ()
+        held = self._held.values() or [(each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators]
+        late = [each["late_rows"] or 0 for each in observed.values() if "late_rows" in each]
+        told = (reported.get("sink") or {}).get("numOutputRows", -1)
+        return StreamProgress(
+            batch=reported["batchId"],
+            started=datetime.fromisoformat(reported["timestamp"]),
+            duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
+            sides=tuple(self._sides(observed) if self._last else _sources(reported.get("sources") or ())),
+            rows_out=out if out is not None else None if told < 0 else told,
+            state_rows=sum(rows for rows, _ in held),
+            state_bytes=sum(size for _, size in held),
+            late_rows=sum(late) + sum(each["numRowsDroppedByWatermark"] for each in operators),
+            watermark=self._watermark((reported.get("eventTime") or {}).get("watermark")),
+        )
+
+    def _observed(self, metrics: Mapping[str, Any]) -> tuple[dict[tuple[str, str], dict[str, Any]], int | None]:
+        """Return what joins tell of their sides, and how many rows they give; remember it."""
+        observed, out = {}, None
+        for name, row in metrics.items():
+            found = _OBSERVED.fullmatch(name)
+            if found is None:
+                continue
+            values: dict[str, Any] = row.asDict() if hasattr(row, "asDict") else dict(row)
+            if found["side"] == "out":
+                out = values["rows"] or 0
+                continue
+            side = found["join"], found["side"]
+            observed[side] = values
+            known = self._last.setdefault(side, None)
+            # Of no rows, metrics are null.
+            if values["last"] is not None:
+                told: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
+                self._scales[side] = Scale(**told)
+                self._last[side] = values["last"] if known is None else max(known, values["last"])
+            if values.get("state_rows") is not None:
+                self._held[side] = values["state_rows"], values["state_bytes"]
+        return observed, out
+
+    def _sides(self, observed: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[SideProgress]:
+        joins = list(dict.fromkeys(join for join, _ in self._last))
+        for join, side in sorted(self._last, key=lambda each: (joins.index(each[0]), each[1])):
+            last, scale = self._last[join, side], self._scales.get((join, side))
+            yield SideProgress(
+                name=side if len(joins) == 1 else f"{side} of join {joins.index(join) + 1}",
+                rows=observed.get((join, side), {}).get("rows") or 0,
+                last=None if last is None or scale is None else scale.reached(last),
+                lag=None if scale is None else self._lag(join, side, scale),
+            )
+
+    def _lag(self, join: str, side: str, scale: Scale) -> float | timedelta | None:
+        """Return how far a side is behind the other; None if one of them has not come."""
+        other = self._last.get((join, "right" if side == "left" else "left"))
+        last = self._last[join, side]
+        if other is None or last is None:
+            return None
+        behind = max(0, other - last) * abs(scale.step)
+        return timedelta(microseconds=round(behind * 1e6)) if scale.is_time else behind
+
+    def _watermark(self, text: str | None) -> Place | None:
+        scales = list(self._scales.values())
+        if scales and scales[0].base is None:
+            return self._own_watermark()
+        if text is None:
+            return None
+        moment = datetime.fromisoformat(text)
+        milliseconds = round((moment - _EPOCH) / timedelta(milliseconds=1))
+        # Spark's first watermark.
+        if milliseconds == 0:
+            return None
+        return scales[0].watermark(milliseconds) if scales else moment
+
+    def _own_watermark(self) -> Place | None:
+        """Return the lesser of what the sides have passed, less their delays; None if one has not come."""
+        passed = []
+        for side, last in self._last.items():
+            if last is None:
+                return None
+            scale = self._scales[side]
+            steps = last - scale.delay
+            passed.append((steps * abs(scale.step), scale.reached(steps)))
+        return min(passed, key=lambda each: each[0])[1]
+
+
+def _sources(sources: Iterable[Mapping[str, Any]]) -> Iterator[SideProgress]:
+    """Yield what was read of each source, where no join tells of its sides."""
+    for each in sources:
+        yield SideProgress(name=each["description"], rows=each["numInputRows"], last=None, lag=None)
+
+
+def _rows(rows: int) -> str:
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
+
+
+def _shown(place: Place) -> str:
+    if isinstance(place, datetime):
+        text = place.replace(tzinfo=None).isoformat(" ", "milliseconds").removesuffix(".000")
+        return text + ("Z" if place.tzinfo is not None else "")
+    return place.isoformat() if isinstance(place, date) else f"{place:,.12g}"
+
+
+def _length(lag: float | timedelta) -> str:
+    if isinstance(lag, timedelta):
+        return format_duration(lag // timedelta(microseconds=1) * 1_000)
+    return f"{lag:,.12g}"

@@ -1,0 +1,101 @@
+"""Buckets: which rows of two streams are joined together, and what Spark calls each so that each has a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.hashes import KeyHashes
+from juncture.kernels.array_types import Ints
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+from juncture.streams.condition import condition_of
+
+__all__ = ["BucketKeys", "labels"]
+
+_WORD = 0xFFFFFFFF
+
+
+class BucketKeys:
+    """Tells which bucket rows are in: rows that match are in one, whichever side they are of.
+
+    Parameters
+    ----------
+    join
+        The join, in the types that rows are held in.
+    buckets
+        How many there are.
+    """
+
+    def __init__(self, join: Resolved, buckets: int) -> None:
+        self._join = join
+        self._buckets = buckets
+        self._condition = None if isinstance(join, ResolvedAsof) else condition_of(join, ())
+        types = self._types()
+        self._hashes = None
+        if types[0]:
+            nulls_equal = self._condition is not None and self._condition.nulls_equal
+            self._hashes = KeyHashes(*types, nulls_equal=nulls_equal)
+
+    def _types(self) -> Sequence[Sequence[pa.DataType]]:
+        if self._condition is not None:
+            return self._condition.key_types
+        schemas = self._join.left_schema, self._join.right_schema
+        names = self._join.left_by, self._join.right_by
+        return [[schema.field(name).type for name in by] for schema, by in zip(schemas, names, strict=True)]
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether anything has to be equal, so that there is more than one bucket."""
+        return self._hashes is not None
+
+    def of(self, batch: pa.RecordBatch, side: Side) -> Ints:
+        """Return the number of each row's bucket. What can match nothing is in any."""
+        if self._hashes is None:
+            return np.zeros(batch.num_rows, np.int64)
+        if self._condition is not None:
+            columns = self._condition.rows(batch, side).keys
+        else:
+            by = self._join.left_by if side == "left" else self._join.right_by
+            columns = [batch.column(name) for name in by]
+        hashes, usable = self._hashes.of(columns)
+        found = ((hashes >> np.uint64(32)) * np.uint64(self._buckets) >> np.uint64(32)).astype(np.int64)
+        if usable is not None:
+            alone = np.flatnonzero(~usable)
+            found[alone] = alone % self._buckets
+        return found
+
+
+def labels(buckets: int) -> list[int]:
+    """Return a number for each bucket, such that Spark puts each into a partition of its own, if it has as many.
+
+    Examples
+    --------
+    >>> labels(3)
+    [0, 1, 11]
+    """
+    found: dict[int, int] = {}
+    for label in count():
+        found.setdefault(_spark_hash(label) % buckets, label)
+        if len(found) == buckets:
+            return [found[bucket] for bucket in range(buckets)]
+    raise AssertionError
+
+
+def _spark_hash(value: int) -> int:
+    """Return Spark's hash of an integer of 32 bits that is not negative: Murmur3, seeded with 42."""
+    mixed = _turned((value * 0xCC9E2D51) & _WORD, 15) * 0x1B873593 & _WORD
+    state = (_turned(42 ^ mixed, 13) * 5 + 0xE6546B64) & _WORD
+    state ^= 4
+    state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _WORD
+    state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _WORD
+    state ^= state >> 16
+    return state - (1 << 32) if state >> 31 else state
+
+
+def _turned(word: int, bits: int) -> int:
+    return ((word << bits) | (word >> (32 - bits))) & _WORD

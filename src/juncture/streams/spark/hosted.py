@@ -1,0 +1,202 @@
+"""Joins of two streams by our own operator, which Spark hosts: its state is Spark's, and so is recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import PlanError
+from juncture.planner.decision import Choice, Estimate, Option
+from juncture.planner.plan import Plan
+from juncture.planner.statistics import SideStats, Stats
+from juncture.runtime.context import JoinContext
+from juncture.spark.exchange.exchange import finish, packets
+from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.plan import Query, typed_sides
+from juncture.spark.query import SHUFFLE_PARTITIONS
+from juncture.spark.result import given_back, result_schema, task_output
+from juncture.spark.session.session import resources, setting
+from juncture.spark.tasks.packets import Content, read_packets
+from juncture.spark.tasks.stage import OutputStage
+from juncture.spark.type_rules import check_times, check_types
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES, Side
+from juncture.streams.explain import given_text, kept_while, order_text, unbounded
+from juncture.streams.order import Order
+from juncture.streams.output import streaming_join
+from juncture.streams.plan import StreamPlan
+from juncture.streams.progress import OBSERVED, Scale
+from juncture.streams.setup import Setup
+from juncture.streams.spark.buckets import BucketKeys
+from juncture.streams.spark.processor import RESULT_COLUMNS, JoinProcessor
+from juncture.streams.spark.progress import observed
+from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
+from juncture.streams.spark.scatter import ToBuckets
+from juncture.streams.spark.virtual_time import delay_of
+from juncture.streams.spark.watermarks import WATERMARK, watermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["plan_hosted"]
+
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class FromBuckets(OutputStage):
+    """Makes rows of the result of what buckets give."""
+
+    def tables(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[pa.Table]:
+        """Yield the rows."""
+        for packet in read_packets(batches):
+            if packet.content is Content.OUTPUT:
+                yield packet.rows
+
+
+def plan_hosted(
+    spec: Any, left: DataFrame, right: DataFrame, *, orders: Mapping[Side, Sequence[Order]], reason: str
+) -> Plan:
+    """Plan a join of two streams.
+
+    Parameters
+    ----------
+    spec, left, right
+        As for `juncture.plan`.
+    orders
+        Of both sides.
+    reason
+        Why Spark's own operator does not do it.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        As `juncture.plan` does.
+    PlanError
+        If the state would grow for ever, or Spark is not set up for such operators.
+    """
+    sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
+    session = sides[0].session
+    _check_store(session)
+    join = spec.resolve(sides[0].schema, sides[1].schema)
+    check_times(sides[0].spark_schema, sides[1].spark_schema, session)
+    check_types(join, sides[0].spark_schema, sides[1].spark_schema)
+    join, *typed = typed_sides(join, *sides)
+    setup = Setup(
+        spec, typed[0].schema, typed[1].schema, tuple(orders["left"]), tuple(orders["right"]), True, late="count"
+    )
+    plan = StreamPlan(setup)
+    for side in SIDES:
+        if not plan.bounds[side].is_bounded:
+            raise PlanError(unbounded(plan.bounds[side], on_spark=True))
+    buckets = int(session.conf.get(SHUFFLE_PARTITIONS) or 1)
+    if not BucketKeys(streaming_join(join), 1).is_keyed:
+        buckets = 1
+    limits = resources(session)
+    frame = _joined(plan, join, typed, buckets, limits.memory_bytes)
+    query = Query(_without_watermarks(given_back(frame, join, *sides)))
+    return Plan(
+        join=join,
+        engine="spark",
+        choice=replace(_CHOICE, reason=reason),
+        stats=Stats(left=SideStats(), right=SideStats()),
+        resources=limits,
+        details=tuple(_words(plan, join, buckets)),
+        run=query.execute,
+        measure=refuse_to_measure,
+        count_matches=refuse_to_count,
+    )
+
+
+def _without_watermarks(frame: DataFrame) -> DataFrame:
+    """Return a result whose columns have no watermarks: rows that have waited for the other side would be behind."""
+    fields = frame.schema.fields
+    if not watermarks(frame.schema):
+        return frame
+    kept = [{name: value for name, value in field.metadata.items() if name != WATERMARK} for field in fields]
+    safe = [f"c{place}" for place in range(len(fields))]
+    columns = [F.col(name).alias(name, metadata=metadata) for name, metadata in zip(safe, kept, strict=True)]
+    return frame.toDF(*safe).select(*columns).toDF(*(field.name for field in fields))
+
+
+def _check_store(session: SparkSession) -> None:
+    """Refuse sessions whose state store hosts no operators of others.
+
+    Raises
+    ------
+    PlanError
+        With the setting that mends it.
+    """
+    store = setting(session, _STORE) or ""
+    if not store.endswith("RocksDBStateStoreProvider"):
+        raise PlanError(
+            f"Spark hosts this join in transformWithState, whose state has to be in RocksDB, and {_STORE} is "
+            f"{store or 'not set'!r}. Set it before the join is made: spark.conf.set({_STORE!r}, {_ROCKS!r})."
+        )
+
+
+_CHOICE = Choice(
+    algorithm="hosted",
+    reason="",
+    options=(
+        Option(
+            algorithm="hosted", does="our own join of two streams inside Spark's stateful operator", remark=UNENDING
+        ),
+    ),
+    rows=Estimate(value=None, how="streams have no end"),
+    shuffle_bytes=None,
+    task_bytes=None,
+)
+
+
+def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str, str]]:
+    """Say what `explain` says of the join."""
+    yield "streams", "hosted: our operator in transformWithState, with its rows as Arrow in Spark's state store"
+    for side in SIDES:
+        yield f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])
+    for side in SIDES:
+        yield f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}"
+    if buckets > 1:
+        yield "partitions", f"{buckets:,} by key, as long as the checkpoint lives"
+    else:
+        yield "partitions", "one task joins all rows"
+    yield "watermarks", "each side's own: the greatest of its orders in all micro-batches so far, less the delay"
+    yield "given", given_text(join)
+
+
+def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], buckets: int, memory_bytes: int) -> DataFrame:
+    """Return the join as Spark runs it."""
+    setup = plan.setup
+    sent = []
+    for side, given in zip(SIDES, sides, strict=True):
+        frame, feed = given.rows(plan.seen[side].names)
+        sent.append(packets(frame, ToBuckets(feed, side, setup, buckets, memory_bytes=memory_bytes)))
+    results = (
+        sent[0]
+        .union(sent[1])
+        .groupBy("target")
+        .transformWithStateInPandas(JoinProcessor(setup, buckets), RESULT_COLUMNS, "Append", "None")
+    )
+    results = _observed(results, plan)
+    schema = result_schema(join, *sides)
+    cells = results.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
+    return finish(cells, FromBuckets(output=task_output(schema), memory_bytes=memory_bytes), schema)
+
+
+def _observed(results: DataFrame, plan: StreamPlan) -> DataFrame:
+    """Return what buckets give as it is, of which Spark reports what they tell."""
+    token = token_hex(4)
+    for side in SIDES:
+        order = plan.orders[side][0]
+        kind, delay = order.node.type, float(delay_of(order))
+        sign = -1.0 if order.order.descending else 1.0
+        metrics = {name: F.sum(f"{side}_{name}") for name in ("rows", "state_rows", "state_bytes", "late_rows")}
+        metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)
+        results = observed(results, token, side, metrics, Scale(kind.kind, kind.zoned, sign, delay))
+    return results.observe(OBSERVED.format(join=token, side="out"), F.sum("out_rows").alias("rows"))

@@ -1,0 +1,189 @@
+"""A hosted join as Spark's stateful operator runs it: bucket by bucket, with its state in Spark's state store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from juncture.errors import JunctureError, StateError
+from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, error_packet, read_packets
+from juncture.spec.schema import SIDES, Side
+from juncture.streams.checkpoint import check_same
+from juncture.streams.plan import StreamPlan
+from juncture.streams.setup import Setup
+from juncture.streams.snapshot import Snapshot, from_ipc, to_ipc
+from juncture.streams.spark.bucket import BucketJoin
+from juncture.streams.spark.scatter import GREATEST
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+
+__all__ = ["METRICS", "RESULT_COLUMNS", "JoinProcessor"]
+
+_CHUNK_BYTES = 16 << 20
+"""How many bytes of a table are one value in the state store."""
+
+METRICS = tuple(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows"))
+"""What a bucket tells of a micro-batch: of each side how many rows came, what is held then, and how many were late."""
+
+RESULT_COLUMNS = ", ".join(
+    [
+        "content string, rows binary, out_rows long",
+        *(f"{name} long" for name in METRICS),
+        *(f"{side}_passed double" for side in SIDES),
+    ]
+)
+"""Beside packets and metrics, how many rows are given, and what sides have passed, which all buckets are told."""
+
+_CHECKPOINT = "the checkpoint of this query"
+
+
+class JoinProcessor(StatefulProcessor):
+    """Joins the rows of buckets.
+
+    Parameters
+    ----------
+    setup
+        What the join is made of.
+    buckets
+        How many there are.
+    """
+
+    def __init__(self, setup: Setup, buckets: int) -> None:
+        self._setup = setup
+        self._buckets = buckets
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state."""
+        self._progress = handle.getValueState("progress", "progress string")
+        self._tables = handle.getMapState("tables", "name string", "rows binary")
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ARG002 - all that is asked of a bucket is in its state
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        """Yield what follows from the packets of one bucket."""
+        try:
+            join = self._restored()
+            late = [each.late_rows for each in (join.state.left, join.state.right)]
+            came, greatest = _sorted(read_packets(map(_packets, rows)))
+            batches = join.step(came, greatest)
+            self._keep(join)
+        except JunctureError as error:
+            yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
+            return
+        # Spark fails to convert frames without rows.
+        if batches:
+            yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
+        metrics: dict[str, float | None] = {"out_rows": sum(batch.num_rows for batch in batches)}
+        metrics |= {f"{side}_passed": join.passed(side) for side in SIDES}
+        for side, before in zip(SIDES, late, strict=True):
+            state = getattr(join.state, side)
+            values = sum(map(len, came[side])), state.rows, state.bytes, state.late_rows - before
+            metrics.update(zip([name for name in METRICS if name.startswith(side)], values, strict=True))
+        yield _frame(Content.EMPTY, [None], metrics)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing but state."""
+
+    def _restored(self) -> BucketJoin:
+        """Return the join as it was after the last micro-batch.
+
+        Raises
+        ------
+        StateError
+            If the state is of another join.
+        """
+        plan = _plan_of(json.dumps(self._setup.to_dict()))
+        found = self._progress.get()
+        if found is None:
+            return BucketJoin(plan)
+        kept = json.loads(found[0])
+        if kept["buckets"] != self._buckets:
+            raise StateError(
+                f"The state in {_CHECKPOINT} is of a join in {kept['buckets']} partitions, and this one was made for "
+                f"{self._buckets}. Set spark.sql.shuffle.partitions to {kept['buckets']} before the join is made, as "
+                "when the query first started: Spark keeps to that number, too."
+            )
+        tables = {name: from_ipc(self._bytes(name, parts)) for name, parts in kept["tables"].items()}
+        snapshot = Snapshot(kept["setup"], kept["progress"], tables)
+        check_same(_CHECKPOINT, snapshot, self._setup)
+        return BucketJoin.of(plan, snapshot)
+
+    def _bytes(self, name: str, parts: int) -> bytes:
+        """Return a table's bytes."""
+        found = []
+        for part in range(parts):
+            value = self._tables.getValue((f"{name} {part}",))
+            if value is None:
+                raise StateError(f"The state in {_CHECKPOINT} is damaged: a part of {name!r} is missing.")
+            found.append(value[0])
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def _keep(self, join: BucketJoin) -> None:
+        """Let the state be that of a join."""
+        snapshot = join.snapshot()
+        before = self._progress.get()
+        parts = json.loads(before[0])["tables"] if before is not None else {}
+        kept = {}
+        for name, table in snapshot.tables.items():
+            data = to_ipc(table).to_pybytes()
+            kept[name] = -(-len(data) // _CHUNK_BYTES)
+            for part in range(kept[name]):
+                self._tables.updateValue((f"{name} {part}",), (data[part * _CHUNK_BYTES : (part + 1) * _CHUNK_BYTES],))
+        for name, count in parts.items():
+            for part in range(kept.get(name, 0), count):
+                self._tables.removeKey((f"{name} {part}",))
+        progress = {"setup": snapshot.setup, "progress": snapshot.progress, "tables": kept, "buckets": self._buckets}
+        self._progress.update((json.dumps(progress),))
+
+
+@lru_cache(maxsize=8)
+def _plan_of(setup: str) -> StreamPlan:
+    """Return the plan of a join, which a worker makes once."""
+    return StreamPlan(Setup.from_dict(json.loads(setup)))
+
+
+def _packets(frame: pd.DataFrame) -> pa.RecordBatch:
+    """Return packets as they were sent."""
+    columns = [[0] * len(frame), *(frame[name].tolist() for name in PACKET_SCHEMA.names[1:])]
+    return pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(columns, PACKET_SCHEMA, strict=True)],
+        schema=PACKET_SCHEMA,
+    )
+
+
+def _sorted(
+    packets: Iterable[Packet],
+) -> tuple[dict[Side, list[pa.RecordBatch]], dict[Side, list[list[int | None]]]]:
+    """Return the rows of each side, and what is told of how far it has come."""
+    rows: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
+    greatest: dict[Side, list[list[int | None]]] = {side: [] for side in SIDES}
+    for packet in packets:
+        side: Side = "left" if packet.side == "left" else "right"
+        if packet.content is Content.FRONTIER:
+            greatest[side].append(packet.rows[GREATEST].to_pylist())
+        else:
+            rows[side] += packet.rows.to_batches()
+    return rows, greatest
+
+
+def _frame(
+    content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None] | None = None
+) -> pd.DataFrame:
+    """Return packets as Spark takes them."""
+    columns = {
+        "content": [str(content)] * len(cells),
+        "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
+    }
+    told = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
+    told |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
+    return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in told.items()})

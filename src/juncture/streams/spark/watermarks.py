@@ -1,0 +1,47 @@
+"""Watermarks that users have put on columns of streams, as orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from juncture.errors import PlanError
+from juncture.spec.schema import Side
+from juncture.streams.order import Order, orders_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["WATERMARK", "orders_given", "watermarks"]
+
+WATERMARK = "spark.watermarkDelayMs"
+"""The name by which the metadata of a column tells of a watermark."""
+
+
+def watermarks(schema: StructType) -> dict[str, int]:
+    """Return the columns that have a watermark, and its delay in milliseconds."""
+    fields = {field.name: field.metadata or {} for field in schema.fields}
+    return {name: int(metadata[WATERMARK]) for name, metadata in fields.items() if WATERMARK in metadata}
+
+
+def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: StructType) -> tuple[Order, ...]:
+    """Return the orders of a side: those that were passed, or else its watermark.
+
+    Raises
+    ------
+    SpecError
+        If what was passed is no order.
+    PlanError
+        If there is none.
+    """
+    orders = orders_of(given, f"{side}_order")
+    if not orders:
+        marks = watermarks(schema).items()
+        orders = tuple(Order(f"`{name}`", delay=f"{delay}ms") for name, delay in marks)
+    if not orders:
+        raise PlanError(
+            f"Nothing tells which rows of the {side} stream can still come, so that rows would be held for ever. "
+            f"Pass {side}_order=, such as {side}_order=jn.Order('ts', delay='5s'): the expression by which its rows "
+            "come, and how far one may be behind. Or put a watermark on a column."
+        )
+    return orders

@@ -1,0 +1,91 @@
+"""Expressions of held rows that a predicate limits otherwise than by relations, as further lines of codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import plain, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.kernels.array_types import Ints
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.intervals.interval import Interval
+from juncture.predicate.language import nodes
+from juncture.predicate.language.nodes import Node, children, sides, walk
+from juncture.spec.schema import Side
+from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.order import ORDERED_KINDS
+from juncture.streams.order_graph import one_value
+
+__all__ = ["Filter", "Watch", "watchable"]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An expression of held rows that a predicate limits otherwise than by relations.
+
+    Attributes
+    ----------
+    node
+        The expression.
+    upper
+        Whether its values are limited from above.
+    coder
+        Makes codes of its values.
+    null_lives
+        Whether a row in which it is null can match.
+    """
+
+    node: Node
+    upper: bool
+    coder: StepCoder
+    null_lives: bool
+
+    def codes(self, batch: pa.RecordBatch, side: Side) -> Ints:
+        """Return the codes of held rows: greater ones live longer."""
+        values = plain(evaluate(self.node, **{side: batch}))
+        try:
+            codes, _ = self.coder.encode(values)
+        except TooWideError:
+            return np.full(batch.num_rows, GREATEST)
+        codes = ~codes if self.upper else codes
+        valid = validity(values)
+        return codes if valid is None else np.where(valid, codes, GREATEST if self.null_lives else NO_LIMIT)
+
+    def least(self, one: Interval) -> int:
+        """Return the least code of what an interval holds."""
+        end, nan = (one.upper if self.upper else one.lower), one.may_be_nan
+        if one.empty and not nan:
+            return NO_LIMIT if one.may_be_null else GREATEST
+        if end is None or (self.upper and nan):
+            return NO_LIMIT
+        codes, _ = self.coder.encode(plain(one_value(end, one.type)))
+        return ~int(codes[0]) if self.upper else int(codes[0])
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition on held rows alone, which some alternative of a predicate makes: a row that fails it has no limit."""
+
+    node: Node
+
+    def codes(self, batch: pa.RecordBatch, side: Side) -> Ints:
+        """Return the codes of held rows: the least if they fail."""
+        passed = matches(self.node, **{side: batch}).to_numpy(zero_copy_only=False)
+        return np.where(passed, np.int64(GREATEST), np.int64(NO_LIMIT))
+
+
+def watchable(predicate: Node, side: Side) -> tuple[Node, ...]:
+    """Return the greatest expressions of one side that are compared, and their columns."""
+    found: dict[Node, None] = {}
+    for node in walk(predicate):
+        if sides(node) == {side}:
+            continue
+        for child in children(node):
+            if sides(child) == {side}:
+                for each in (child, *nodes.columns(child)):
+                    if each.type.kind in ORDERED_KINDS:
+                        found[each] = None
+    return tuple(found)

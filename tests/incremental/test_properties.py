@@ -1,0 +1,102 @@
+"""After every epoch, the changes of the answer make it the join of the tables as they are."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import juncture as jn
+from inequality.strategies import near_examples
+from juncture.errors import DataError, SchemaError
+from strategies import examples
+from support.changing import Changing, check
+
+HOWS = ["inner", "left", "right", "full", "semi", "anti"]
+
+EXAMPLES = {
+    "asof": examples(),
+    **{kind: near_examples(kind) for kind in ("range", "overlap", "where", "equi")},
+    **{f"{kind}, aggregated": near_examples(kind, agg=True) for kind in ("range", "overlap")},
+}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+@settings(max_examples=10)
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_any_types(kind, data, seed, tmp_path_factory):
+    example = data.draw(EXAMPLES[kind])
+    folder = tmp_path_factory.mktemp("state") if seed % 3 == 0 else None
+    try:
+        check(Changing(example.spec, example.left, example.right, random.Random(seed), epochs=4, folder=folder))
+    except (DataError, SchemaError) as error:
+        # Rows are compared by 64 bits, and have to be equal to themselves.
+        assume("64 bits" not in str(error) and "no equality" not in str(error))
+        raise
+
+
+LEFT = pa.schema({"k": pa.int8(), "on": pa.int64(), "x": pa.float64(), "far": pa.int64(), "n": pa.int64()})
+RIGHT = pa.schema({"k": pa.int8(), "on": pa.int64(), "x": pa.float64(), "end": pa.int64(), "m": pa.string()})
+
+SPECS = [
+    jn.Asof(on="on", by="k"),
+    jn.Asof(on="on", by="k", allow_exact_matches=False, tolerance=3),
+    jn.Asof(on="on", direction="forward", matches=2),
+    jn.Asof(on="on", by="k", direction="forward", tolerance="far", allow_exact_matches=False, matches=3),
+    jn.Asof(on="on", by="k", direction="nearest", order_by="m"),
+    jn.Asof(on="on", direction="nearest", matches=2, allow_exact_matches=False),
+    jn.Asof(on="x", by="k", direction="nearest"),
+    jn.Asof(on="x", direction="nearest", matches=2),
+    jn.Asof(on="on", by="k", ties="error"),
+    jn.Range(on="on", by="k", lower=-2, upper=1),
+    jn.Range(on="on", lower=None, upper="far", closed="left"),
+    jn.Overlap(left_interval=("on", "n"), right_interval=("on", "end"), by="k"),
+    jn.Where("l.k = r.k AND l.on > r.on - 3 AND l.on < r.on + 2 AND l.n <> r.end"),
+    jn.Where("l.on < r.on OR l.x = r.x"),
+    jn.Equi(on="k"),
+    jn.Equi(on=("k", "on"), nulls_equal=True),
+    jn.Equi(on="k", where="l.on < r.on"),
+]
+
+
+def pool(schema: pa.Schema, chance: random.Random, rows: int, spread: int) -> pa.Table:
+    """Return random rows of few values, some of them null, and some the same."""
+    floats = [0.0, 0.5, 1.0, 1e16, 1e16 + 2, -1e300, 1e300, float("inf"), float("-inf"), float("nan")]
+    columns = {}
+    for each in schema:
+        cells: list[object] = [chance.randint(0, 2 if each.name in ("k", "far") else spread) for _ in range(rows)]
+        if each.name == "x":
+            cells = [chance.choice(floats) for _ in range(rows)]
+        if each.name in ("n", "end"):
+            cells = [start + chance.randint(0, 3) for start in columns["on"]]
+        if each.name == "m":
+            cells = [chance.choice(["a", "b"]) for _ in range(rows)]
+        columns[each.name] = cells
+    for name in ("k", "x"):
+        columns[name] = [None if chance.random() < 0.07 else cell for cell in columns[name]]
+    return pa.table({each.name: pa.array(columns[each.name], each.type) for each in schema}, schema=schema)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind} {len(str(spec.to_dict()))}")
+@pytest.mark.parametrize("how", HOWS)
+def test_many_epochs(spec, how, tmp_path):
+    for seed in range(2):
+        chance = random.Random(f"{spec} {how} {seed}")
+        spread, rows = chance.choice([4, 12, 40]), chance.choice([6, 20])
+        tables = [pool(schema, chance, rows, spread) for schema in (LEFT, RIGHT)]
+        folder = tmp_path / "state" if seed else None
+        check(Changing(replace(spec, how=how), *tables, chance, 6, chance.choice([1, 3, 8]), folder))
+
+
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_aggregates_over_many_epochs(how):
+    agg = {"x": ["mean", "max"], "m": ["last", "count"], "*": "count"}
+    for spec in (SPECS[9], SPECS[11]):
+        for seed in range(2):
+            chance = random.Random(seed)
+            tables = [pool(schema, chance, 20, 12) for schema in (LEFT, RIGHT)]
+            check(Changing(replace(spec, how=how, agg=agg), *tables, chance, epochs=10))

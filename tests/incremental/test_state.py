@@ -1,0 +1,182 @@
+"""State in a folder: it is there whole, or an error says why it cannot be used, and nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError, StateError
+
+CUSTOMERS = pa.schema({"id": pa.int64(), "name": pa.string()})
+SALES = pa.schema({"id": pa.int64(), "book": pa.string()})
+SPEC = jn.Equi(on="id", how="left")
+
+
+def opened(folder: Path, spec: jn.Equi = SPEC) -> jn.ChangeJoin:
+    return jn.changes(CUSTOMERS, SALES, spec, state=folder)
+
+
+def filled(folder: Path, epochs: int = 3) -> None:
+    """Leave a state of some epochs in a folder."""
+    with opened(folder) as join:
+        join.populate(left=pa.table({"id": [0, 1], "name": ["Adam", "Eve"]}, schema=CUSTOMERS))
+        for epoch in range(1, epochs):
+            join.apply(right=pa.table({"id": [epoch % 2], "book": [f"b{epoch}"]}, schema=SALES))
+
+
+def rows(join: jn.ChangeJoin) -> list[dict[str, object]]:
+    return sorted(join.result().to_pylist(), key=str)
+
+
+def test_a_folder_goes_on_where_it_was_left(tmp_path):
+    filled(tmp_path / "state")
+    with opened(tmp_path / "state") as join:
+        assert join.epoch == 3
+        assert rows(join) == [{"id": 0, "name": "Adam", "book": "b2"}, {"id": 1, "name": "Eve", "book": "b1"}]
+        assert [batch.to_pylist() for batch in join.last()] == [
+            [
+                {"id": 0, "name": "Adam", "book": "b2", "_weight": 1},
+                {"id": 0, "name": "Adam", "book": None, "_weight": -1},
+            ]
+        ]
+        with pytest.raises(PlanError, match="holds rows already"):
+            join.populate()
+
+
+def test_a_folder_that_is_open(tmp_path):
+    with opened(tmp_path / "state"), pytest.raises(StateError, match="open in another process"):
+        opened(tmp_path / "state")
+    opened(tmp_path / "state").close()
+
+
+def test_a_folder_of_another_join(tmp_path):
+    filled(tmp_path / "state")
+    with pytest.raises(StateError, match=r"of another join: its spec is .*left.*, and that of the join .*equi"):
+        opened(tmp_path / "state", jn.Equi(on="id", how="inner"))
+    with pytest.raises(StateError, match=r"its right_schema is id: int64, book: string, and that of the join .*date32"):
+        jn.changes(CUSTOMERS, SALES.append(pa.field("at", pa.date32())), SPEC, state=tmp_path / "state")
+    with opened(tmp_path / "state") as join:
+        assert join.epoch == 3
+
+
+def test_a_folder_of_other_things(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(StateError, match="holds other files"):
+        opened(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    with pytest.raises(StateError, match="is no folder"):
+        opened(tmp_path / "notes.txt")
+
+
+def test_a_folder_of_another_version(tmp_path, monkeypatch):
+    rocksdb = pytest.importorskip("juncture.incremental.store.rocksdb")
+    filled(tmp_path / "state")
+    monkeypatch.setattr(rocksdb, "_VERSION", 2)
+    with pytest.raises(StateError, match="of version 1, and this Juncture reads 2"):
+        opened(tmp_path / "state")
+
+
+@pytest.mark.parametrize("pattern", ["CURRENT", "MANIFEST-*", "*.sst"])
+@pytest.mark.parametrize("how", ["lost", "garbled"])
+def test_a_damaged_folder(tmp_path, pattern, how):
+    filled(tmp_path / "state")
+    damaged = next((tmp_path / "state").glob(pattern))
+    content = damaged.read_bytes()
+    if how == "lost":
+        damaged.unlink()
+    else:
+        damaged.write_bytes(bytes(255 - byte for byte in content))
+    with pytest.raises(StateError, match="damaged, and nothing in it was changed"):
+        opened(tmp_path / "state")
+    damaged.write_bytes(content)
+    with opened(tmp_path / "state") as join:
+        assert join.epoch == 3
+
+
+def test_an_epoch_that_was_written_half(tmp_path):
+    with opened(tmp_path / "state") as join:
+        join.populate(left=pa.table({"id": [0], "name": ["Adam"]}, schema=CUSTOMERS))
+        states = [rows(join)]
+        for epoch in range(4):
+            join.apply(right=pa.table({"id": [0], "book": [f"b{epoch}"]}, schema=SALES))
+            states.append(rows(join))
+        copy = shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    log = max(copy.glob("*.log"), key=lambda path: path.stat().st_size)
+    content, seen = log.read_bytes(), set()
+    for kept in range(0, len(content), len(content) // 20):
+        again = shutil.copytree(copy, tmp_path / f"copy{kept}")
+        (again / log.name).write_bytes(content[:kept])
+        with opened(again) as join:
+            seen.add(join.epoch)
+            assert rows(join) == (states[join.epoch - 1] if join.epoch else [])
+    assert len(seen) >= 4
+
+
+def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
+    rocksdb = pytest.importorskip("juncture.incremental.store.rocksdb")
+    monkeypatch.setattr(rocksdb, "_LOG_ROWS_LEAST", 3)
+    monkeypatch.setattr(rocksdb, "_BLOCK_ROWS", 2)
+    filled(tmp_path / "state", epochs=12)
+    with opened(tmp_path / "state") as join:
+        assert join.epoch == 12
+        assert join.left.rows == 2
+        assert join.right.rows == 11
+        assert len(rows(join)) == 11
+
+
+def test_an_epoch_that_cannot_be_written_is_not_taken(tmp_path, monkeypatch):
+    with opened(tmp_path / "state") as join:
+        join.populate(left=pa.table({"id": [0], "name": ["Adam"]}, schema=CUSTOMERS))
+        before = rows(join)
+        sale = pa.table({"id": [0], "book": ["b"]}, schema=SALES)
+
+        def full(*_: object) -> None:
+            raise StateError("The state cannot be written: the disk is full.")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(join._store, "commit", full)
+            with pytest.raises(StateError, match="disk is full"):
+                join.apply(right=sale)
+        assert (join.epoch, rows(join)) == (1, before)
+        assert len(join.apply(right=sale)) == 1
+
+
+KILLED = """
+import sys
+import pyarrow as pa
+import juncture as jn
+left, right = pa.schema({"id": pa.int64()}), pa.schema({"id": pa.int64(), "n": pa.int64()})
+with jn.changes(left, right, jn.Equi(on="id", how="full"), state=sys.argv[1]) as join:
+    while True:
+        epoch = join.epoch
+        gone = {"id": [epoch - 2], "_weight": [-1]} if epoch >= 2 else {"id": [], "_weight": []}
+        left = pa.table({"id": pa.array([epoch, *gone["id"]]), "_weight": pa.array([1, *gone["_weight"]])})
+        join.apply(left=left, right=pa.table({"id": [epoch % 7], "n": [epoch]}), offset=epoch)
+        print(join.epoch, flush=True)
+"""
+
+
+@pytest.mark.early
+def test_a_process_that_is_killed(tmp_path):
+    least = 0
+    for _ in range(2):
+        with subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path / "state")], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            for _ in range(25):
+                least = int(process.stdout.readline())
+            process.send_signal(signal.SIGKILL)
+        schemas = pa.schema({"id": pa.int64()}), pa.schema({"id": pa.int64(), "n": pa.int64()})
+        with jn.changes(*schemas, jn.Equi(on="id", how="full"), state=tmp_path / "state") as join:
+            assert join.epoch >= least
+            assert join.offset == join.epoch - 1
+            assert sorted(join.table("left")["id"].to_pylist()) == [join.epoch - 2, join.epoch - 1]
+            assert sorted(join.table("right")["n"].to_pylist()) == list(range(join.epoch))

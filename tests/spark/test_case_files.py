@@ -1,0 +1,110 @@
+"""The case files through what Spark's tasks run, as plain functions, for each algorithm that joins in tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from juncture.spark.asof.broadcast import probe_stages
+from juncture.spark.asof.shuffle import asof_placements, asof_stages, task_spec
+from juncture.spark.exchange.partition import Cuts, even_cuts
+from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
+from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
+from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
+from juncture.spark.tasks.broadcast_table import send
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.interval_placement import Placement
+from juncture.spark.tasks.packets import Content, Packet, write_packets
+from juncture.spark.tasks.placement import Coding
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
+from spark.stages import arrived, collect, output_of, run, scattered
+from support.cases import Case, read_cases
+from support.engines import algorithms_on_spark, fits_spark, in_tasks
+from support.tables import difference
+
+MEMORY_BYTES = 1 << 20
+TASKS = 2
+
+CASES = [
+    (case, algorithm)
+    for kind in ("asof", "range", "overlap", "where")
+    for case in read_cases(kind)
+    if case.resolved is not None
+    and case.no_spark is None
+    and fits_spark(case.left.schema)
+    and fits_spark(case.right.schema)
+    for algorithm in in_tasks(kind, algorithms_on_spark(case.resolved))
+]
+
+
+@pytest.mark.parametrize(("case", "algorithm"), CASES, ids=str)
+def test_in_tasks(case: Case, algorithm: str):
+    assert case.resolved is not None
+    if case.error is not None:
+        with pytest.raises(case.error):
+            joined(case.resolved, case.left, case.right, algorithm)
+        return
+    answer = joined(case.resolved, case.left, case.right, algorithm)
+    assert difference(answer, case.expected, ordered=False) is None
+
+
+def joined(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
+    """Return the rows of a join whose tasks run in turn."""
+    if algorithm == "broadcast":
+        return with_whole_right(join, left, right)
+    if algorithm == "broadcast_left":
+        return with_whole_left(join, left, right)
+    return run(shuffled_stages(join, left, right, algorithm), left, right, TASKS)
+
+
+def shuffled_stages(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> ShuffledJoin:
+    if isinstance(join, ResolvedAsof):
+        coding = Coding.of(join)
+        placements = asof_placements(join, coding)
+        cuts = even_cuts(3) if algorithm == "hash" else cuts_at_rows(placements, left, right)
+        return asof_stages(join, coding, cuts, output_of(join), MEMORY_BYTES)
+    placements = inequality_placements(join)
+    assert placements is not None
+    return inequality_stages(join, placements, cuts_at_rows(placements, left, right), output_of(join), MEMORY_BYTES)
+
+
+def cuts_at_rows(placements: tuple[Placement, Placement], left: pa.Table, right: pa.Table) -> Cuts:
+    """Return cuts at every third row of both sides, so that they split keys wherever these have several."""
+    rows = set()
+    for table, placement in zip((left, right), placements, strict=True):
+        ranges = placement.place(table)
+        ranges = ranges.take(ranges.valid)
+        rows |= set(zip(ranges.hashes.tolist(), ranges.first.tolist(), strict=True))
+    cuts = sorted(rows)[1::3]
+    return Cuts(*(np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64))))
+
+
+def with_whole_right(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table:
+    if isinstance(join, ResolvedAsof):
+        seen: Resolved = task_spec(join).resolve(join.left_schema, needed_right(join))
+    else:
+        seen = replace(join, right_schema=needed_right(join))
+
+    def stage(feed: Feed) -> JoinBroadcastRight:
+        return JoinBroadcastRight(feed, seen, send(right), memory_bytes=MEMORY_BYTES, output=output_of(join))
+
+    return collect(scattered(stage, left, TASKS), join)
+
+
+def with_whole_left(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table:
+    needed = right.select(needed_right(join).names)
+    if isinstance(join, ResolvedAsof):
+        probe, choose = probe_stages(join, send(left), output_of(join), TASKS, MEMORY_BYTES)
+        sent = list(write_packets(Packet(target, Content.EMPTY, pa.table({})) for target in range(TASKS)))
+        partitions = arrived([*sent, *scattered(probe, needed, TASKS)], TASKS)
+        chosen = choose(needed.schema)
+        return collect([batch for partition in partitions for batch in chosen(partition)], join)
+
+    def stage(feed: Feed) -> JoinBroadcastLeft:
+        return JoinBroadcastLeft(feed, join, send(left), memory_bytes=MEMORY_BYTES, output=output_of(join))
+
+    return collect(scattered(stage, needed, TASKS), join)

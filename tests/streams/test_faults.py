@@ -1,0 +1,32 @@
+"""Joins of streams on Spark of which everything is killed, driver, JVM and workers: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import juncture as jn
+from support.faulty_stream import CASES, run_with_kills, write_input
+from support.streaming import without_end
+from support.tables import difference
+
+pytestmark = pytest.mark.early
+
+
+SHORT = ["native-full"]
+RUNS = [
+    *((name, 5, 2) for name in SHORT),
+    *(pytest.param(name, 20, 10, marks=pytest.mark.nightly) for name in CASES),
+]
+
+
+@pytest.mark.parametrize(("name", "batches", "kills"), RUNS)
+def test_killed(tmp_path, name, batches, kills):
+    chance = random.Random(f"{name} {kills}")
+    left, right = write_input(tmp_path, batches, chance).values()
+    answer = run_with_kills(name, tmp_path, batches=batches, kills=kills, chance=chance)
+    expected = without_end(jn.plan(left, right, CASES[name].spec).execute())
+    assert expected.num_rows > 0
+    problem = difference(without_end(answer), expected, ordered=False)
+    assert problem is None, problem

@@ -1,0 +1,162 @@
+"""What joins of streaming DataFrames refuse, before they run or while they do, and how it is said."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from support.engines import is_connect
+from support.streaming import read_stream, run, without_end, write_files
+from support.tables import difference
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+BAND = "l.k = r.k AND l.a >= r.a - 3 AND l.a <= r.a + 10"
+END = 10_000
+
+
+@pytest.fixture
+def short(spark):
+    """Let a session be quick with little state."""
+    before = spark.conf.get(PARTITIONS)
+    spark.conf.set(PARTITIONS, "1")
+    yield spark
+    spark.conf.set(PARTITIONS, before)
+
+
+def rows(values, **columns) -> pa.Table:
+    """Return rows in order, numbered; the last one of a side is -1."""
+    numbers = [-1 if value == END else value for value in values]
+    return pa.table({"k": ["a"] * len(values), "a": values, "n": numbers} | columns)
+
+
+def sides(spark, folder) -> list:
+    return [read_stream(spark, folder / side) for side in ("left", "right")]
+
+
+def joined(spark, folder, predicate=BAND, *, how="left", delay=5):
+    orders = {f"{side}_order": jn.Order("a", delay=delay) for side in ("left", "right")}
+    return jn.join_where(*sides(spark, folder), predicate, how=how, **orders)
+
+
+ORDERS = {
+    "missing": ({"left_order": jn.Order("b")}, jn.SchemaError, r"no column 'b'.*There are: 'a'"),
+    "not ordered": ({"right_order": jn.Order("k")}, jn.SchemaError, r"'k'.*STRING.*no order of a stream"),
+    "constant": ({"left_order": jn.Order("1 + 2")}, jn.SpecError, r"'1 \+ 2' is the same for all rows"),
+    "of the other side": ({"left_order": jn.Order("r.a")}, jn.JunctureError, r"r\.a"),
+    "a time for numbers": ({"left_order": jn.Order("a", delay="5s")}, jn.SpecError, r"delay='5s'.*number"),
+    "a number for times": ({"right_order": jn.Order("ts", delay=5)}, jn.SpecError, r"delay=5.*no unit"),
+    "without an end": ({"left_order": jn.Order("a", delay=float("inf"))}, jn.SpecError, r"delay=inf"),
+    "no order": ({"left_order": "a"}, jn.SpecError, r"left_order='a'.*jn\.Order"),
+}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_orders_that_do_not_fit(spark, case):
+    given, error, said = ORDERS[case]
+    stream = spark.readStream.format("rate").load().selectExpr("value AS a", "timestamp AS ts", "'x' AS k")
+    with pytest.raises(error, match=f"(?s){said}"):
+        jn.join_where(stream, stream, BAND, **({"left_order": jn.Order("a"), "right_order": jn.Order("a")} | given))
+
+
+def test_streams_of_different_sessions(spark):
+    left, right = (
+        each.readStream.format("rate").load().selectExpr("value AS a", "'x' AS k")
+        for each in (spark, spark.newSession())
+    )
+    orders = {"left_order": jn.Order("a"), "right_order": jn.Order("a")}
+    if is_connect(spark):
+        with pytest.raises(Exception, match="Both Datasets must belong to the same SparkSession"):
+            jn.join_where(left, right, BAND, **orders)
+    else:
+        # They share a process, and the left one runs the join.
+        assert jn.join_where(left, right, BAND, **orders).isStreaming
+
+
+MODES = {"update": r"join.*update output mode", "complete": r"output mode: complete.*no streaming aggregations"}
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("mode", MODES)
+def test_output_modes(spark, tmp_path, mode):
+    for side in ("left", "right"):
+        write_files([rows([1, 2])], tmp_path / side)
+    stream = joined(spark, tmp_path).writeStream.outputMode(mode).format("memory").queryName(f"in_{mode}")
+    with pytest.raises(Exception, match=f"(?si){MODES[mode]}"):
+        stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().processAllAvailable()
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("more", ["3"])
+def test_more_partitions_after_a_restart(short, tmp_path, more):
+    chance = random.Random(more)
+    tables = {}
+    for side in ("left", "right"):
+        values = sorted(chance.randrange(60) for _ in range(60))
+        tables[side] = rows([*values, END], k=[*(chance.choice("abc") for _ in values), side], n=[*range(60), -1])
+    for part in (slice(0, 30), slice(30, 61)):
+        for side, table in tables.items():
+            write_files([table.slice(part.start, part.stop - part.start)], tmp_path / side)
+        ran = run(joined(short, tmp_path, how="full"), tmp_path)
+        short.conf.set(PARTITIONS, more)
+    expected = without_end(jn.join_where(*tables.values(), BAND, how="full"))
+    problem = difference(without_end(ran.answer), expected, ordered=False)
+    assert problem is None, problem
+
+
+ANOTHER = {
+    "condition": {"predicate": "l.k = r.k AND l.a >= r.a - 3 AND l.a <= r.a + 60"},
+    "delay": {"delay": 50},
+    "how": {"how": "inner"},
+}
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("case", ANOTHER)
+def test_a_checkpoint_of_another_join(short, tmp_path, case):
+    for side in ("left", "right"):
+        write_files([rows([1, 50, 51])], tmp_path / side)
+    assert run(joined(short, tmp_path), tmp_path).state_rows > 0
+    for side in ("left", "right"):
+        write_files([rows([52, 120])], tmp_path / side)
+    with pytest.raises(Exception, match=r"The checkpoint of this query is of another join.*Start the query with"):
+        run(joined(short, tmp_path, **ANOTHER[case]), tmp_path)
+    # With the same join it goes on as if nothing had been.
+    both = rows([1, 50, 51, 52, 120])
+    problem = difference(run(joined(short, tmp_path), tmp_path).answer, jn.join_where(both, both, BAND), ordered=False)
+    assert problem is None, problem
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("case", ["more columns"])
+def test_a_checkpoint_of_other_columns(short, tmp_path, case):
+    for side in ("left", "right"):
+        write_files([rows([1, 50, 51])], tmp_path / side)
+    run(joined(short, tmp_path), tmp_path)
+    for side in ("left", "right"):
+        write_files([rows([52, 120], more=["x", "y"])], tmp_path / side)
+    wider = [each.withColumn("more", each.n * 2) for each in sides(short, tmp_path)]
+    orders = {f"{side}_order": jn.Order("a", delay=5) for side in ("left", "right")}
+    with pytest.raises(Exception, match=r"STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"):
+        run(jn.join_where(*wider, BAND, how="left", **orders), tmp_path)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("case", ["a type"])
+def test_a_schema_that_changes_between_files(short, tmp_path, case):
+    for side in ("left", "right"):
+        write_files([rows([1, 2])], tmp_path / side)
+    streams = joined(short, tmp_path)
+    write_files([pa.table({"k": ["a"], "a": ["three"], "n": [3]})], tmp_path / "left")
+    with pytest.raises(Exception, match=r"(?s)left/001\.parquet.*\[a\]|\[a\].*left/001\.parquet"):
+        run(streams, tmp_path)
+    # The file put right, the query goes on from where it was.
+    (tmp_path / "left" / "001.parquet").unlink()
+    write_files([rows([3])], tmp_path / "left")
+    for side in ("left", "right"):
+        write_files([rows([END])], tmp_path / side)
+    ran = run(joined(short, tmp_path), tmp_path)
+    answer = {number for number in ran.answer["n"].to_pylist() if number != -1}
+    assert answer == {1, 2, 3}

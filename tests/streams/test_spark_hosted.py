@@ -1,0 +1,150 @@
+"""Joins of two streaming DataFrames by our own operator inside Spark: to the row, the join of two tables."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from itertools import accumulate
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from support.streaming import cut, read_stream, run, write_files
+from support.tables import difference
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+START = datetime(2024, 2, 28)
+ROWS = 150
+DELAY = 7
+
+CASES = {
+    "asof": (jn.Asof(on="ts", by="k", direction="nearest", tolerance="2s", matches=2, how="full"), "ts", 1),
+    "asof-no-key": (jn.Asof(on="ts", how="right", order_by="n"), "ts", 3),
+    "range-varying": (jn.Range(on="a", by="k", lower=-2, upper="s", agg={"n": ["sum", "last"]}), "a", 3),
+    "overlap-anti": (jn.Overlap(left_interval=("a", "b"), right_interval=("a", "b"), by="k", how="anti"), "a", 2),
+}
+"""A join, its order on both sides, and how many of three micro-batches come before the query is started again."""
+
+
+def a_stream(chance: random.Random, end: int) -> pa.Table:
+    """Return rows whose times grow but for a disorder of at most 7 s, with ties, gaps and nulls; and a last one.
+
+    The last one is beyond all others by so many days, has no key, and lets all others go.
+    """
+    grown = accumulate(chance.choice([0, 0, 1, 1, 2, 20 if chance.random() < 0.1 else 1]) for _ in range(ROWS))
+    seconds = [max(value - chance.randint(0, DELAY), 0) for value in grown]
+    times = [None if chance.random() < 0.05 else START + timedelta(seconds=each) for each in seconds]
+    times.append(START + timedelta(days=end))
+    starts = [None if time is None else (time - START) // timedelta(seconds=1) for time in times]
+    return pa.table(
+        {
+            "k": pa.array([*(chance.choice([None, "a", "b", "c"]) for _ in seconds), None], pa.string()),
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "a": pa.array(starts, pa.int32()),
+            "b": pa.array([start and start + chance.randint(0, 4) for start in starts], pa.int64()),
+            "s": pa.array([chance.randint(-1, 3) for _ in starts], pa.int16()),
+            "n": pa.array([*range(ROWS), -1], pa.int64()),
+        }
+    )
+
+
+def without_end(answer: pa.Table) -> pa.Table:
+    """Return an answer without the last rows of either side."""
+    numbers = [answer.column(name).to_pylist() for name in ("n", "n_right") if name in answer.column_names]
+    return answer.filter(pa.array([-1 not in row for row in zip(*numbers, strict=True)], pa.bool_()))
+
+
+@pytest.fixture
+def hosting(spark):
+    """Let a session have a state store that can host operators."""
+    spark.conf.set(STORE, ROCKS)
+    spark.conf.set(PARTITIONS, "2")
+    yield spark
+    spark.conf.set(PARTITIONS, "3")
+    spark.conf.unset(STORE)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("case", CASES)
+def test_two_streams(hosting, tmp_path, case):
+    (spec, order, first), chance = CASES[case], random.Random(case)
+    # Without a key, the last right row is let go by left rows beyond the one that takes its place.
+    tables = {"left": a_stream(chance, 2), "right": a_stream(chance, 1)}
+    pieces = {side: cut(table, chance, 3) for side, table in tables.items()}
+    orders = {f"{side}_order": jn.Order(order, delay=f"{DELAY}s" if order == "ts" else DELAY) for side in tables}
+    # What is left for later comes to a query that is started again.
+    for some in [slice(0, first), slice(first, 3)][: 1 if first == 3 else 2]:
+        for side, parts in pieces.items():
+            write_files(parts[some], tmp_path / side)
+        plan = jn.plan(*(read_stream(hosting, tmp_path / side) for side in pieces), spec, **orders)
+        assert plan.algorithm == "hosted"
+        ran = run(plan.execute(), tmp_path)
+    wanted = jn.plan(*(table.slice(0, ROWS) for table in tables.values()), spec).execute()
+    assert wanted.num_rows > 0
+    problem = difference(without_end(ran.answer), wanted, ordered=False)
+    assert problem is None, problem
+
+
+def rate(spark):
+    return spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS a", "CAST(value AS STRING) k")
+
+
+def test_what_is_told(hosting):
+    marked = rate(hosting).withWatermark("ts", "5 seconds")
+    order = jn.Order("ts", delay="2s")
+    plan = jn.plan(rate(hosting), marked, jn.Asof(on="ts", by="k"), left_order=order)
+    said = plan.explain()
+    for line in (
+        "algorithm  hosted: our own join of two streams inside Spark's stateful operator",
+        "because    Spark has no operator for an as-of join of two streams",
+        "left order  ts, growing, at most 2s behind",
+        "right order  ts, growing, at most 5s behind",
+        "left state  rows are kept while ts >= the right ts",
+        "right state  rows are kept while ts >= the left ts, and the last before of each k",
+        "partitions  2 by key",
+        "given      left rows once nothing that can still come would change their match",
+    ):
+        assert line in said, said
+    keyless = jn.plan(
+        rate(hosting), rate(hosting), jn.Asof(on="a"), left_order=jn.Order("a"), right_order=jn.Order("a")
+    )
+    assert "partitions  one task joins all rows" in keyless.explain()
+    for asked in (plan.analyze, plan.match_report):
+        with pytest.raises(jn.PlanError, match=r"and a stream has none. Start a query on what execute"):
+            asked()
+
+
+def test_a_result_has_no_watermark(hosting):
+    marked = rate(hosting).withWatermark("ts", "5 seconds")
+    joined = jn.join_range(marked, marked, on="ts", by="k", lower="-5s", upper=0)
+    assert joined.isStreaming
+    assert not any("spark.watermarkDelayMs" in (field.metadata or {}) for field in joined.schema.fields)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (jn.Overlap(left_interval=("ts", "ts"), right_interval=("ts", "ts")), "no operator for an overlap join"),
+        (jn.Range(on="ts", lower="-1s", upper=0, how="anti"), "how='anti' is not among the joins of two streams"),
+        (jn.Range(on="ts", lower="-1s", upper=0, agg={"a": "sum"}), "agg= folds them"),
+        (jn.Range(on="ts", lower="-1s", upper="a"), "does not limit on both sides how far 'ts' may be from 'ts'"),
+    ],
+)
+def test_why_it_is_hosted(hosting, spec, why):
+    order = jn.Order("ts")
+    frame = rate(hosting)
+    if spec.how != "anti" and getattr(spec, "upper", 0) == "a":
+        frame = frame.withColumn("a", (frame.ts - frame.ts).cast("interval day to second"))
+    plan = jn.plan(frame, rate(hosting), spec, left_order=order, right_order=order)
+    assert plan.algorithm == "hosted"
+    assert why in plan.choice.reason
+
+
+def test_a_state_store_that_cannot_host(hosting):
+    hosting.conf.unset(STORE)
+    with pytest.raises(jn.PlanError, match=r"has to be in RocksDB.*Set it before the join is made: spark.conf.set\("):
+        jn.join_asof(rate(hosting), rate(hosting), on="a", left_order=jn.Order("a"), right_order=jn.Order("a"))

@@ -1,0 +1,177 @@
+"""Streams on Spark that are killed and started again: ``faulty_stream.py CASE FOLDER`` is the process that is killed.
+
+It runs a join over files that are there already, one of each side in a micro-batch, and goes on from its checkpoint.
+Spark's driver, its JVM and its workers are in the session of that process, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import juncture as jn
+from support.cluster import wait_for
+from support.processes import no_session
+from support.session import TESTS, session_for_tests
+from support.streaming import read_stream, run, write_files
+
+__all__ = ["CASES", "Case", "run_with_kills", "write_input"]
+
+STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+ANSWER = "whole.parquet"
+LOG = "log"
+ROWS_A_BATCH = 60
+DELAY = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join whose query is killed."""
+
+    spec: Any
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+BAND = "l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9"
+CASES = {
+    "native-left": Case(jn.Where(BAND, how="left")),
+    "native-full": Case(jn.Where(BAND, how="full"), {STORE: ROCKS}),
+    "hosted-asof": Case(jn.Asof(on="a", by="k", tolerance=20), {STORE: ROCKS}),
+}
+
+
+def write_input(folder: Path, batches: int, chance: random.Random) -> dict[str, pa.Table]:
+    """Write the files of both sides, and return their rows.
+
+    The last row of each is far beyond all others, so that nothing waits when it has passed. It matches nothing.
+    """
+    sides = {}
+    for side in ("left", "right"):
+        steps = (30 if chance.random() < 0.01 else chance.choice([0, 0, 0, 1]) for _ in range(batches * ROWS_A_BATCH))
+        grown = list(accumulate(steps))
+        values = [value - chance.randint(0, DELAY) for value in grown]
+        keys = [chance.choice([None, "a", "b", "c"]) for _ in grown]
+        columns = [*keys, f"end of {side}"], [*values, grown[-1] + 10_000], [*range(len(grown)), -1]
+        rows = pa.table(dict(zip(("k", "a", "n"), columns, strict=True)))
+        last = (batches - 1) * ROWS_A_BATCH
+        starts = range(0, last, ROWS_A_BATCH)
+        write_files([*(rows.slice(start, ROWS_A_BATCH) for start in starts), rows.slice(last)], folder / side)
+        sides[side] = rows
+    return sides
+
+
+def run_with_kills(name: str, folder: Path, *, batches: int, kills: int, chance: random.Random) -> pa.Table:
+    """Run a case to its end, and return what it has given; on the way it is killed so many times.
+
+    Parameters
+    ----------
+    name
+        Of the case.
+    folder
+        Where `write_input` has written; the checkpoint and the answer come to lie beside.
+    batches
+        Files of a side.
+    kills
+        How many times the whole of it is killed, each time a random moment after a micro-batch has begun.
+    chance
+        Chooses the moments.
+    """
+    for begun in sorted(chance.choices(range(batches - 2), k=kills)):
+        with _started(name, folder) as process:
+            _wait_for_moment(process, folder, begun, batches - 1, chance.random())
+            assert process.poll() is None, f"ended before it was killed:\n{(folder / LOG).read_text()}"
+    with _started(name, folder) as process:
+        assert process.wait(timeout=300) == 0, (folder / LOG).read_text()
+    return pq.read_table(folder / ANSWER)
+
+
+def _wait_for_moment(process: subprocess.Popen[bytes], folder: Path, begun: int, last: int, part: float) -> None:
+    """Wait until a micro-batch has begun, and for a part of the time that one takes, but not for the last one."""
+
+    def is_under_way() -> bool:
+        is_started = (folder / f"{process.pid}.started").exists()
+        return process.poll() is not None or (is_started and _batches(folder, "offsets") > begun)
+
+    wait_for(is_under_way, "a micro-batch")
+    moment = time.monotonic() + part * _batch_s(folder)
+    while time.monotonic() < moment and _batches(folder, "commits") < last:
+        time.sleep(0.005)
+
+
+def _batch_s(folder: Path) -> float:
+    """Return how long a micro-batch takes, at the median; a second as long as that is not known."""
+    ends = sorted(path.stat().st_mtime for path in folder.glob("checkpoint/commits/[0-9]*"))
+    return median([1.0] if len(ends) < 2 else [after - before for before, after in pairwise(ends)])
+
+
+def _batches(folder: Path, log: str) -> int:
+    """Return how many micro-batches the checkpoint has a record of."""
+    return sum(path.name.isdecimal() for path in folder.glob(f"checkpoint/{log}/*"))
+
+
+@contextmanager
+def _started(name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a case in a process that leads a session of its own, of which nothing is left when the block ends."""
+    with no_session(), (folder / LOG).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "support.faulty_stream", name, str(folder)],
+            cwd=TESTS,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        _kill(process)
+
+
+def _kill(leader: subprocess.Popen[bytes]) -> None:
+    """End all processes of a session at once; Python's workers are in a process group of their own."""
+    leader.kill()
+    while members := [pid for pid in _alive_in(leader.pid) if pid != leader.pid]:
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    leader.wait()
+
+
+def _alive_in(session: int) -> Iterator[int]:
+    """Yield the processes of a session that have not ended."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state, _, _, its_session = path.read_text().rpartition(")")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                yield int(path.parent.name)
+
+
+def main(name: str, folder: Path) -> None:
+    """Run a case from where it was left to its end."""
+    case = CASES[name]
+    spark = session_for_tests()
+    for setting, value in case.settings.items():
+        spark.conf.set(setting, value)
+    streams = [read_stream(spark, folder / side) for side in ("left", "right")]
+    orders = {f"{side}_order": jn.Order("a", delay=DELAY) for side in ("left", "right")}
+    joined = jn.plan(*streams, case.spec, **orders).execute()
+    (folder / f"{os.getpid()}.started").touch()
+    pq.write_table(run(joined, folder).answer, folder / ANSWER)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,130 @@
+"""A hosted join without Spark: its tasks run one after the other, with dictionaries for the state store."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.spark.tasks.feed import BatchFeed
+from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, read_packets, write_packets
+from juncture.streams.plan import StreamPlan
+from juncture.streams.setup import Setup
+from juncture.streams.spark.processor import JoinProcessor
+from juncture.streams.spark.scatter import ToBuckets
+
+__all__ = ["Host"]
+
+SIDES = ("left", "right")
+
+
+class Value:
+    """A value state."""
+
+    def __init__(self) -> None:
+        self.value: tuple[Any, ...] | None = None
+
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
+
+
+class Map:
+    """A map state."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802 - Spark's name
+        return self.values.get(key)
+
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802 - Spark's name
+        self.values[key] = value
+
+    def removeKey(self, key: tuple[Any, ...]) -> None:  # noqa: N802 - Spark's name
+        del self.values[key]
+
+
+class Handle:
+    """What names the state of one bucket."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, Any] = {}
+
+    def getValueState(self, name: str, _schema: str) -> Value:  # noqa: N802 - Spark's name
+        return self.states.setdefault(name, Value())
+
+    def getMapState(self, name: str, _key: str, _value: str) -> Map:  # noqa: N802 - Spark's name
+        return self.states.setdefault(name, Map())
+
+
+class Host:
+    """Runs the tasks of a hosted join.
+
+    Parameters
+    ----------
+    setup
+        What it is made of.
+    buckets
+        How many there are.
+    chance
+        Decides how rows are cut into tasks, and in which order packets come.
+    """
+
+    def __init__(self, setup: Setup, buckets: int, chance: random.Random) -> None:
+        self.setup, self.buckets, self.chance = setup, buckets, chance
+        self.seen = StreamPlan(setup).seen
+        self.states: dict[int, Handle] = {}
+        self.metrics: list[dict[str, int]] = []
+
+    def step(self, **rows: pa.Table) -> Iterator[pa.Table]:
+        """Yield what follows from a micro-batch."""
+        sent: dict[int, list[Packet]] = {}
+        for side in SIDES:
+            for batch in self._scattered(side, rows[side]):
+                for packet in read_packets([batch]):
+                    sent.setdefault(packet.target, []).append(packet)
+        for target, packets in sent.items():
+            self.chance.shuffle(packets)
+            yield from self._joined(target, packets)
+
+    def _scattered(self, side: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema([self.setup.schema(side).field(name) for name in self.seen[side].names])
+        cut = self.chance.randint(0, rows.num_rows)
+        for part in (rows.slice(0, cut), rows.slice(cut)):
+            feed = BatchFeed(schema, chunk_rows=self.chance.choice([1, 3, 1000]))
+            task = ToBuckets(feed, side, self.setup, self.buckets, memory_bytes=1 << 26)
+            yield from pickle.loads(pickle.dumps(task))(part.select(schema.names).to_batches())
+
+    def _processor(self, target: int) -> JoinProcessor:
+        processor: JoinProcessor = pickle.loads(pickle.dumps(JoinProcessor(self.setup, self.buckets)))
+        processor.init(self.states.setdefault(target, Handle()))
+        return processor
+
+    def _joined(self, target: int, packets: Sequence[Packet]) -> Iterator[pa.Table]:
+        frames = (batch.to_pandas()[PACKET_SCHEMA.names[1:]] for batch in write_packets(packets))
+        for frame in self._processor(target).handleInputRows((target,), frames, None):
+            assert len(frame) > 0, "Spark fails to convert frames without rows"
+            for packet in read_packets([_sent_on(frame)]):
+                if packet.content is Content.OUTPUT:
+                    yield packet.rows
+            if (frame["content"] == Content.EMPTY).any():
+                self.metrics += frame.drop(columns=["content", "rows"]).to_dict("records")
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Yield what would follow if nothing more came."""
+        for target in self.states:
+            join = self._processor(target)._restored()
+            yield from join.close()
+
+
+def _sent_on(frame: Any) -> pa.RecordBatch:
+    """Return what a bucket gives as the last tasks get it."""
+    columns = {"target": [0] * len(frame), "side": [None] * len(frame)}
+    columns |= {name: frame[name].tolist() for name in ("content", "rows")}
+    return pa.record_batch([pa.array(columns[each.name], each.type) for each in PACKET_SCHEMA], schema=PACKET_SCHEMA)
