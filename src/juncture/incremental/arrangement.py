@@ -168,6 +168,8 @@ class Arrangement:
         missing
             For each row of what was given, how many deletes of it found nothing.
         """
+        if not len(delta):
+            return delta, [], delta.weights
         wanted = np.abs(delta.weights) if self._unique else np.maximum(-delta.weights, 0)
         remaining = wanted.copy()
         places: list[Place] = []
@@ -241,7 +243,11 @@ class Arrangement:
             last = runs[-_OF_ONE_SIZE:]
             if any(len(run) > _OF_ONE_SIZE * len(last[-1]) for run in last):
                 break
-            runs = [*runs[:-_OF_ONE_SIZE], merged(last, self._matching)]
+            try:
+                runs = [*runs[:-_OF_ONE_SIZE], merged(last, self._matching)]
+            except pa.ArrowException:
+                # The type of a column cannot hold them in one piece.
+                break
         self.runs = runs
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:

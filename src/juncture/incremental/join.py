@@ -118,6 +118,7 @@ class ChangeJoin:
         self._output = Output(self._join, self.answer_schema)
         self._kept = kept_join(self._join, self._output)
         self._identity = identity_of(self._join.output_schema, "answer's")
+        self._nothing = {side: self._kept.nothing(side) for side in SIDES}
         self._closed = False
         self._progress = Progress(0, None, dict.fromkeys(SIDES, 0))
         self._store: Store | None = None
@@ -137,9 +138,11 @@ class ChangeJoin:
         deltas: dict[Side, tuple[Delta, list[Place]]] = {}
         for side, arrangement in self._kept.arrangements.items():
             rows = list(store.rows(side))
-            batches = [batch for batch, _ in rows] or [pa.RecordBatch.from_pylist([], arrangement.schema)]
-            weights = np.concatenate([np.zeros(0, np.int64), *(weights for _, weights in rows)])
-            delta = self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+            delta = self._nothing[side]
+            if rows:
+                weights = np.concatenate([weights for _, weights in rows])
+                batches = [batch for batch, _ in rows]
+                delta = self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
             if (delta.weights < 0).any():
                 raise StateError(
                     f"The state is damaged: it has changes that delete {side} rows which are not there. Restore its "
@@ -200,7 +203,7 @@ class ChangeJoin:
         return self._epoch(left, right, offset, first=False)
 
     def populate(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
-        """Take the tables as they are at first, and return the answer: all of its rows come.
+        """Take the tables as they are at first, and return the answer: all of its rows come, equal ones one by one.
 
         Parameters
         ----------
@@ -265,10 +268,16 @@ class ChangeJoin:
         arrangement = self._kept.arrangements[side]
         parts = [] if given is None else list(read_changes(given, self.setup.schema(side), side))
         batches = [to_streaming(batch, arrangement.schema) for batch, _ in parts]
-        if not batches:
-            batches = [pa.RecordBatch.from_pylist([], arrangement.schema)]
-        weights = np.concatenate([np.zeros(0, np.int64), *(weights for _, weights in parts)])
-        return self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+        if not any(batch.num_rows for batch in batches):
+            return self._nothing[side]
+        weights = np.concatenate([weights for _, weights in parts])
+        try:
+            return self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+        except pa.ArrowException as error:
+            raise DataError(
+                f"The {side} changes are too large for one epoch: {error}. Divide them among several, or cast the "
+                "column to a large type, such as large_string."
+            ) from error
 
     def _refuse_missing(self, side: Side, delta: Delta, missing: Ints) -> None:
         if not missing.any():

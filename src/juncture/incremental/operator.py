@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.order_encoding import StepCoder, TooWideError
@@ -73,6 +74,11 @@ class KeptJoin:
         seen = self._seen(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         return Delta.of(batch, weights, keys, seen.codes, hashes)
+
+    def nothing(self, side: Side) -> Delta:
+        """Return no changes of a side."""
+        none = np.zeros(0, np.int64)
+        return self.delta(side, pa.RecordBatch.from_pylist([], self.arrangements[side].schema), none, none)
 
     def compact(self) -> None:
         """Merge what is held in pieces, and forget keys that no row has."""
