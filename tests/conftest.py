@@ -23,7 +23,7 @@ settings.register_profile("ci", max_examples=25, derandomize=True, database=None
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("nightly", max_examples=200, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-SPARK_EXAMPLES = {"ci": 2, "dev": 4, "nightly": 20, "thorough": 100}
+SPARK_EXAMPLES = {"ci": 3, "dev": 4, "nightly": 20, "thorough": 100}
 
 SESSIONS = ("connect", "classic")
 IN_PROCESS = "in-process"

@@ -15,7 +15,7 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
 from juncture.kernels import asof_known as kernels
-from juncture.local.asof import known
+from juncture.local.asof import known, left
 from strategies import examples
 from support.engines import LOCAL, run_in_process
 from support.inputs import pass_as
@@ -67,6 +67,8 @@ def test_right_rows_that_come_in_several_batches(example, seed, most, tmp_path_f
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known, "_BATCH_ROWS", most)
         patch.setattr(known, "_BATCH_ROWS_LEAST", 1)
+        # Backward, left rows in the order in which they see are streamed past, unless there are too many such orders.
+        patch.setattr(left, "_CHAINS_MOST", seed % 3)
         try:
             expected = reference.asof_join(example.resolve(), example.left, example.right)
         except DataError:

@@ -117,8 +117,15 @@ def equal_in_duckdb(how: str, condition: str, left: pa.Table, right: pa.Table) -
         return connection.sql(query).to_arrow_table()
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize(("spec", "condition"), EQUI, ids=[condition for _, condition in EQUI])
+@pytest.mark.parametrize(
+    ("spec", "condition", "how"),
+    [
+        # Every condition and every `how` in each run, and each with each in a nightly one.
+        pytest.param(*each, how, marks=pytest.mark.nightly if (number + turn) % 2 else [], id=f"{each[1]}-{how}")
+        for number, each in enumerate(EQUI)
+        for turn, how in enumerate(HOWS)
+    ],
+)
 def test_equal_keys(spec, condition, how):
     for seed, rows, span in ((1, 0, 5), (2, 60, 5), (3, 600, 100)):
         chance = np.random.default_rng(seed)

@@ -20,11 +20,11 @@ RIGHT = pa.schema(
 )
 
 
-def random_case(seed: int) -> tuple[pa.Table, dict[str, jn.Right]]:
+def random_case(seed: int, *, in_process: bool = True) -> tuple[pa.Table, dict[str, jn.Right]]:
     """Return a spine and some tables, with ties, nulls, and keys that only one side has."""
     chance = random.Random(seed)
     spine = pa.Table.from_pylist([_spine_row(chance, number) for number in range(chance.choice([0, 1, 7, 40]))], SPINE)
-    rights = {f"t{number}": _right(chance, number) for number in range(chance.randint(1, 5))}
+    rights = {f"t{number}": _right(chance, number, in_process=in_process) for number in range(chance.randint(1, 5))}
     return spine, rights
 
 
@@ -64,7 +64,7 @@ def _maybe(chance: random.Random, value: Any) -> Any:
     return None if chance.random() < 0.1 else value
 
 
-def _right(chance: random.Random, number: int) -> jn.Right:
+def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
     table = pa.Table.from_pylist([_right_row(chance) for _ in range(chance.choice([0, 1, 10, 60]))], RIGHT)
     by = chance.choice([None, "key", ["key", "part"]])
     how = chance.choice(["left", "left", "left", "inner"])
@@ -78,6 +78,9 @@ def _right(chance: random.Random, number: int) -> jn.Right:
             direction=chance.choice(["backward", "forward", "nearest"]),
             tolerance=chance.choice([None, 2, 5]),
             allow_exact_matches=chance.random() < 0.8,
+            nulls_equal=by is not None and chance.random() < 0.3,
+            known=chance.choice([None, None, ("known", "until")]),
+            ties=chance.choice(["greatest", "greatest", "first", "last"]) if in_process else "greatest",
         )
         known = chance.choice([None, "known", ("known", "until")])
         return jn.Right(table, spec, prefix=prefix, known_at=known)

@@ -65,7 +65,7 @@ def test_equals_the_join_in_process(spark: SparkSession, way: str) -> None:
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_the_join_in_process_whatever_the_tables(spark: SparkSession, seed: int, way: str) -> None:
-    spine, tables = random_case(1000 * seed + len(way))
+    spine, tables = random_case(1000 * seed + len(way), in_process=False)
     joined = jn.join_many(to_spark(spark, spine), on_spark(spark, tables)).toArrow()
     assert difference(joined, jn.join_many(spine, tables), ordered=False) is None
 
@@ -117,3 +117,6 @@ def test_refuses_what_does_not_go_together(spark: SparkSession) -> None:
         jn.plan_many(to_spark(spark, SPINE), rights())
     with pytest.raises(jn.PlanError, match="memory="):
         jn.plan_many(to_spark(spark, SPINE), on_spark(spark, rights()), memory="1GB")
+    first = jn.Right(PRICES, jn.Asof(on="ts", ties="first"), prefix="first_")
+    with pytest.raises(jn.PlanError, match=r"In table 'first': ties='first'.*order_by="):
+        jn.plan_many(to_spark(spark, SPINE), on_spark(spark, {"first": first}))

@@ -72,10 +72,10 @@ def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, algorith
     for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
         write_side(tmp_path / name, rows, keys=3, seed=seed)
     joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in specs.items()]
-    with no_session(), standalone_cluster(tmp_path / "cluster", workers=3, memory="700m") as cluster:
+    with no_session(), standalone_cluster(tmp_path / "cluster", workers=len(specs) + 1, memory="700m") as cluster:
         settings = {
             "spark.executor.memory": "600m",
-            "spark.cores.max": "3",
+            "spark.cores.max": str(len(specs) + 1),
             "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.sql.shuffle.partitions": "6",
         }

@@ -13,10 +13,9 @@ from support.tables import difference
 
 pytestmark = pytest.mark.early
 
-
-SHORT = ["native-full"]
+# Each life of a query costs the start of a JVM.
 RUNS = [
-    *((name, 5, 2) for name in SHORT),
+    ("native-full", 4, 1),
     *(pytest.param(name, 20, 10, marks=pytest.mark.nightly) for name in CASES),
 ]
 

@@ -9,10 +9,9 @@ import pytest
 
 import juncture as jn
 from support.engines import is_connect
-from support.streaming import read_stream, run, without_end, write_files
+from support.streaming import PARTITIONS, read_stream, run, without_end, write_files
 from support.tables import difference
 
-PARTITIONS = "spark.sql.shuffle.partitions"
 BAND = "l.k = r.k AND l.a >= r.a - 3 AND l.a <= r.a + 10"
 END = 10_000
 

@@ -10,12 +10,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from support.streaming import cut, read_stream, run, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, without_end, write_files
 from support.tables import difference
-
-PARTITIONS = "spark.sql.shuffle.partitions"
-STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 START = datetime(2024, 2, 28)
 ROWS = 150
@@ -50,12 +46,6 @@ def a_stream(chance: random.Random, end: int) -> pa.Table:
             "n": pa.array([*range(ROWS), -1], pa.int64()),
         }
     )
-
-
-def without_end(answer: pa.Table) -> pa.Table:
-    """Return an answer without the last rows of either side."""
-    numbers = [answer.column(name).to_pylist() for name in ("n", "n_right") if name in answer.column_names]
-    return answer.filter(pa.array([-1 not in row for row in zip(*numbers, strict=True)], pa.bool_()))
 
 
 @pytest.fixture

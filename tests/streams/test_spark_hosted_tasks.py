@@ -65,6 +65,7 @@ def in_time(pieces: list[pa.Table], side: str, order: jn.Order | None) -> pa.Tab
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_the_join_of_all_rows_in_time(kind, data, seed):
     example = data.draw(EXAMPLES[kind])
+    assume(not getattr(example.spec, "known", ()))
     chance = random.Random(seed)
     tables, orders = [], []
     try:
@@ -116,7 +117,8 @@ def rows(*cells: tuple[str | None, int | None]) -> pa.Table:
 
 
 def given_rows(host: Host, left: pa.Table, right: pa.Table) -> list[tuple[object, ...]]:
-    return sorted(tuple(row.values()) for table in host.step(left=left, right=right) for row in table.to_pylist())
+    found = [tuple(row.values()) for table in host.step(left=left, right=right) for row in table.to_pylist()]
+    return sorted(found, key=str)
 
 
 def test_buckets_without_rows_give_what_is_final():
@@ -148,11 +150,18 @@ def test_metrics():
     host = a_host(1)
     given_rows(host, rows(("a", 5), ("a", 3)), rows(("b", 4)))
     [told] = host.metrics
-    assert told == {
-        "left_rows": 2, "left_state_rows": 2, "left_state_bytes": told["left_state_bytes"], "left_late_rows": 0,
-        "right_rows": 1, "right_state_rows": 1, "right_state_bytes": told["right_state_bytes"], "right_late_rows": 0,
-    }  # fmt: skip
+    counts = {"left_rows": 2, "left_state_rows": 2, "left_late_rows": 0}
+    counts |= {"right_rows": 1, "right_state_rows": 1, "right_late_rows": 0, "out_rows": 0}
+    assert counts.items() <= told.items()
     assert told["left_state_bytes"] > 0
+
+
+def test_null_keys_that_are_equal():
+    host = a_host(7, jn.Asof(on="ts", by="k", nulls_equal=True, coalesce=False))
+    cells = [(key, time) for time in range(20) for key in (None, "a", "b")]
+    found = given_rows(host, rows(*cells), rows(*cells)) + given_rows(host, rows(("c", 90)), rows(("c", 90)))
+    assert len(found) == 60
+    assert all(left == right for *_, left, right in found)
 
 
 def test_another_number_of_partitions():

@@ -14,12 +14,8 @@ import pytest
 import juncture as jn
 from juncture.streams.spark.native import plan_of_streams
 from support.engines import to_spark
-from support.streaming import cut, read_stream, run, without_end, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, without_end, write_files
 from support.tables import difference
-
-PARTITIONS = "spark.sql.shuffle.partitions"
-STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 KEYS = [None, "a", "b"]
 ROWS = 120

@@ -27,12 +27,10 @@ import juncture as jn
 from support.cluster import wait_for
 from support.processes import no_session
 from support.session import TESTS, session_for_tests
-from support.streaming import read_stream, run, write_files
+from support.streaming import ROCKS, STORE, read_stream, run, write_files
 
 __all__ = ["CASES", "Case", "run_with_kills", "write_input"]
 
-STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 ANSWER = "whole.parquet"
 LOG = "log"
 ROWS_A_BATCH = 60

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.asof import limits
+from juncture.testing.asof import known_values, limits
 from juncture.testing.rows import keys, on_values
 
 __all__ = ["expected_report"]
@@ -18,13 +18,25 @@ __all__ = ["expected_report"]
 def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> MatchReport:
     left_on = on_values(left[join.left_on], join.domain)
     right_on = on_values(right[join.right_on], join.domain)
-    left_keys, right_keys = keys(left, join.left_by), keys(right, join.right_by)
-    usable = [(on, key) for on, key in zip(right_on, right_keys, strict=True) if on is not None and key is not None]
+    left_keys, right_keys = (
+        keys(table, names, nulls_equal=join.nulls_equal)
+        for table, names in ((left, join.left_by), (right, join.right_by))
+    )
+    seen, known = known_values(join, left, right)
+    usable = [row for row in zip(right_on, right_keys, known, strict=True) if None not in row]
     counts, distances = Counter(), []
-    for on, key, limit in zip(left_on, left_keys, limits(join, left), strict=True):
-        of_key = [other for other, other_key in usable if other_key == key]
-        there = [other for other in of_key if wanted(join, on, other)] if on is not None else []
-        best = min(there, key=lambda other: (distance(on, other), other), default=None)
+    for on, key, limit, sees in zip(left_on, left_keys, limits(join, left), seen, strict=True):
+        of_key = [(other, since) for other, other_key, since in usable if other_key == key]
+        there = [
+            (other, since)
+            for other, since in of_key
+            if None not in (on, sees) and since <= sees and wanted(join, on, other)
+        ]
+        later = join.spec.prefer == "later"
+        nearest = min(
+            there, key=lambda row: (distance(on, row[0]), (row[0] > on) != later, -row[1]), default=(None, None)
+        )
+        best = nearest[0]
         if on is None:
             counts["null_on"] += 1
         elif key is None:
@@ -37,7 +49,7 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
             counts["too_far"] += 1
         else:
             counts["matched"] += 1
-            counts["ties"] += there.count(best) > 1
+            counts["ties"] += there.count(nearest) > 1
             distances.append(distance(on, best))
     names = ("matched", "null_on", "null_key", "unknown_key", "nothing_there", "too_far", "ties")
     return MatchReport(

@@ -17,7 +17,10 @@ TESTS = Path(__file__).parent.parent
 
 # What small joins spend is compilation and garbage, in the JVM and in Python's workers. The first is for all sessions,
 # in processes that tests start as well.
-os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+# With its first compiler alone, the JVM keeps 48 MB of compiled code unless told otherwise; hundreds of queries have
+# more, which it would throw away and compile again.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options '{JAVA_OPTIONS}' pyspark-shell"
 SPARK_SETTINGS = {
     "spark.python.daemon.module": "support.daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -9,7 +9,7 @@ from unittest import mock
 __all__ = ["SMALL", "small_pieces"]
 
 SMALL = {
-    "juncture.local.plan.LEAST_MEMORY_BYTES": 0,
+    "juncture.local.resources.LEAST_MEMORY_BYTES": 0,
     "juncture.runtime.sources._SLICE_ROWS": 2,
     "juncture.runtime.sources.BATCH_ROWS": 3,
     "juncture.runtime.take._SLICE_ROWS": 3,

@@ -15,7 +15,12 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Ran", "cut", "read_stream", "run", "without_end", "write_files"]
+__all__ = ["PARTITIONS", "ROCKS", "STORE", "Ran", "cut", "read_stream", "run", "without_end", "write_files"]
+
+# Spark's settings of state, and the store that can host operators.
+PARTITIONS = "spark.sql.shuffle.partitions"
+STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _FIRST = 1_700_000_000
 

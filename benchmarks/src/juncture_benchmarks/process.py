@@ -71,6 +71,12 @@ def tree_bytes(root: int) -> int:
     return sum(_memory(pid, "VmRSS") for pid in _tree(root, _stats()))
 
 
+def tree_cpu_s(root: int) -> float:
+    """Return the seconds of CPU time of a process and all its descendants, ended ones that were waited for included."""
+    stats = _stats()
+    return sum(stats[pid].cpu_s for pid in _tree(root, stats))
+
+
 def kill_tree(root: int) -> None:
     """Kill a process and all its descendants, those in process groups of their own too."""
     for pid in _tree(root, _stats()) or [root]:
@@ -141,9 +147,7 @@ class Watch:
         self._total_bytes = max(self._total_bytes, own + java + workers)
 
     def _tree_cpu_s(self) -> float:
-        stats = _stats()
-        tree = _tree(self._root, stats)
-        return sum(stats[pid].cpu_s for pid in tree) if tree else sum(os.times()[:4])
+        return tree_cpu_s(self._root) or sum(os.times()[:4])
 
 
 def _stats() -> dict[int, _Stat]:

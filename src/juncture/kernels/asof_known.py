@@ -21,24 +21,35 @@ from juncture.kernels.compiled import (
     boolean,
     compiled,
     inlined,
+    int32s,
     int32s_in,
     int64,
     int64_cube,
     int64_cube_in,
+    int64_table,
     int64s,
     int64s_in,
     uint8s,
     void,
 )
+from juncture.kernels.intrinsics import prefetch
 from juncture.kernels.merge import advance
 
-__all__ = ["combine", "fill_tree", "find_known", "tree_levels"]
+__all__ = ["assign_chains", "combine", "delay", "fill_tree", "find_known", "offer_known", "spread_known", "tree_levels"]
 
 FAN_BITS = 4
 FAN = 1 << FAN_BITS
 """How many entries of a level share one of the next: two cache lines."""
 
 RANK, KNOWN, POINTER, WORDS = range(4)
+
+NEAR = 8
+"""How many slots are looked at one by one."""
+LOCKSTEP = 32
+"""How many rows are searched for at once."""
+
+_AHEAD = 16
+"""How many rows early a slot's cache line is asked for."""
 
 
 def tree_levels(rows: int) -> list[int]:
@@ -217,6 +228,14 @@ def find_known(
             row = run_end
 
 
+@inlined
+def _is_better(one: Any, other: Any) -> bool:
+    """Tell whether a candidate is of a greater rank than another, or of the same and known later."""
+    if one[RANK] != other[RANK]:
+        return bool(one[RANK] > other[RANK])
+    return bool(one[KNOWN] > other[KNOWN])
+
+
 @compiled(void(int64_cube, int64_cube_in, int64, int64, boolean, uint8s))
 def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool, tied: Any) -> None:
     """Merge the candidates of each slot with others, all of them from later right rows.
@@ -251,29 +270,227 @@ def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool
                 break
             takes_ours = has_ours and not has_theirs
             if has_ours and has_theirs:
-                same_rank = best[slot, ours, RANK] == found[slot, theirs, RANK]
-                if same_rank and best[slot, ours, KNOWN] == found[slot, theirs, KNOWN]:
+                takes_ours = _is_better(best[slot, ours], found[slot, theirs])
+                if not takes_ours and not _is_better(found[slot, theirs], best[slot, ours]):
                     tied[slot] = 1
                     takes_ours = first
-                elif same_rank:
-                    takes_ours = best[slot, ours, KNOWN] > found[slot, theirs, KNOWN]
-                else:
-                    takes_ours = best[slot, ours, RANK] > found[slot, theirs, RANK]
             ours += int(takes_ours)
             theirs += int(not takes_ours)
         place = ours + theirs - 1
         while theirs > 0:
             last_is_ours = False
             if ours > 0:
-                same_rank = best[slot, ours - 1, RANK] == found[slot, theirs - 1, RANK]
-                if same_rank and best[slot, ours - 1, KNOWN] == found[slot, theirs - 1, KNOWN]:
-                    last_is_ours = not first
-                elif same_rank:
-                    last_is_ours = best[slot, ours - 1, KNOWN] < found[slot, theirs - 1, KNOWN]
-                else:
-                    last_is_ours = best[slot, ours - 1, RANK] < found[slot, theirs - 1, RANK]
+                last_is_ours = _is_better(found[slot, theirs - 1], best[slot, ours - 1])
+                if not last_is_ours and not first:
+                    last_is_ours = not _is_better(best[slot, ours - 1], found[slot, theirs - 1])
             for word in range(WORDS):
                 best[slot, place, word] = best[slot, ours - 1, word] if last_is_ours else found[slot, theirs - 1, word]
             ours -= int(last_is_ours)
             theirs -= int(not last_is_ours)
             place -= 1
+
+
+@compiled(int64(int64s_in, int64s_in, int64, int32s))
+def assign_chains(seen: Ints, starts: Ints, most: int, chains: Codes) -> int:
+    """Divide the slots of each group into chains in which seen codes never fall.
+
+    Parameters
+    ----------
+    seen, starts
+        The seen codes of the slots, and the first slot of each group.
+    most
+        The most chains of a group.
+    chains
+        Out: the chain of each slot, each the first that takes it.
+
+    Returns
+    -------
+    int
+        The most chains that a group has; one more than allowed where that is too few.
+    """
+    lasts = np.empty(most, np.int64)
+    used = 0
+    for group in range(len(starts) - 1):
+        count = 0
+        for slot in range(starts[group], starts[group + 1]):
+            chain = 0
+            while chain < count and lasts[chain] > seen[slot]:
+                chain += 1
+            if chain == most:
+                return most + 1
+            count = max(count, chain + 1)
+            lasts[chain] = seen[slot]
+            chains[slot] = chain
+        used = max(used, count)
+    return used
+
+
+@compiled(void(int32s, int32s_in, int64, int32s_in, int64s_in, int64s_in, int64s_in))
+def delay(slots: Codes, rows: Codes, end: int, keys: Codes, known: Ints, seen: Ints, starts: Ints) -> None:
+    """Move right rows on to the first slots to which they are known.
+
+    Parameters
+    ----------
+    slots, rows
+        In and out: the slot that each right row serves first by its value; and the row. Those that no slot knows get
+        the number of slots.
+    end
+        How many there are.
+    keys, known
+        Group and known code, by row.
+    seen, starts
+        Seen codes of the slots, never falling within a group, and the first slot of each group.
+
+    Notes
+    -----
+    Looks a few slots ahead, since rows are known soon, and halves the rest for many rows in lockstep, so that cache
+    misses overlap.
+    """
+    far, low, size = np.empty(LOCKSTEP, np.int64), np.empty(LOCKSTEP, np.int64), np.empty(LOCKSTEP, np.int64)
+    waiting: Any = 0
+    for query in range(end):
+        row = np.int64(rows[query])
+        group_end = starts[np.int64(keys[row]) + 1]
+        slot: Any = np.int64(slots[query])
+        near = min(slot + NEAR, group_end)
+        while slot < near and seen[slot] < known[row]:
+            slot += 1
+        slots[query] = slot if slot < group_end else len(seen)
+        if slot == near and slot < group_end:
+            far[waiting], low[waiting], size[waiting] = query, slot, group_end - slot
+            waiting += 1
+        if waiting == LOCKSTEP or (query == end - 1 and waiting > 0):
+            _delay_far(slots, rows, keys, known, seen, starts, far[:waiting], low, size)
+            waiting = 0
+
+
+@inlined
+def _delay_far(
+    slots: Codes, rows: Codes, keys: Codes, known: Ints, seen: Ints, starts: Ints, far: Ints, low: Ints, size: Ints
+) -> None:
+    """Move right rows on to the first slots to which they are known, from where such a slot may be at first."""
+    longest: Any = np.int64(1)
+    while longest > 0:
+        longest = np.int64(0)
+        for i in range(len(far)):
+            half = size[i] >> 1
+            is_past = size[i] > 0 and seen[low[i] + half] < known[rows[far[i]]]
+            low[i] += (half + 1) * np.int64(is_past)
+            size[i] = max(size[i] - half - 1, 0) if is_past else half
+            longest = max(longest, size[i])
+    for i in range(len(far)):
+        group_end = starts[np.int64(keys[rows[far[i]]]) + 1]
+        slots[far[i]] = low[i] if low[i] < group_end else len(seen)
+
+
+@compiled(
+    void(
+        int32s_in,
+        int64s_in,
+        int64s_in,
+        int32s_in,
+        int64,
+        int64,
+        int64,
+        int64,
+        boolean,
+        boolean,
+        int64_table,
+        int64_table,
+        int32s,
+        int64s,
+    )
+)
+def offer_known(
+    slots: Codes,
+    on: Ints,
+    known: Ints,
+    rows: Codes,
+    end: int,
+    low: int,
+    high: int,
+    base: int,
+    decided: bool,
+    first: bool,
+    best: Ints,
+    ties: Ints,
+    rest: Codes,
+    state: Ints,
+) -> None:
+    """Offer right rows to their slots, backward: as `juncture.kernels.asof.offer`, with known codes.
+
+    Parameters
+    ----------
+    known
+        The known codes, by row.
+    decided, first
+        As for `juncture.kernels.asof.offer_many`.
+    best
+        The candidates, ``[slot, (rank, known, pointer)]``.
+    """
+    words = best.reshape(-1)
+    position, tied, left_over = state[0], state[1], state[2]
+    while position < end and tied < len(ties):
+        prefetch(words, np.uint64(WORDS * np.int64(slots[min(position + _AHEAD, end - 1)])))
+        slot = np.int64(slots[position])
+        if slot < low or slot >= high:
+            rest[left_over] = position
+            left_over += 1
+            position += 1
+            continue
+        rank, row = on[position], np.int64(rows[position])
+        pointer, since = base + row, known[row]
+        place = WORDS * slot
+        same_rank = rank == words[place + RANK]
+        is_same = same_rank and since == words[place + KNOWN]
+        is_better = rank > words[place + RANK] or (same_rank and since > words[place + KNOWN])
+        if is_same and decided:
+            is_better = (pointer > words[place + POINTER]) != first
+        if is_better or words[place + POINTER] == NOWHERE:
+            words[place + RANK] = rank
+            words[place + KNOWN] = since
+            words[place + POINTER] = pointer
+        elif is_same and not decided:
+            ties[tied, 0] = slot
+            ties[tied, 1] = rank
+            ties[tied, 2] = pointer
+            tied += 1
+        position += 1
+    state[0], state[1], state[2] = position, tied, left_over
+
+
+@compiled(void(int64_cube, int64s_in, int64, int64))
+def spread_known(best: Ints, starts: Ints, first_group: int, end_group: int) -> None:
+    """Let each slot keep the best of its own candidates and those of the slot before it, which it knows too.
+
+    Parameters
+    ----------
+    best
+        In and out: the candidates. No two of different slots have the same rank and known code.
+    starts
+        First slot of each group.
+    first_group, end_group
+        The groups to work on.
+    """
+    places, pointer = best.shape[1], best.shape[2] - 1
+    for group in range(first_group, end_group):
+        for slot in range(starts[group] + 1, starts[group + 1]):
+            own = before = 0
+            while own + before < places:
+                has_own = best[slot, own, pointer] != NOWHERE
+                has_before = best[slot - 1, before, pointer] != NOWHERE
+                if not has_own and not has_before:
+                    break
+                takes_own = has_own and (not has_before or _is_better(best[slot, own], best[slot - 1, before]))
+                own += int(takes_own)
+                before += int(not takes_own)
+            # From the last place on, so that what is still needed is not written over.
+            while before > 0:
+                own_is_last = own > 0 and _is_better(best[slot - 1, before - 1], best[slot, own - 1])
+                place = own + before - 1
+                for word in range(pointer + 1):
+                    best[slot, place, word] = (
+                        best[slot, own - 1, word] if own_is_last else best[slot - 1, before - 1, word]
+                    )
+                own -= int(own_is_last)
+                before -= int(not own_is_last)

@@ -68,7 +68,7 @@ def check_workers(session: SparkSession, others: Sequence[str]) -> None:
     session
         The session.
     others
-        The algorithms that need no Python on the workers.
+        The algorithms that need no Python on the workers, if there are any.
 
     Raises
     ------
@@ -83,10 +83,11 @@ def check_workers(session: SparkSession, others: Sequence[str]) -> None:
         check_session(session)
     except PlanError as error:
         names = " or ".join(map(repr, others))
+        instead = f" Or pass algorithm={names}: such joins need no Python there." if others else ""
         raise PlanError(
             f"{error} Before Spark is started, let PYSPARK_PYTHON name a Python {sys.version_info[0]}."
             f"{sys.version_info[1]} of its machines that has juncture {_version()} (here it is "
-            f"{sys.executable}). Or pass algorithm={names}: such joins need no Python there."
+            f"{sys.executable}).{instead}"
         ) from error.__cause__
 
 

@@ -202,13 +202,13 @@ class ProgressReader:
         observed, out = self._observed(reported.get("observedMetrics") or {})
         operators = reported.get("stateOperators") or ()
         held = self._held.values() or [(each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators]
-        late = [each["late_rows"] or 0 for each in observed.values() if "late_rows" in each]
+        late = [each.get("late_rows") or 0 for each in observed.values()]
         told = (reported.get("sink") or {}).get("numOutputRows", -1)
         return StreamProgress(
             batch=reported["batchId"],
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
-            sides=tuple(self._sides(observed) if self._last else _sources(reported.get("sources") or ())),
+            sides=tuple(self._sides(observed) if self._scales else _sources(reported.get("sources") or ())),
             rows_out=out if out is not None else None if told < 0 else told,
             state_rows=sum(rows for rows, _ in held),
             state_bytes=sum(size for _, size in held),
@@ -225,13 +225,13 @@ class ProgressReader:
                 continue
             values: dict[str, Any] = row.asDict() if hasattr(row, "asDict") else dict(row)
             if found["side"] == "out":
-                out = values["rows"] or 0
+                out = values.get("rows") or 0
                 continue
             side = found["join"], found["side"]
             observed[side] = values
             known = self._last.setdefault(side, None)
-            # Of no rows, metrics are null.
-            if values["last"] is not None:
+            # Of no rows, metrics are null, which JSON leaves out.
+            if values.get("last") is not None:
                 told: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
                 self._scales[side] = Scale(**told)
                 self._last[side] = values["last"] if known is None else max(known, values["last"])

@@ -15,7 +15,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, sign, tie_order, values
 
-__all__ = ["asof_join", "limits"]
+__all__ = ["asof_join", "known_values", "limits"]
 
 
 def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -53,7 +53,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     right_on = on_values(right[join.right_on], join.domain)
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
-    seen, known = _known(join, left, right)
+    seen, known = known_values(join, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
 
@@ -93,7 +93,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
         yield [other for _, _, other in best]
 
 
-def _known(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
+def known_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
     """Return up to when right rows are known to each left row, and since when each of them is; None is never."""
     if join.known is None:
         return [0] * left.num_rows, [0] * right.num_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,18 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import EMPTY, KeyCodes
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels import asof_known as kernels
+from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import Slots, sort_slots
+from juncture.runtime.sort import Slots, order_of, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["Left", "read_left"]
+__all__ = ["Left", "in_chains", "read_left"]
+
+_CHAINS_MOST = 4
+"""Each costs another search of the right rows, and sorting these costs more than four."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,14 @@ class Left:
         Rows whose own tolerance is null or negative; None if there are none.
     rows
         How many rows there are.
-    null_on, null_key, null_seen
-        How many have no usable ``on``, or else a null key, or else no time up to which right rows are known to them.
+    null_on, null_key
+        How many have no usable ``on``, or else a null key.
+    blind
+        The keys of rows of which neither is so, but that no right rows are known to.
     seen
         Of each slot, the code of that time; empty if all right rows are.
+    chains
+        Into how many groups each key is divided so that these codes never fall within one; 0 if it is not.
     """
 
     slots: Slots
@@ -51,8 +60,9 @@ class Left:
     rows: int
     null_on: int
     null_key: int
-    null_seen: int
+    blind: Codes
     seen: Ints
+    chains: int = 0
 
 
 def read_left(
@@ -96,6 +106,8 @@ def read_left(
         done += read
         advance(done, total)
     rows = np.flatnonzero(reading.codes != EMPTY).astype(np.int32)
+    if seen_coder is not None:
+        rows = rows[order_of([reading.seen[rows]], context)]
     slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), context)
     barred = reading.barred if reading.barred.any() else None
     return Left(
@@ -106,9 +118,25 @@ def read_left(
         rows=total,
         null_on=sum(reading.null_on),
         null_key=sum(reading.null_key),
-        null_seen=sum(reading.null_seen),
+        blind=np.concatenate([np.zeros(0, np.int32), *reading.blind]),
         seen=reading.seen[slots.rows] if seen_coder is not None else reading.seen,
     )
+
+
+def in_chains(left: Left) -> Left:
+    """Return the left side with its keys divided, if a few groups will do, so that seen codes never fall within one."""
+    slots = left.slots
+    chains = np.zeros(len(slots), np.int32)
+    used = kernels.assign_chains(left.seen, slots.starts, _CHAINS_MOST, chains)
+    if used > _CHAINS_MOST:
+        return left
+    if used <= 1:
+        return replace(left, chains=1)
+    order = np.argsort(chains, kind="stable")
+    groups = np.repeat(np.arange(slots.key_count), np.diff(slots.starts)) + chains * slots.key_count
+    starts = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=used * slots.key_count))]).astype(np.int64)
+    on = np.concatenate([slots.on[order], np.zeros(WINDOW, np.int64)])
+    return replace(left, slots=Slots(on, slots.rows[order], starts), seen=left.seen[order], chains=used)
 
 
 class _Reading:
@@ -141,7 +169,7 @@ class _Reading:
         self.barred = np.zeros(total * own, np.bool_)
         self.null_on: list[int] = []
         self.null_key: list[int] = []
-        self.null_seen: list[int] = []
+        self.blind: list[Codes] = []
 
     def read(self, part: int) -> int:
         """Code the rows of a part."""
@@ -174,8 +202,8 @@ class _Reading:
             assert self.join.known is not None
             self.seen[rows], sees = self.seen_coder.encode(batch.column(self.join.known.left))
             if sees is not None:
+                self.blind.append(codes[usable & whole_key & ~sees])
                 codes[~sees] = EMPTY
-                self.null_seen.append(int(np.count_nonzero(usable & whole_key & ~sees)))
 
     def _limit(self, array: pa.Array, rows: slice) -> None:
         if isinstance(self.coder, StepCoder):

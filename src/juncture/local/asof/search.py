@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import Mask
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
 from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
@@ -19,7 +20,7 @@ from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
-from juncture.local.asof.left import Left, read_left
+from juncture.local.asof.left import Left, in_chains, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
@@ -247,14 +248,17 @@ class Search:
 
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
+            join, seen_coder = self._join, self._known_coder
             if (
                 self._prepared is not None
-                and self._known_coder is None
+                and seen_coder is None
                 and isinstance(self._coder, StepCoder)
                 and len(piece) == len(self._left.part_rows)
             ):
                 return self._prepared(self._coder)
-            return read_left(self._join, self._left, piece, self._coder, self._context, seen_coder=self._known_coder)
+            left = read_left(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
+            streams = self._algorithm is probe and join.spec.direction == "backward"
+            return in_chains(left) if seen_coder is not None and streams else left
 
     def _values(self, left: str, right: str) -> Iterator[pa.Array]:
         for source, column in ((self._left, left), (self._right, right)):
@@ -269,19 +273,23 @@ class Search:
             asked = self._directions, self._places, self._context
             if right.known is None:
                 best, seen = self._algorithm(left.slots, right, *asked)
+            elif left.chains:
+                best, seen = probe(left.slots, right, *asked, seen_codes=left.seen, chains=left.chains)
             else:
                 best, seen = search_known(left.slots, left.seen, right, *asked, at_once=self._algorithm is merge)
         counts = self._choose(left, best, pointers, codes)
         if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
         alone = int(np.diff(left.slots.starts)[~seen].sum())
-        strangers = left.rows - left.null_on - left.null_key - left.null_seen - len(left.slots)
+        strangers = left.rows - left.null_on - left.null_key - len(left.blind) - len(left.slots)
+        keys: Mask = np.logical_or.reduce(seen.reshape(max(left.chains, 1), -1))
+        blind = int(np.count_nonzero(keys[left.blind]))
         return {
             "matched": int(counts[kernels.MATCHED]),
             "null_on": left.null_on,
             "null_key": left.null_key,
-            "unknown_key": alone + strangers,
-            "nothing_there": int(counts[kernels.NOTHING]) - alone + left.null_seen,
+            "unknown_key": alone + strangers + len(left.blind) - blind,
+            "nothing_there": int(counts[kernels.NOTHING]) - alone + blind,
             "too_far": int(counts[kernels.BEYOND]),
             "tied": int(counts[kernels.TIED]),
             "right_rows_read": right.rows,

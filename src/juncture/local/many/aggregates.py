@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +14,12 @@ from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.aggregate import aggregate_columns, folds_of, tie_orderer
 from juncture.local.inequality.conditions import CodedCondition
-from juncture.local.inequality.folds import Fold, fold_of
-from juncture.local.inequality.index import SortedIndex, read_sorted_index
+from juncture.local.inequality.index import read_sorted_index
 from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.inequality.prune import within_reach
 from juncture.local.kinds import EXECUTORS
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
-from juncture.local.output.payload import Holder, Payload
+from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
@@ -32,8 +30,8 @@ from juncture.spec.range import ResolvedRange
 
 __all__ = ["Aggregated", "aggregated", "has_own_order"]
 
-Aggregated = tuple[Mask, pa.Table]
-"""Which rows of the spine have a match, and the aggregates of each."""
+Aggregated = tuple[Mask | None, pa.Table]
+"""Which rows of the spine have a match, if that was asked for, and the aggregates of each."""
 
 _MATCHES = Aggregate("matches", None, "count", pa.int64())
 _SLICE_LEAST = 1 << 16
@@ -48,7 +46,14 @@ def has_own_order(join: Any, algorithm: str) -> bool:
 
 
 def aggregated(
-    join: ResolvedInequality, spine: Spine, left: Source, right: Source, algorithm: str, context: JoinContext
+    join: ResolvedInequality,
+    spine: Spine,
+    left: Source,
+    right: Source,
+    algorithm: str,
+    context: JoinContext,
+    *,
+    marks_matches: bool,
 ) -> Aggregated:
     """Return aggregates of the matches of each row of the spine.
 
@@ -64,23 +69,29 @@ def aggregated(
         As for `juncture.local.inequality.join.execute`.
     context
         What the join may use.
+    marks_matches
+        Whether to tell which rows have a match.
 
     Raises
     ------
     DataError, PlanError, StateError
         As that does.
     """
-    join = replace(join, output=(), aggregates=(*join.aggregates, _MATCHES))
+    # A table without columns would have no rows either.
+    counts = (_MATCHES,) if marks_matches or not join.aggregates else ()
+    join = replace(join, output=(), aggregates=(*join.aggregates, *counts))
     if has_own_order(join, algorithm):
         try:
-            return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)))
+            return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)), bool(counts))
         except TooWideError:
             pass
     batches = list(EXECUTORS[type(join.spec)](join, left, right, algorithm, context))
-    return _split(pa.Table.from_batches(batches, join.output_schema))
+    return _split(pa.Table.from_batches(batches, join.output_schema), bool(counts))
 
 
-def _split(table: pa.Table) -> Aggregated:
+def _split(table: pa.Table, is_counted: bool) -> Aggregated:
+    if not is_counted:
+        return None, table
     return table.column(table.num_columns - 1).to_numpy() > 0, table.remove_column(table.num_columns - 1)
 
 
@@ -107,7 +118,7 @@ def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: Joi
         order_ties=tie_orderer(join, right, context), holder=holder, are_known=True,
     )  # fmt: skip
     payload = holder.finish()
-    folds = _folds(join.aggregates, index, payload, context)
+    folds = folds_of(join.aggregates, index, payload, context)
     payload.release()
     rows, codes = _rows_in_order(order, spine.rows), order.coded.codes
 
@@ -147,11 +158,6 @@ def _limits(coded: CodedCondition, left: Source, context: JoinContext) -> tuple[
 
     context.threads.run(read, range(len(left.part_rows)))
     return low, high, None if possible.all() else possible
-
-
-def _folds(aggregates: Sequence[Aggregate], index: SortedIndex, payload: Payload, context: JoinContext) -> list[Fold]:
-    own = folds_of(tuple(aggregates[:-1]), index, payload, context)
-    return [*own, fold_of(aggregates[-1], None, context)]
 
 
 def _rows_in_order(order: SpineOrder, total: int) -> Ints:

@@ -40,7 +40,7 @@ class Answer:
     join, right
         The join, and the right side, in working types.
     matched
-        Which rows have a match.
+        Which rows have a match; None if nobody asked.
     pointers
         Its right row; -1 where there is none. None if matches are aggregated.
     aggregates
@@ -49,7 +49,7 @@ class Answer:
 
     join: Resolved
     right: Source
-    matched: Mask
+    matched: Mask | None
     pointers: Ints | None
     aggregates: pa.Table | None
 
@@ -63,6 +63,7 @@ def answer(
     context: JoinContext,
     *,
     more: tuple[Aggregate, ...] = (),
+    marks_matches: bool = False,
 ) -> Answer:
     """Find what a table gives each row of the spine.
 
@@ -80,6 +81,8 @@ def answer(
         What the join may use: all of the memory, since tables come one after the other.
     more
         What to aggregate besides.
+    marks_matches
+        Whether to tell which rows have a match, though none is dropped.
 
     Raises
     ------
@@ -91,7 +94,9 @@ def answer(
     whole = replace(whole, aggregates=(*whole.aggregates, *more))
     join, left, right = working(whole, left, right)
     if isinstance(join, ResolvedInequality) and join.aggregates:
-        matched, columns = aggregated(join, spine, left, right, algorithm, context)
+        matched, columns = aggregated(
+            join, spine, left, right, algorithm, context, marks_matches=marks_matches or table.drops_unmatched
+        )
         return Answer(join, right, matched, None, columns)
     pointers = _pointers(join, table, algorithm, spine, left, right, context)
     return Answer(join, right, pointers >= 0, pointers, None)

@@ -54,27 +54,28 @@ def report_of(
         more: tuple[Aggregate, ...] = ()
         if known is not None and table.join.aggregates:
             more = (Aggregate("known", known.right, "max", table.join.right_schema.field(known.right).type),)
-        found = answer(table, algorithm, spine, left, right, context, more=more)
+        found = answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
     leaked = None if known is None or found is None else _leaked(known, found, left, context)
     if isinstance(table.join, ResolvedAsof):
         own = context.within(MemoryBudget(context.memory.total_bytes))
         return TableReport.of(match_report(table.join, left, right, own), leaked)
     assert found is not None
+    assert found.matched is not None
     return TableReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
         matched=int(np.count_nonzero(found.matched)),
-        reasons=_reasons(table.join, found, spine, left, right, context),
+        reasons=_reasons(table.join, found.matched, spine, left, right, context),
         leaked=leaked,
     )
 
 
 def _reasons(
-    join: Resolved, found: Answer, spine: Spine, left: Source, right: Source, context: JoinContext
+    join: Resolved, matched: Mask, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> dict[str, int]:
     """Count the rows of the spine without a match by the first reason that applies."""
     join, left, right = working(join, left, right)
-    rest, reasons = ~found.matched, {}
+    rest, reasons = ~matched, {}
     for name, mask in (
         ("null_on", _lacking(_ordering_columns(join), left, context)),
         ("null_key", spine.keys(join, left).codes == EMPTY),
@@ -123,6 +124,7 @@ def _key_is_known(join: Resolved, spine: Spine, left: Source, right: Source, con
 
 def _leaked(known: KnownAt, found: Answer, left: Source, context: JoinContext) -> int:
     """Count the rows of the spine whose match became known only after their own time."""
+    assert found.matched is not None
     rows = np.flatnonzero(found.matched)
     [times] = select(left, [known.left], rows, context)
     if found.pointers is not None:

@@ -147,7 +147,7 @@ class Spine:
             rows=self.rows,
             null_on=self.rows - usable,
             null_key=usable - len(order.slots),
-            null_seen=0,
+            blind=np.zeros(0, np.int32),
             seen=np.empty(0, np.int64),
         )
 

@@ -47,7 +47,7 @@ class Part:
 
 def kept_rows(parts: Sequence[Part]) -> Ints | None:
     """Return the rows of the spine that no table drops; None for all."""
-    masks = [part.found.matched for part in parts if part.table.drops_unmatched]
+    masks = [part.found.matched for part in parts if part.table.drops_unmatched and part.found.matched is not None]
     return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
 
 

@@ -9,7 +9,7 @@ from juncture.spark.asof.native import has_native, join_native
 from juncture.spark.asof.shuffle import asof_stages, task_spec
 from juncture.spark.asof.statistics import AsofStatistics
 from juncture.spark.asof.window import join_window
-from juncture.spark.exchange.broadcast_join import join_broadcast_right
+from juncture.spark.exchange.broadcast_join import join_broadcast
 from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
@@ -18,8 +18,9 @@ from juncture.spark.planning import Planning, Request
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
+from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["AsofPlanning"]
+__all__ = ["AsofPlanning", "check_table_order"]
 
 
 class AsofPlanning(Planning):
@@ -31,13 +32,7 @@ class AsofPlanning(Planning):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        spec = request.join.spec
-        if request.join.goes_by_table_order and spec.how not in ("semi", "anti"):
-            raise PlanError(
-                f"ties={spec.ties!r} takes the {spec.ties} row in the order of the right table, and on Spark a table "
-                "has none: rows come in any order. Name in order_by= the columns that give the order, or leave ties= "
-                "out."
-            )
+        check_table_order(request.join)
         self._native = has_native(request.left.session)
         self._sample: Sample | None = None
         self._learners |= {"text": self._measure_text, "sample": self._take_sample}
@@ -72,7 +67,7 @@ class AsofPlanning(Planning):
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
             seen = task_spec(join).resolve(join.left_schema, needed_right(join))
-            frame, jobs = join_broadcast_right(seen, left, right, schema, memory_bytes=memory_bytes)
+            frame, jobs = join_broadcast(seen, "right", left, right, schema, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         if algorithm == "broadcast_left":
             cores = self._resources.cores
@@ -88,3 +83,19 @@ class AsofPlanning(Planning):
             cuts = balanced_cuts(self._sample, count)
         stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), memory_bytes)
         return Built(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
+
+
+def check_table_order(join: ResolvedAsof) -> None:
+    """Refuse joins in which the order of a table decides, which has none on Spark.
+
+    Raises
+    ------
+    PlanError
+        If one is such.
+    """
+    ties = join.spec.ties
+    if join.goes_by_table_order and join.spec.how not in ("semi", "anti"):
+        raise PlanError(
+            f"ties={ties!r} takes the {ties} row in the order of the right table, and on Spark a table has none: rows "
+            "come in any order. Name in order_by= the columns that give the order, or leave ties= out."
+        )

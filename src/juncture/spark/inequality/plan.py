@@ -7,7 +7,7 @@ from dataclasses import replace
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm
 from juncture.planner.planning_input import JoinFeatures
-from juncture.spark.exchange.broadcast_join import join_broadcast_left, join_broadcast_right
+from juncture.spark.exchange.broadcast_join import join_broadcast
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
@@ -24,6 +24,7 @@ from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
 from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
+from juncture.spec.schema import Side
 
 __all__ = ["InequalityPlanning"]
 
@@ -139,9 +140,9 @@ class InequalityPlanning(Planning):
                 output = task_output(schema)
                 stages = inequality_stages(self._join, self._placements, self._cuts, output, memory_bytes)
                 return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
-            join_broadcast = join_broadcast_right if algorithm == "broadcast" else join_broadcast_left
+            sent: Side = "right" if algorithm == "broadcast" else "left"
             seen = replace(self._join, right_schema=needed_right(self._join))
-            frame, jobs = join_broadcast(seen, self._left, self._right, schema, memory_bytes=memory_bytes)
+            frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, memory_bytes=memory_bytes)
             return Built(frame, tuple(jobs))
         assert self._pairs is not None
         if algorithm == "bucket":

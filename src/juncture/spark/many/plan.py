@@ -17,6 +17,7 @@ from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.progress import Report
+from juncture.spark.asof.plan import check_table_order
 from juncture.spark.exchange.exchange import collected
 from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.input.frame import FrameSide, SparkSide
@@ -30,6 +31,7 @@ from juncture.spark.session.session import resources as resources_of
 from juncture.spark.statistics import Statistics
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.schema import is_null_type
 
@@ -122,6 +124,8 @@ def _opened(
             check_times(ours.spark_schema, theirs.spark_schema, session)
             check_types(table.join, ours.spark_schema, theirs.spark_schema)
             _check_nulls(table)
+            if isinstance(table.join, ResolvedAsof):
+                check_table_order(table.join)
             stats = Statistics(ours, theirs, None).stats
             placed.append(Placed(table, theirs, stats.right))
     sides = {"spine": ours, **{each.table.name: each.side for each in placed}}

@@ -38,8 +38,9 @@ class BucketKeys:
         types = self._types()
         self._hashes = None
         if types[0]:
-            nulls_equal = self._condition is not None and self._condition.nulls_equal
-            self._hashes = KeyHashes(*types, nulls_equal=nulls_equal)
+            keyed = join if isinstance(join, ResolvedAsof) else self._condition
+            assert keyed is not None
+            self._hashes = KeyHashes(*types, nulls_equal=keyed.nulls_equal)
 
     def _types(self) -> Sequence[Sequence[pa.DataType]]:
         if self._condition is not None:

@@ -83,7 +83,6 @@ def plan_hosted(
     """
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     session = sides[0].session
-    _check_store(session)
     join = spec.resolve(sides[0].schema, sides[1].schema)
     check_times(sides[0].spark_schema, sides[1].spark_schema, session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
@@ -95,6 +94,7 @@ def plan_hosted(
     for side in SIDES:
         if not plan.bounds[side].is_bounded:
             raise PlanError(unbounded(plan.bounds[side], on_spark=True))
+    _check_store(session)
     buckets = int(session.conf.get(SHUFFLE_PARTITIONS) or 1)
     if not BucketKeys(streaming_join(join), 1).is_keyed:
         buckets = 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from juncture.errors import PlanError
+from juncture.spec.duration import format_duration
 from juncture.spec.schema import Side
 from juncture.streams.order import Order, orders_of
 
@@ -37,7 +38,7 @@ def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: Stru
     orders = orders_of(given, f"{side}_order")
     if not orders:
         marks = watermarks(schema).items()
-        orders = tuple(Order(f"`{name}`", delay=f"{delay}ms") for name, delay in marks)
+        orders = tuple(Order(_quoted(name), delay=format_duration(delay * 10**6)) for name, delay in marks)
     if not orders:
         raise PlanError(
             f"Nothing tells which rows of the {side} stream can still come, so that rows would be held for ever. "
@@ -45,3 +46,8 @@ def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: Stru
             "come, and how far one may be behind. Or put a watermark on a column."
         )
     return orders
+
+
+def _quoted(name: str) -> str:
+    """Return a column's name as SQL reads it."""
+    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
