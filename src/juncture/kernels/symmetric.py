@@ -56,7 +56,7 @@ def find_matches(
     Parameters
     ----------
     keys, codes
-        The rows, by key and first code: keys, and a line of codes for each relation.
+        The rows: keys, ascending, and a line of codes for each relation; found faster if the first ascends too.
     relations
         How many of the lines count.
     groups, starts
@@ -93,7 +93,7 @@ def find_matches(
                 position = starts[group]
                 if relations > 0:
                     # The greater the code, the more of the held rows it reaches.
-                    top = top if searched == group else end
+                    top = top if searched == group and codes[0, row] >= codes[0, row - 1] else end
                     position = first_from_end(held[0], position, top, ~codes[0, row])
                     searched, top = group, position
             if relations > 1 and reach >= 0 and codes[1, row] <= _GREATEST - reach:
