@@ -192,7 +192,7 @@ REFUSED = {
     "no order of rows": (
         jn.Asof(on="a"),
         ORDERS | {"right_order": jn.Order("k")},
-        r"of type string, which is no order",
+        r"of type STRING, which is no order",
     ),
     "wrong delay": (jn.Asof(on="ts"), ORDERS | {"right_order": jn.Order("ts", delay=3)}, r"delay=3"),
 }
