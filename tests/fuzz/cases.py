@@ -16,7 +16,7 @@ from support.small import SMALL
 __all__ = ["CORES", "Case", "changes_of", "random_case"]
 
 MEMORIES = (1, 400, 2_000, 20_000, None)
-CORES = ("juncture.runtime.threads.available_cores", "juncture.local.plan.available_cores")
+CORES = ("juncture.runtime.threads.available_cores", "juncture.local.resources.available_cores")
 ON_DISK = ("auto", "probe", "external_merge", "grace", "external_sort_merge")
 """The algorithms that a small budget does not rule out."""
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.local import plan as planning
+from juncture.local import resources
 from juncture.runtime.sources import TableSource
 from support.engines import execute
 from support.kinds import Spec
@@ -65,7 +65,7 @@ def test_a_join_that_is_stopped(kind, stop, scratch):
 
 @pytest.mark.parametrize("kind", JOINS)
 def test_a_plan_whose_batches_are_let_go(kind, scratch, monkeypatch):
-    monkeypatch.setattr(planning, "LEAST_MEMORY_BYTES", 0)
+    monkeypatch.setattr(resources, "LEAST_MEMORY_BYTES", 0)
     spec, algorithm = JOINS[kind]
     streams = (each.to_reader(max_chunksize=40) for each in (side(1), side(2)))
     batches = jn.plan(*streams, spec, algorithm=algorithm, memory=MEMORY_BYTES).batches()

@@ -172,6 +172,8 @@ def test_a_query(hosting, tmp_path, algorithm):
         wait_for(lambda: len(heard) >= len(seen), "the listener")
     finally:
         hosting.streams.removeListener(listener)
+        # The sink is a view of the session, which other tests share.
+        hosting.catalog.dropTempView(f"{algorithm}_progress")
     first, last = seen[0], jn.StreamProgress.of(query)
     assert last == seen[-1]
     assert [each.rows for each in first.sides] == [2, 2]

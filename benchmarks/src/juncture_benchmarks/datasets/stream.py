@@ -17,7 +17,7 @@ def growing_table(rows: int, keys: int, seed: int) -> pa.Table:
     Examples
     --------
     >>> growing_table(5, 1, seed=1)["a"].to_pylist()
-    [0, 1, 2, 3, 4]
+    [0, 1, 1, 3, 4]
     """
     chance = np.random.default_rng(seed)
     numbers = np.arange(rows)

@@ -239,7 +239,8 @@ def _lowest_level(left: SampledSide, right: SampledSide) -> int:
 def _needs(widths: Floats, reach: int, lowest: int) -> Ints:
     """Return the level on which a row of a width surely spans no more than ``reach`` further bins."""
     with np.errstate(divide="ignore", over="ignore"):
-        finite = np.nextafter(np.nan_to_num(widths, nan=0.0), np.inf)
+        # A window that ends before it starts matches nothing, on any level.
+        finite = np.nextafter(np.maximum(np.nan_to_num(widths, nan=0.0), 0.0), np.inf)
         levels = np.ceil(np.log2(finite / reach))
     return np.asarray(np.clip(levels, lowest, lowest + _LEVEL_MAX), np.int64)
 
