@@ -13,6 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError, StateError
+from juncture.incremental.store import rocksdb
 
 CUSTOMERS = pa.schema({"id": pa.int64(), "name": pa.string()})
 SALES = pa.schema({"id": pa.int64(), "book": pa.string()})
@@ -76,7 +77,6 @@ def test_a_folder_of_other_things(tmp_path):
 
 
 def test_a_folder_of_another_version(tmp_path, monkeypatch):
-    rocksdb = pytest.importorskip("juncture.incremental.store.rocksdb")
     filled(tmp_path / "state")
     monkeypatch.setattr(rocksdb, "_VERSION", 2)
     with pytest.raises(StateError, match="of version 1, and this Juncture reads 2"):
@@ -120,7 +120,6 @@ def test_an_epoch_that_was_written_half(tmp_path):
 
 
 def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
-    rocksdb = pytest.importorskip("juncture.incremental.store.rocksdb")
     monkeypatch.setattr(rocksdb, "_LOG_ROWS_LEAST", 3)
     monkeypatch.setattr(rocksdb, "_BLOCK_ROWS", 2)
     filled(tmp_path / "state", epochs=12)

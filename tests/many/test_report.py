@@ -74,7 +74,7 @@ def test_is_shown_as_text_json_and_a_page() -> None:
         report.export("pdf")  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_counts_what_the_joined_rows_say(seed: int) -> None:
     spine, rights = random_case(seed)
