@@ -6,7 +6,8 @@ import io
 import pyarrow as pa
 from rich.console import Console
 
-from juncture.cli.show import print_plan, report_view, rows_view
+from juncture.cli.console import WIDTH_OF_PIPES
+from juncture.cli.show import heading, print_plan, report_view, rows_view
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import Asof
 
@@ -54,6 +55,12 @@ def test_columns_that_do_not_fit_are_named():
     assert "the first 2 rows of 1,000" in " ".join(text.split())
     assert "2 columns more: at, name" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 20
+
+
+def test_nothing_is_filled_up_to_the_width_of_a_pipe():
+    text = shown(lambda console: rows_view(TABLE, console, total=2), width=WIDTH_OF_PIPES)
+    assert max(map(len, text.splitlines())) < 200
+    assert shown(lambda _: heading("Some rows"), width=WIDTH_OF_PIPES).split("\n") == [" " * 9, "Some rows", ""]
 
 
 def test_no_rows_and_no_columns():

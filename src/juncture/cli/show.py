@@ -30,7 +30,7 @@ _GAP = 2
 
 def heading(text: str) -> RenderableType:
     """Return the heading of a part of the output."""
-    return Padding(Text(text, style="bold"), (1, 0, 0, 0))
+    return Padding(Text(text, style="bold"), (1, 0, 0, 0), expand=False)
 
 
 def count(rows: int, noun: str = "row") -> str:
