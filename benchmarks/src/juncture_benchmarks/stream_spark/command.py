@@ -128,7 +128,6 @@ def _show(query: Any, shown: int) -> int:
 
 def _state(progress: Any) -> int:
     """Return how many bytes of state a micro-batch left."""
-    for name, metrics in progress["observedMetrics"].items():
-        if name.startswith("juncture"):
-            return int(metrics["left_state_bytes"] + metrics["right_state_bytes"])
-    return int(progress["stateOperators"][0]["memoryUsedBytes"])
+    told = [metrics.asDict().get("state_bytes") for metrics in progress["observedMetrics"].values()]
+    held = [each for each in told if each is not None]
+    return int(sum(held)) if held else int(progress["stateOperators"][0]["memoryUsedBytes"])
