@@ -16,8 +16,8 @@ from support.session import session_for_tests
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# `ci` gives the same examples every time, as many as a quarter of an hour on two cores allows for the whole suite; `nightly`
-# gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
+# `ci` gives the same examples every time, as many as a quarter of an hour on two cores allows for the whole suite;
+# `nightly` gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 settings.register_profile("ci", max_examples=25, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
