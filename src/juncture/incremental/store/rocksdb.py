@@ -152,7 +152,7 @@ class RocksStore:
             return [] if not content else list(pa.ipc.open_stream(content))
 
     def commit(self, progress: Progress, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
-        """Keep an epoch: how far the join has come by it, what changed, and what it gave."""
+        """Keep an epoch: its number and offset, what changed, and what it gave."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
         for side, changes in deltas.items():

@@ -53,7 +53,7 @@ class Store(Protocol):
         """Return what the last epoch gave."""
 
     def commit(self, progress: Progress, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
-        """Keep an epoch: how far the join has come by it, what changed, and what it gave."""
+        """Keep an epoch: its number and offset, what changed, and what it gave."""
 
     def checkpoint(self, progress: Progress, rows: Mapping[Side, Rows]) -> None:
         """Keep all rows anew, in place of the last checkpoint and the changes since."""

@@ -175,7 +175,7 @@ def same_numbers(left: Node, right: Node, *, divide: bool) -> tuple[Node, Node]:
         return converted(left, DOUBLE), converted(right, DOUBLE)
     if kinds == {"integer"}:
         return left, right
-    return tuple(_as_decimal(side) for side in (left, right))  # type: ignore[return-value]  # a pair in, a pair out
+    return _as_decimal(left), _as_decimal(right)
 
 
 def _as_decimal(node: Node) -> Node:
