@@ -230,7 +230,7 @@ class Plan(Decision):
         matched        1  33.33%
         nothing there  1  33.33%
         too far        1  33.33%
-        distance       min 1, p50 1, p90 1, p99 1, max 1
+        distance       min 1, median 1, 90% 1, 99% 1, max 1
         """
         if self.count_matches is None:
             raise PlanError(
