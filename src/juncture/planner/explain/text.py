@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any
@@ -182,7 +183,13 @@ def _memory(peak: int, earlier: int) -> str:
 
 
 def _about(seconds: float) -> str:
-    return f"about {seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"
+    """Say what a formula gives, to two digits: it is right to within a factor."""
+    if seconds < 0.1:
+        return "under 0.1 s"
+    if seconds < 10:
+        return f"about {seconds:.1f} s"
+    scale = 10 ** (math.floor(math.log10(seconds)) - 1)
+    return f"about {round(seconds / scale) * scale:,} s"
 
 
 def _seconds(seconds: float) -> str:
