@@ -19,7 +19,7 @@ from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.feed import BatchFeed, Feed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import Content, Packet, read_packets, write_packets
 from juncture.spark.tasks.sample import Pick
 from juncture.spark.tasks.stage import OutputStage, PacketStage
@@ -53,7 +53,7 @@ class GiveOut(OutputStage):
         yield pa.table({"n": [context.memory.total_bytes, context.threads.count]})
 
 
-GIVE_OUT = GiveOut(memory_bytes=12_345, output=Output(pa.schema([("c0", pa.int64())])))
+GIVE_OUT = GiveOut(memory_bytes=12_345, output=TaskOutput(pa.schema([("c0", pa.int64())])))
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[tuple[object, object]]:

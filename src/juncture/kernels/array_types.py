@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Codes", "Floats", "Ints", "Mask", "Words"]
+__all__ = ["Bytes", "Codes", "Floats", "Ints", "Mask", "Rows", "Words"]
 
+Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Bytes, Codes, Ints, Words
 from juncture.kernels.compiled import (
     compiled,
     inlined,
@@ -65,8 +64,6 @@ _SHORT_BYTES = 15
 _LENGTH_BITS = np.uint64(56)
 _LONG = np.uint64(1 << 63)
 _LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @inlined

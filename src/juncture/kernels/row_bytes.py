@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Bytes, Ints
 from juncture.kernels.compiled import compiled, int64s, int64s_in, uint8s, uint8s_in, void
 
 __all__ = ["copy_escaped", "copy_pieces", "copy_unescaped", "escaped_lengths", "unescaped_lengths"]
 
-Bytes = npt.NDArray[np.uint8]
 
 _ESCAPE = 0xFF
 

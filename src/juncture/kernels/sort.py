@@ -8,9 +8,8 @@ share one sort whatever the values; the caller adds up the counts between the st
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Rows, Words
 from juncture.kernels.compiled import (
     boolean,
     compiled,
@@ -28,8 +27,6 @@ __all__ = ["DIGITS", "count_digits", "is_ascending", "mark_runs", "move_by_digit
 
 DIGITS = 256
 """Values of a digit: as many streams to write to as the caches hold with ease."""
-
-Rows = npt.NDArray[np.int32]
 
 
 @compiled(void(uint64s_in, int64, int64s))

@@ -24,7 +24,7 @@ from juncture.local.inequality.key_ranges import (
     LEFT_FIELDS,
     RIGHT_FIELDS,
     BuildRange,
-    KeyRanges,
+    KeyRangeRules,
     ProbeRange,
     last_fields,
     left_fields,
@@ -60,7 +60,7 @@ def stream_merged(
     join: Join,
     left: Source,
     right: Source,
-    key_ranges: Callable[[Join], KeyRanges],
+    key_ranges: Callable[[Join], KeyRangeRules],
     in_memory: Callable[[Join, Source, Source, JoinContext], Iterator[pa.RecordBatch]],
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,7 @@ class _Merge(Generic[Join]):
     def __init__(
         self,
         numbered: NumberedJoin[Join],
-        key_ranges: KeyRanges,
+        key_ranges: KeyRangeRules,
         run: Run[Join],
         context: JoinContext,
     ) -> None:
@@ -363,7 +363,7 @@ def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
     return replace(numbered, join=replace(join, output=output))
 
 
-def _roughly(key_ranges: KeyRanges) -> Callable[[pa.RecordBatch, int], BuildKeys]:
+def _roughly(key_ranges: KeyRangeRules) -> Callable[[pa.RecordBatch, int], BuildKeys]:
     """Return what codes right rows in their order only."""
     return lambda batch, _first: BuildKeys([], None if key_ranges.rough is None else key_ranges.rough(batch))
 

@@ -20,7 +20,7 @@ from juncture.spark.result import task_output
 from juncture.spark.tasks.asof.broadcast import ChooseCandidates, ProbeLeft, candidates
 from juncture.spark.tasks.broadcast_table import BroadcastTable
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def join_candidates(
 
 
 def probe_stages(
-    join: ResolvedAsof, left: BroadcastTable, output: Output, targets: int, memory_bytes: int
+    join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, targets: int, memory_bytes: int
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
     """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
     spec = task_spec(join)

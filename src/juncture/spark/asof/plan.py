@@ -14,7 +14,7 @@ from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable
-from juncture.spark.planning import Planning, Request
+from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
@@ -30,7 +30,7 @@ class AsofPlanning(Planning):
     # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
     _measured_sides = ("left",)
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         check_table_order(request.join)
         self._native = has_native(request.left.session)

@@ -17,7 +17,7 @@ from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover, 
 from juncture.spark.tasks.asof.mark import JoinAndMark
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.placement import Coding
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -53,7 +53,7 @@ def task_spec(join: ResolvedAsof) -> Asof:
     return replace(spec, ties="greatest") if spec.ties == "last" else spec
 
 
-def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> ShuffledJoin:
+def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: TaskOutput, memory_bytes: int) -> ShuffledJoin:
     """Return what the tasks of a join do.
 
     Parameters

@@ -17,7 +17,7 @@ from juncture.spark.inequality.shuffle import inequality_placements, inequality_
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable_files
-from juncture.spark.planning import Planning, Request
+from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
@@ -42,7 +42,7 @@ class InequalityPlanning(Planning):
 
     statistics: InequalityStatistics
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         self._learners |= {
             "sample": self._sample,

@@ -16,7 +16,7 @@ from juncture.spark.tasks.inequality.join import JoinPairs
 from juncture.spark.tasks.inequality.mark import MarkMatches
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.schema import Side
@@ -31,7 +31,7 @@ def inequality_placements(join: ResolvedInequality) -> tuple[Placement, Placemen
 
 
 def inequality_stages(
-    join: ResolvedInequality, placements: tuple[Placement, Placement], cuts: Cuts, output: Output, memory_bytes: int
+    join: ResolvedInequality, placements: tuple[Placement, Placement], cuts: Cuts, output: TaskOutput, memory_bytes: int
 ) -> ShuffledJoin:
     """Return what the tasks of a join do.
 

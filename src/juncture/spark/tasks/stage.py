@@ -15,7 +15,7 @@ import pyarrow as pa
 from juncture.errors import JunctureError
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import Packet, error_packet, write_packets
 
 __all__ = ["OutputStage", "PacketStage", "Stage"]
@@ -74,7 +74,7 @@ class OutputStage(Stage):
         What Spark expects.
     """
 
-    output: Output
+    output: TaskOutput
 
     @abstractmethod
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
