@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.errors import DataError, StateError
-from juncture.runtime.context import JoinContext
+from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.feed import BatchFeed, Feed
@@ -159,7 +158,7 @@ def test_rows_of_a_partition_are_numbered_across_contents_and_read_by_mask():
     tables = [read_table(f"k: string | t: int64\na | {first}\nb | {first + 1}") for first in (0, 10, 20)]
     contents = (Content.OWNED, Content.COPY, Content.OWNED)
     sent = write_packets(Packet(5, content, table, "left") for content, table in zip(contents, tables, strict=True))
-    with engine.task_context(100_000) as context:
+    with join_context(threads=1, memory_bytes=100_000) as context:
         partition = PartitionRows.of(RESOLVED, sent, context)
         rows = partition.rows("left", Content.OWNED, Content.COPY, numbered=True)
         assert partition.target == 5

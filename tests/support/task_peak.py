@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import juncture as jn
+from juncture.planner.statistics import Resources
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
@@ -62,9 +63,11 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     join = spec.resolve(schema, schema)
     output = TaskOutput(pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)]))
     if kind == "asof":
-        stages = asof_stages(join, Coding.of(join), NO_CUTS, output, memory_bytes)
+        stages = asof_stages(join, Coding.of(join), NO_CUTS, output, Resources(cores=1, memory_bytes=memory_bytes))
     else:
-        stages = inequality_stages(join, inequality_placements(join), NO_CUTS, output, memory_bytes)
+        stages = inequality_stages(
+            join, inequality_placements(join), NO_CUTS, output, Resources(cores=1, memory_bytes=memory_bytes)
+        )
     needed = needed_right(join)
 
     def arriving() -> Iterator[pa.RecordBatch]:

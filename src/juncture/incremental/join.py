@@ -23,6 +23,7 @@ from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
 from juncture.incremental.store.saved import Position, Store
 from juncture.kernels.array_types import Ints
 from juncture.local.plan import plan as plan_local
+from juncture.planner.statistics import Resources
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
@@ -106,14 +107,14 @@ class ChangeJoin:
     def __init__(
         self,
         setup: ChangeSetup,
-        memory_bytes: int | None = None,
+        resources: Resources,
         store: Callable[[Mapping[Side, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
         given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
         self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
         self.schema = written_schema(self.answer_schema, setup.output)
-        self._memory_bytes = memory_bytes
+        self._resources = resources
         self._join = streaming_join(given)
         self._output = Output(self._join, self.answer_schema)
         self._kept = kept_join(self._join, self._output)
@@ -308,7 +309,7 @@ class ChangeJoin:
             self.table("right"),
             algorithm="auto",
             stats=None,
-            memory_bytes=self._memory_bytes,
+            resources=self._resources,
         )
         table: pa.Table = plan.execute()
         return table

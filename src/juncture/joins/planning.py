@@ -17,7 +17,6 @@ from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from juncture.spec.size import size_bytes
 from juncture.spec.values import flag
 from juncture.spec.where import Where
 
@@ -105,9 +104,10 @@ def plan(
 
         return on_spark.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
     from juncture.local import plan as in_process
+    from juncture.local.resources import resources_here
 
-    memory_bytes = None if memory is None else size_bytes(memory, argument="memory")
-    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, memory_bytes=memory_bytes)
+    resources = resources_here(memory)
+    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, resources=resources)
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:

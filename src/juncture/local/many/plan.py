@@ -13,7 +13,6 @@ from juncture.local.many.report import report_of
 from juncture.local.many.run import about, is_lookup
 from juncture.local.many.spine import Spine
 from juncture.local.many.together import JoinedTable, together
-from juncture.local.resources import resources_here
 from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
@@ -82,22 +81,22 @@ class _ManyExecution:
         return serving(planning_input(join, seen, self.resources), chosen)
 
 
-def plan(spine: Any, rights: Mapping[str, Right], *, memory_bytes: int | None = None) -> ManyPlan:
+def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyPlan:
     """Plan joins of Arrow tables, streams and Parquet files to a spine of these.
 
     Parameters
     ----------
     spine, rights
         As for `juncture.plan_many`.
-    memory_bytes
-        How much the joins may hold.
+    resources
+        What the joins may use.
 
     Raises
     ------
     SpecError, SchemaError, PlanError, DataError
         As `juncture.plan_many` does.
     """
-    left, resources = Input(spine, "left"), resources_here(memory_bytes)
+    left = Input(spine, "left")
     taken, tables = set(left.given.schema.names), list[_TableInput]()
     for name, right in rights.items():
         with about(name):

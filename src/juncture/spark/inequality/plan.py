@@ -131,18 +131,17 @@ class InequalityPlanning(Planning):
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
 
     def _build(self, algorithm: str) -> Built:
-        memory_bytes = self._resources.memory_bytes
         if self._algorithms[algorithm].in_python:
             schema = result_schema(self._join, self._left, self._right)
             if algorithm == "range":
                 assert self._placements is not None
                 assert self._cuts is not None
                 output = task_output(schema)
-                stages = inequality_stages(self._join, self._placements, self._cuts, output, memory_bytes)
+                stages = inequality_stages(self._join, self._placements, self._cuts, output, self._resources)
                 return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
             sent: Side = "right" if algorithm == "broadcast" else "left"
             seen = replace(self._join, right_schema=needed_right(self._join))
-            frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, memory_bytes=memory_bytes)
+            frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
             return Built(frame, tuple(jobs))
         assert self._pairs is not None
         if algorithm == "bucket":
