@@ -19,7 +19,7 @@ from juncture.local.profile import Opened, measure
 from juncture.planner.choose import choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
@@ -64,7 +64,7 @@ class _Execution:
         batches = self.as_arrow.batches(self._batches(self.as_arrow.run, report))
         return pa.RecordBatchReader.from_batches(self.as_arrow.schema, batches)
 
-    def measure(self, report: Report | None, keep: bool) -> tuple[Run, Any]:
+    def measure(self, report: Report | None, keep: bool) -> tuple[Measured, Any]:
         """Return what happened, and the joined table if it is to be kept."""
         kept: list[pa.RecordBatch] = []
         with self._context(report) as context:

@@ -12,7 +12,7 @@ from juncture.errors import PlanError
 from juncture.inputs import is_spark_frame, is_stream, kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
@@ -131,7 +131,7 @@ class Query:
         """Return the result."""
         return self.frame
 
-    def measure(self, _report: Report | None, keep: bool) -> tuple[Run, Any]:
+    def measure(self, _report: Report | None, keep: bool) -> tuple[Measured, Any]:
         """Compute the result, and return what happened, and the result if it is to be kept."""
         return measure(self.frame), self.frame if keep else None
 
