@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from juncture import testing as reference
 from juncture.errors import DataError
+from juncture.planner.statistics import Resources
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
 from juncture.spark.asof.broadcast import probe_stages
@@ -42,7 +43,7 @@ def join_right(example: Example, small: BroadcastTable, tasks: int) -> pa.Table:
 def probe_left(example: Example, small: BroadcastTable, tasks: int, targets: int) -> pa.Table:
     join = example.resolve()
     right = example.right.select(needed_right(join).names)
-    probe, choose = probe_stages(join, small, output_of(join), targets, memory_bytes=16_000)
+    probe, choose = probe_stages(join, small, output_of(join), Resources(cores=targets, memory_bytes=16_000))
     placeholders = [Packet(target, Content.EMPTY, pa.table({})) for target in range(targets)]
     sent = [*write_packets(placeholders), *scattered(probe, right, tasks)]
     return collect([batch for part in arrived(sent, targets) for batch in choose(right.schema)(part)], join)

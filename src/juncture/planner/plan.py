@@ -15,7 +15,7 @@ from juncture.planner.decision import Decision
 from juncture.planner.explain.formats import explain
 from juncture.planner.explain.text import in_a_line, in_short
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
 
 __all__ = ["Analysis", "Plan"]
@@ -64,7 +64,7 @@ class Plan(Decision):
     """
 
     run: Callable[[Report | None], Any] = field(repr=False)
-    measure: Callable[[Report | None, bool], tuple[Run, Any]] = field(repr=False)
+    measure: Callable[[Report | None, bool], tuple[Measured, Any]] = field(repr=False)
     stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
     count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
 
@@ -275,7 +275,7 @@ class Analysis:
     """
 
     plan: Plan
-    run: Run
+    run: Measured
     result: Any = None
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain

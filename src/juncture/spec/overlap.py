@@ -110,26 +110,7 @@ class Overlap(KeyedSpec):
 
     A left and a right row match if their ``by`` are equal and their intervals share a point.
 
-    Parameters
-    ----------
-    left_interval, right_interval
-        The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
-        timestamps. None for one of the two where all intervals are unbounded on that side.
-    by
-        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
-    closed
-        Which ends belong to the intervals: ``"left"`` (half-open ``[start, end)``, the default), ``"both"``,
-        ``"right"`` or ``"none"``. Only with ``"both"`` do intervals overlap that touch in one point, or that are one.
-        An interval that holds no point matches nothing; one that starts after its end is refused when it is read.
-    how
-        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
-        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match. The default
-        is ``"inner"``, and ``"left"`` with ``agg``, which takes these two only.
-    agg
-        Aggregates in place of the matches, by right column: ``{"value": ["mean", "max"], "*": "count"}``. The output
-        has one row per left row then.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join_overlap`, which says what each of them means.
 
     Raises
     ------

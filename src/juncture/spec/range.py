@@ -129,28 +129,7 @@ class Range(KeyedSpec):
 
     A left and a right row match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``.
 
-    Parameters
-    ----------
-    on
-        The column of both tables that is compared: an integer, float, decimal, date or timestamp. Or ``left_on`` and
-        ``right_on`` where the names differ.
-    by
-        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
-    lower, upper
-        Where the window starts and ends, counted from the left ``on``: a number, a ``timedelta``, a duration such as
-        ``"-1h"``, or the name of a left column that holds one per row. A left column of that name goes first. None
-        for an open side; one of them has to be given. A row whose window starts after its end matches nothing.
-    closed
-        Which ends belong to the window: ``"both"``, ``"left"``, ``"right"`` or ``"none"``.
-    how
-        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
-        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match. The default
-        is ``"inner"``, and ``"left"`` with ``agg``, which takes these two only.
-    agg
-        Aggregates in place of the matches, by right column: ``{"value": ["mean", "max"], "*": "count"}``. The output
-        has one row per left row then.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join_range`, which says what each of them means.
 
     Raises
     ------

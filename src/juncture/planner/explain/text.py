@@ -13,7 +13,7 @@ from juncture.planner.decision import Decision, Engine, Estimate, Option
 from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 
@@ -37,7 +37,7 @@ def in_a_line(plan: Decision) -> str:
     return "; ".join([_headline(plan), *(f"{heading} {text}" for heading, text in _sizes(plan))])
 
 
-def plan_text(plan: Decision, run: Run | None = None) -> str:
+def plan_text(plan: Decision, run: Measured | None = None) -> str:
     """Return what a plan says, and what happened if it has run."""
     lines = [title(plan), f"  meaning    {meaning_of(plan.join)}"]
     lines += [f"  {heading:<9}  {text}" for heading, text in plan_words(plan)]
@@ -139,7 +139,7 @@ def verdict(option: Option) -> str:
     return _about(option.cost_s)
 
 
-def happened(plan: Decision, run: Run) -> Iterator[tuple[str, str]]:
+def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     """Say what happened beside what was expected, as pairs of a heading and a text."""
     expected_s = plan.choice.chosen.cost_s
     if run.algorithm not in (None, plan.algorithm):

@@ -71,9 +71,9 @@ class BatchFeed:
 
     def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
         """Return the rows, kept in memory as far as their share of it goes."""
-        memory_bytes = context.memory.reserve("rows received", RECEIVED_SHARE).total_bytes
+        memory = context.memory.reserve("rows received", RECEIVED_SHARE)
         merged = (batch for chunk in self.chunks(batches) for batch in chunk.combine_chunks().to_batches())
-        return SpooledSource(self.schema, merged, context.spill, memory_bytes)
+        return SpooledSource(self.schema, merged, context.spill, memory)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(batches).rename_columns(self.schema.names)
