@@ -17,6 +17,7 @@ from juncture.runtime.context import JoinContext
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.output import Output
 from juncture.spark.tasks.packets import Packet, error_packet, write_packets
+from juncture.spark.tasks.worker import settle
 
 __all__ = ["OutputStage", "PacketStage", "Stage"]
 
@@ -35,6 +36,7 @@ class Stage(ABC):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a partition."""
+        settle()
         try:
             with engine.task_context(self.memory_bytes) as context:
                 yield from self._written(batches, context)

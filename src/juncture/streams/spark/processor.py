@@ -13,6 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, error_packet, read_packets
+from juncture.spark.tasks.worker import settle
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import check_same
 from juncture.streams.plan import StreamPlan
@@ -71,6 +72,7 @@ class JoinProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
         """Yield what follows from the packets of one bucket."""
+        settle()
         try:
             join = self._restored()
             late = [each.late_rows for each in (join.state.left, join.state.right)]
