@@ -1,9 +1,9 @@
 """The rows that a bucket holds, in Spark's state store: written once, and after that only what changes of them.
 
 The operator holds rows in segments, which it never changes but for two marks of each row: whether it is still held,
-and whether it has had a match. So a segment is written when it is made, its marks (two bits a row) when they change, and
-all of it is removed when the operator has merged it with others or let go of it. What a micro-batch writes goes by what
-it changes, and not by what is held.
+and whether it has had a match. So a segment is written when it is made, its marks (two bits a row) when they change,
+and all of it is removed when the operator has merged it with others or let go of it. What a micro-batch writes goes by
+what it changes, and not by what is held.
 """
 
 from __future__ import annotations
