@@ -78,7 +78,7 @@ class BucketJoin(StreamJoin):
             batch = self._set_apart(side, batch, batch, late)
         held = batch.select(self._plan.held[side].names)
         if held.num_rows:
-            self._ready += self._operator.push(side, held)
+            self._ready += self._operator.take(side, held)
 
     def _move(self, side: Side, greatest: Sequence[Sequence[int | None]]) -> None:
         """Let a side have come as far as its greatest rows tell."""
