@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, StateError
 from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.tasks import worker
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.feed import BatchFeed, Feed
@@ -208,3 +210,17 @@ def test_stages_go_to_tasks_as_they_are():
         BatchFeed(NUMBERS.schema), RESOLVED, send(NUMBERS), memory_bytes=1_000, output=output_of(RESOLVED)
     )
     assert pickle.loads(pickle.dumps(stage)) == stage
+
+
+def test_a_worker_looks_for_garbage_in_what_it_made_only(monkeypatch):
+    monkeypatch.setattr(worker, "_settled", 0)
+    try:
+        list(Failing(DataError("x"), memory_bytes=1 << 20)([]))
+        kept = gc.get_freeze_count()
+        assert kept > 10 * len(gc.get_objects())
+        # Nothing has been imported since: what a task holds at the moment stays garbage, once it is.
+        held = [[] for _ in range(1000)]
+        list(Failing(DataError("x"), memory_bytes=1 << 20)([]))
+        assert gc.get_freeze_count() < kept + len(held)
+    finally:
+        gc.unfreeze()

@@ -14,7 +14,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.streams.order import SideOrder
 from juncture.streams.setup import Setup
-from juncture.streams.spark import processor
+from juncture.streams.spark import held
 from strategies import examples
 from support.hosting import Host
 from support.kinds import defined_rows
@@ -186,12 +186,12 @@ def test_a_damaged_state():
     given_rows(host, rows(("a", 5)), rows())
     [handle] = host.states.values()
     handle.states["tables"].values.clear()
-    with pytest.raises(jn.StateError, match=r"is damaged: a part of 'left_state' is missing"):
+    with pytest.raises(jn.StateError, match=r"is damaged: a part of the left rows is missing"):
         given_rows(host, rows(("a", 6)), rows())
 
 
 def test_state_in_parts(monkeypatch):
-    monkeypatch.setattr(processor, "_CHUNK_BYTES", 100)
+    monkeypatch.setattr(held, "_CHUNK_BYTES", 100)
     host = a_host(1)
     given_rows(host, rows(*(("a", time) for time in range(50))), rows(("a", 0)))
     [handle] = host.states.values()
@@ -200,6 +200,47 @@ def test_state_in_parts(monkeypatch):
     many = len(parts)
     assert len(given_rows(host, rows(), rows((None, 60)))) == 50
     assert len(parts) < many
+
+
+def times(step: int) -> pa.Table:
+    """Return the rows of one micro-batch."""
+    return rows(*(("abcd"[time % 4], time) for time in range(100 * step, 100 * step + 100)))
+
+
+def test_what_is_written_goes_by_what_changes():
+    host = a_host(1, jn.Range(on="ts", by="k", lower=-1_000_000, upper=0, how="left"))
+    for step in range(48):
+        assert given_rows(host, times(step), rows()) == []
+    [handle] = host.states.values()
+    held = handle.states["tables"]
+    assert host.metrics[-1]["left_state_rows"] == 4_800
+    # Segments are merged by four: each row is written a few times, instead of with each micro-batch.
+    assert held.bytes_written < 6 * held.nbytes
+    written = held.bytes_written
+    # One right row matches a quarter of the rows that wait: marks change, and no row is written anew.
+    assert len(given_rows(host, rows(), rows(("a", 8)))) > 1_000
+    assert 0 < held.bytes_written - written < held.nbytes / 20
+
+
+@pytest.mark.parametrize("spec", [jn.Asof(on="ts", by="k", how="full"), jn.Range(on="ts", by="k", lower=-5, upper=5)])
+def test_a_state_that_is_flat(spec):
+    host = a_host(1, spec)
+    sizes = []
+    for step in range(40):
+        given_rows(host, times(step), times(step))
+        [handle] = host.states.values()
+        sizes.append((len(handle.states["tables"].values), handle.states["tables"].nbytes))
+    assert max(sizes[20:]) <= max(sizes[4:20])
+    assert host.metrics[-1]["left_state_rows"] < 20
+
+
+def test_a_state_of_another_version():
+    host = a_host(1)
+    given_rows(host, rows(("a", 5)), rows())
+    [handle] = host.states.values()
+    handle.states["progress"].update(('{"buckets": 1, "tables": {}}',))
+    with pytest.raises(jn.StateError, match=r"written by another version of Juncture. Start the query with that"):
+        given_rows(host, rows(("a", 6)), rows())
 
 
 def test_a_row_without_a_place_in_the_order():

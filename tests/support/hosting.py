@@ -39,12 +39,19 @@ class Map:
 
     def __init__(self) -> None:
         self.values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.bytes_written = 0
 
     def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802 - Spark's name
         return self.values.get(key)
 
     def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802 - Spark's name
         self.values[key] = value
+        self.bytes_written += len(value[0])
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its values have."""
+        return sum(len(value[0]) for value in self.values.values())
 
     def removeKey(self, key: tuple[Any, ...]) -> None:  # noqa: N802 - Spark's name
         del self.values[key]
@@ -119,7 +126,7 @@ class Host:
     def close(self) -> Iterator[pa.RecordBatch]:
         """Yield what would follow if nothing more came."""
         for target in self.states:
-            join = self._processor(target)._restored()
+            join, _ = self._processor(target)._restored()
             yield from join.close()
 
 

@@ -50,10 +50,14 @@ class AggregateJoin:
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        yield from self.take(side, batch)
+        yield from self.expire(side)
+
+    def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Hold rows of a side, and yield those that can match nothing."""
         possible = self._hold(side, batch)
         if side == "left" and possible is not None:
             yield from self._aggregated(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())))
-        yield from self.expire(side)
 
     def _hold(self, side: Side, batch: pa.RecordBatch) -> Mask | None:
         """Hold the rows of a side that can match at all; return which these are, or None if they are all."""

@@ -164,11 +164,15 @@ class AsofJoin:
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        yield from self.take(side, batch)
+        yield from self.expire("left")
+
+    def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Hold rows of a side, and yield those that can match nothing."""
         possible = self._hold(side, batch, np.zeros(batch.num_rows, np.bool_))
         kept = self._how in (("left", "full", "anti") if side == "left" else ("right", "full"))
         if kept and possible is not None:
             yield self._output.alone(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())), side)
-        yield from self.expire("left")
 
     def _hold(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
         """Hold the rows of a side that can match at all; return which these are, or None if they are all."""

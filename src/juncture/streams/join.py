@@ -257,7 +257,17 @@ class StreamJoin:
     def snapshot(self) -> Snapshot:
         """Return all that the join is at this moment, as a value from which `of` goes on."""
         self._kept, self._ready = self._kept + self._plan.output.finished(self._ready), []
-        progress = {"closed": self._closed, "failed": self._operator.failed} | {
+        tables = {
+            **{f"{side}_state": self._held_rows(side) for side in SIDES},
+            **{f"{side}_late": self._late_table(side) for side in SIDES},
+            "not_given": pa.Table.from_batches(self._kept, self.schema),
+        }
+        kept = {name: table for name, table in tables.items() if len(table)}
+        return Snapshot(self._plan.described, self._progress(), kept)
+
+    def _progress(self) -> dict[str, Any]:
+        """Return how far the join has come, as plain data."""
+        return {"closed": self._closed, "failed": self._operator.failed} | {
             side: {
                 "frontier": self._frontiers[side].to_dict(),
                 "late_rows": self._late_rows[side],
@@ -265,12 +275,6 @@ class StreamJoin:
             }
             for side in SIDES
         }
-        tables = {
-            **{f"{side}_state": self._held_rows(side) for side in SIDES},
-            **{f"{side}_late": self._late_table(side) for side in SIDES},
-            "not_given": pa.Table.from_batches(self._kept, self.schema),
-        }
-        return Snapshot(self._plan.described, progress, {name: table for name, table in tables.items() if len(table)})
 
     @classmethod
     def of(cls, plan: StreamPlan, snapshot: Snapshot) -> Self:

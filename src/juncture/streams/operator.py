@@ -31,6 +31,9 @@ class StreamOperator(Protocol):
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
 
+    def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from rows of a side, but for what `expire` finds: `push` does both."""
+
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
         """Let go of rows of a side that its other side has left behind, and yield what follows from that."""
 

@@ -58,6 +58,11 @@ class PairJoin:
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        yield from self.take(side, batch)
+        yield from self.expire(other_side(side))
+
+    def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the matches of rows of a side, and hold those that can still have others."""
         other = other_side(side)
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
@@ -70,7 +75,6 @@ class PairJoin:
         yield from self._hold(side, batch, rows, keys, codes, matched)
         if self._how == "semi" and side == "right":
             self.stores["left"].sweep()
-        yield from self.expire(other)
 
     def _matches(
         self,

@@ -16,6 +16,7 @@ from juncture.errors import JunctureError
 from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import Packet, error_packet, write_packets
+from juncture.spark.tasks.worker import settle
 
 __all__ = ["OutputStage", "PacketStage", "Stage"]
 
@@ -34,6 +35,7 @@ class Stage(ABC):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a partition."""
+        settle()
         try:
             with join_context(threads=1, memory_bytes=self.memory_bytes) as context:
                 yield from self._written(batches, context)

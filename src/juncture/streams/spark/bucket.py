@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from juncture.spec.schema import SIDES, Side
 from juncture.streams.batches import combined
 from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
+from juncture.streams.state.segment import Segment
 
 __all__ = ["BucketJoin"]
 
@@ -51,6 +53,18 @@ class BucketJoin(StreamJoin):
             self._ready += self._expire(side)
         return self._given()
 
+    def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
+        """Hold rows that were held before, with the marks of which have had a match."""
+        self._operator.load(side, batch, matched)
+
+    def segments(self, side: Side) -> Sequence[Segment]:
+        """Return what is held of a side. Segments of rows that were loaded have the batches that `load` was given."""
+        return self._operator.stores[side].segments
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far the join has come, as plain data: a snapshot's, without its rows."""
+        return self._progress()
+
     def passed(self, side: Side) -> float | None:
         """Return the least that can still come in a side's first order, in seconds or as a number that grows."""
         frontier = self._frontiers[side]
@@ -64,7 +78,7 @@ class BucketJoin(StreamJoin):
             batch = self._set_apart(side, batch, batch, late)
         held = batch.select(self._plan.held[side].names)
         if held.num_rows:
-            self._ready += self._operator.push(side, held)
+            self._ready += self._operator.take(side, held)
 
     def _move(self, side: Side, greatest: Sequence[Sequence[int | None]]) -> None:
         """Let a side have come as far as its greatest rows tell."""

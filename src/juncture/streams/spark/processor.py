@@ -13,21 +13,20 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, error_packet, read_packets
+from juncture.spark.tasks.worker import settle
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import check_same
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
-from juncture.streams.snapshot import Snapshot, from_ipc, to_ipc
+from juncture.streams.snapshot import Snapshot, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
+from juncture.streams.spark.held import HeldRows
 from juncture.streams.spark.scatter import GREATEST
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 __all__ = ["METRICS", "RESULT_COLUMNS", "JoinProcessor"]
-
-_CHUNK_BYTES = 16 << 20
-"""How many bytes of a table are one value in the state store."""
 
 METRICS = tuple(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows"))
 """What a bucket tells of a micro-batch: of each side how many rows came, what is held then, and how many were late."""
@@ -42,6 +41,8 @@ RESULT_COLUMNS = ", ".join(
 """Beside packets and metrics, how many rows are given, and what sides have passed, which all buckets are told."""
 
 _CHECKPOINT = "the checkpoint of this query"
+_VERSION = 2
+"""Of what is written, which changes when it does."""
 
 
 class JoinProcessor(StatefulProcessor):
@@ -71,12 +72,13 @@ class JoinProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
         """Yield what follows from the packets of one bucket."""
+        settle()
         try:
-            join = self._restored()
+            join, rows_held = self._restored()
             late = [each.late_rows for each in (join.state.left, join.state.right)]
             came, greatest = _sorted(read_packets(map(_packets, rows)))
             batches = join.step(came, greatest)
-            self._keep(join)
+            self._keep(join, rows_held)
         except JunctureError as error:
             yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
             return
@@ -94,8 +96,8 @@ class JoinProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: there is nothing but state."""
 
-    def _restored(self) -> BucketJoin:
-        """Return the join as it was after the last micro-batch.
+    def _restored(self) -> tuple[BucketJoin, HeldRows]:
+        """Return the join as it was after the last micro-batch, and what is written of its rows.
 
         Raises
         ------
@@ -105,45 +107,35 @@ class JoinProcessor(StatefulProcessor):
         plan = _plan_of(json.dumps(self._setup.to_dict()))
         found = self._progress.get()
         if found is None:
-            return BucketJoin(plan)
+            return BucketJoin(plan), HeldRows(self._tables, {})
         kept = json.loads(found[0])
+        if kept.get("version") != _VERSION:
+            raise StateError(
+                f"The state in {_CHECKPOINT} was written by another version of Juncture. Start the query with that "
+                "one, or with a new checkpoint and output."
+            )
         if kept["buckets"] != self._buckets:
             raise StateError(
                 f"The state in {_CHECKPOINT} is of a join in {kept['buckets']} partitions, and this one was made for "
                 f"{self._buckets}. Set spark.sql.shuffle.partitions to {kept['buckets']} before the join is made, as "
                 "when the query first started: Spark keeps to that number, too."
             )
-        tables = {name: from_ipc(self._bytes(name, parts)) for name, parts in kept["tables"].items()}
-        snapshot = Snapshot(kept["setup"], kept["progress"], tables)
+        snapshot = Snapshot(kept["setup"], kept["progress"], {})
         check_same(_CHECKPOINT, snapshot, self._setup)
-        return BucketJoin.of(plan, snapshot)
+        join, rows = BucketJoin.of(plan, snapshot), HeldRows(self._tables, kept["rows"])
+        rows.read(join)
+        return join, rows
 
-    def _bytes(self, name: str, parts: int) -> bytes:
-        """Return a table's bytes."""
-        found = []
-        for part in range(parts):
-            value = self._tables.getValue((f"{name} {part}",))
-            if value is None:
-                raise StateError(f"The state in {_CHECKPOINT} is damaged: a part of {name!r} is missing.")
-            found.append(value[0])
-        return found[0] if len(found) == 1 else b"".join(found)
-
-    def _keep(self, join: BucketJoin) -> None:
+    def _keep(self, join: BucketJoin, rows: HeldRows) -> None:
         """Let the state be that of a join."""
-        snapshot = join.snapshot()
-        before = self._progress.get()
-        parts = json.loads(before[0])["tables"] if before is not None else {}
-        kept = {}
-        for name, table in snapshot.tables.items():
-            data = to_ipc(table).to_pybytes()
-            kept[name] = -(-len(data) // _CHUNK_BYTES)
-            for part in range(kept[name]):
-                self._tables.updateValue((f"{name} {part}",), (data[part * _CHUNK_BYTES : (part + 1) * _CHUNK_BYTES],))
-        for name, count in parts.items():
-            for part in range(kept.get(name, 0), count):
-                self._tables.removeKey((f"{name} {part}",))
-        progress = {"setup": snapshot.setup, "progress": snapshot.progress, "tables": kept, "buckets": self._buckets}
-        self._progress.update((json.dumps(progress),))
+        kept = {
+            "version": _VERSION,
+            "setup": self._setup.to_dict(),
+            "progress": join.progress(),
+            "rows": rows.write(join),
+            "buckets": self._buckets,
+        }
+        self._progress.update((json.dumps(kept),))
 
 
 @lru_cache(maxsize=8)

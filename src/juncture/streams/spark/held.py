@@ -1,0 +1,156 @@
+"""The rows that a bucket holds, in Spark's state store: written once, and after that only what changes of them.
+
+The operator holds rows in segments, which it never changes but for two marks of each row: whether it is still held,
+and whether it has had a match. So a segment is written when it is made, its marks (two bits a row) when they change,
+and all of it is removed when the operator has merged it with others or let go of it. What a micro-batch writes goes by
+what it changes, and not by what is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.errors import StateError
+from juncture.spec.schema import SIDES, Side
+from juncture.streams.snapshot import from_ipc, to_ipc
+from juncture.streams.spark.bucket import BucketJoin
+from juncture.streams.state.segment import Segment
+
+__all__ = ["HeldRows", "Table"]
+
+_CHUNK_BYTES = 16 << 20
+"""How many bytes are one value in the state store."""
+
+
+class Table(Protocol):
+    """Values by name: a map in Spark's state store."""
+
+    def getValue(self, key: tuple[str], /) -> Any:  # noqa: N802 - Spark's name
+        """Return a value, or None."""
+
+    def updateValue(self, key: tuple[str], value: tuple[bytes], /) -> None:  # noqa: N802 - Spark's name
+        """Set a value."""
+
+    def removeKey(self, key: tuple[str], /) -> None:  # noqa: N802 - Spark's name
+        """Remove a value."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A segment in the state store.
+
+    Attributes
+    ----------
+    number
+        What no other one of the bucket is called.
+    parts
+        How many values its rows are in.
+    batch
+        Those of its rows that are held, as the operator was given them.
+    alive, matched
+        Of all its rows, which are held, and which have had a match.
+    """
+
+    number: int
+    parts: int
+    batch: pa.RecordBatch
+    alive: Mask
+    matched: Mask
+
+    def marks(self, segment: Segment) -> tuple[Mask, Mask]:
+        """Return what is true of its rows now, given the segment that the operator has made of them."""
+        places = np.flatnonzero(self.alive)[segment.rows]
+        alive, matched = np.zeros(len(self.alive), np.bool_), self.matched.copy()
+        alive[places] = segment.alive
+        matched[places] = segment.matched
+        return alive, matched
+
+
+class HeldRows:
+    """The held rows of one bucket.
+
+    Parameters
+    ----------
+    table
+        Where they are.
+    told
+        What `write` returned last; nothing of a new bucket.
+    """
+
+    def __init__(self, table: Table, told: Mapping[str, Any]) -> None:
+        self._table = table
+        self._next: int = told.get("next", 0)
+        self._told: dict[Side, list[list[int]]] = {side: told.get(side, []) for side in SIDES}
+        self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
+
+    def read(self, join: BucketJoin) -> None:
+        """Let a join hold the rows.
+
+        Raises
+        ------
+        StateError
+            If some are missing.
+        """
+        for side in SIDES:
+            for number, parts, rows in self._told[side]:
+                written = self._segment(side, number, parts, rows)
+                self._written[side].append(written)
+                join.load(side, written.batch, written.matched[written.alive])
+
+    def write(self, join: BucketJoin) -> dict[str, Any]:
+        """Let the rows be those of the join that they were read into, and return as plain data what `read` needs."""
+        return {side: list(self._kept(side, join.segments(side))) for side in SIDES} | {"next": self._next}
+
+    def _kept(self, side: Side, segments: Sequence[Segment]) -> Iterator[list[int]]:
+        """Write the segments of a side, and yield what is told of each."""
+        known = {id(each.batch): each for each in self._written[side]}
+        for segment in (each for each in segments if each.alive_rows):
+            written = known.pop(id(segment.batch), None)
+            if written is None:
+                yield self._add(segment)
+                continue
+            alive, matched = written.marks(segment)
+            if not (np.array_equal(alive, written.alive) and np.array_equal(matched, written.matched)):
+                self._mark(written.number, alive, matched)
+            yield [written.number, written.parts, len(alive)]
+        for written in known.values():
+            for name in ("marks", *range(written.parts)):
+                self._table.removeKey((f"{written.number} {name}",))
+
+    def _add(self, segment: Segment) -> list[int]:
+        """Write a segment that is not there yet."""
+        number, self._next = self._next, self._next + 1
+        alive = np.flatnonzero(segment.alive)
+        data = to_ipc(pa.Table.from_batches([segment.taken(alive)])).to_pybytes()
+        parts = -(-len(data) // _CHUNK_BYTES)
+        for part in range(parts):
+            chunk = data[part * _CHUNK_BYTES : (part + 1) * _CHUNK_BYTES]
+            self._table.updateValue((f"{number} {part}",), (chunk,))
+        self._mark(number, np.ones(len(alive), np.bool_), segment.matched[alive])
+        return [number, parts, len(alive)]
+
+    def _mark(self, number: int, alive: Mask, matched: Mask) -> None:
+        marks = np.concatenate([np.packbits(alive), np.packbits(matched)])
+        self._table.updateValue((f"{number} marks",), (marks.tobytes(),))
+
+    def _segment(self, side: Side, number: int, parts: int, rows: int) -> _Written:
+        """Read a segment."""
+        values = [self._table.getValue((f"{number} {name}",)) for name in ("marks", *range(parts))]
+        if None in values:
+            raise StateError(
+                f"The state in the checkpoint of this query is damaged: a part of the {side} rows is missing."
+            )
+        [marks], *chunks = values
+        alive, matched = (
+            np.unpackbits(each, count=rows).astype(np.bool_) for each in np.frombuffer(marks, np.uint8).reshape(2, -1)
+        )
+        [batch] = from_ipc(b"".join(chunk for [chunk] in chunks)).to_batches()
+        if not alive.all():
+            batch = rows_of(batch, array_of(np.flatnonzero(alive), pa.int64()))
+        return _Written(number, parts, batch, alive, matched)
