@@ -9,8 +9,8 @@ from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
-from juncture.spec.range import Closed, Range
-from juncture.spec.schema import How
+from juncture.spec.range import Range
+from juncture.spec.schema import Closed, How
 
 if TYPE_CHECKING:
     from juncture.streams.order import Order

@@ -17,9 +17,8 @@ from juncture.spec.arguments import (
     check_suffix,
     freeze_flags,
     freeze_names,
-    pair_names,
 )
-from juncture.spec.base import KeyedSpec
+from juncture.spec.base import OrderedSpec
 from juncture.spec.distance import (
     Distance,
     check_distance_column,
@@ -151,7 +150,7 @@ class ResolvedAsof(Resolved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asof(KeyedSpec):
+class Asof(OrderedSpec):
     """What an as-of join means, without a word about where or how it runs.
 
     Each left row is matched with the right row of equal ``by`` whose ``on`` is closest on the wanted side.
@@ -174,6 +173,7 @@ class Asof(KeyedSpec):
 
     kind: ClassVar[str] = "asof"
     title: ClassVar[str] = "an as-of join"
+    used_for: ClassVar[str] = "to order by"
 
     on: str | None = None
     left_on: str | None = None
@@ -219,16 +219,6 @@ class Asof(KeyedSpec):
         self.known_pair()
         freeze_names(self, "by", "left_by", "right_by", "order_by", "known")
 
-    def on_pair(self) -> tuple[str, str]:
-        """Return the left and the right ``on`` column."""
-        pairs = pair_names("on", self.on, self.left_on, self.right_on)
-        if len(pairs) != 1:
-            raise SpecError(
-                'An as-of join needs exactly one column to order by: pass on="…", or both left_on="…" and '
-                f'right_on="…". Got {len(pairs)}.'
-            )
-        return pairs[0]
-
     def known_pair(self) -> tuple[str, str] | None:
         """Return the left and the right column of ``known``, or None."""
         if self.known is None:
@@ -251,11 +241,6 @@ class Asof(KeyedSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Check the spec against two schemas, and work out all that follows from them.
-
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
 
         Raises
         ------

@@ -107,11 +107,6 @@ class Equi(Spec):
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui:
         """Check the spec against two schemas, and work out all that follows from them.
 
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
-
         Raises
         ------
         SpecError

@@ -108,11 +108,6 @@ class Where(KeyedSpec):
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
         """Check the spec against two schemas, and work out all that follows from them.
 
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
-
         Raises
         ------
         SpecError
