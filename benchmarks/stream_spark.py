@@ -1,6 +1,7 @@
-"""Measures as-of joins of two streams on Spark, ours and what users write: ``python benchmarks/stream_spark.py``.
+"""Measures joins of two streams on Spark, ours and what users write: ``python benchmarks/stream_spark.py``.
 
-Results go to ``benchmarks/results/stream-spark.json``.
+Results go to ``benchmarks/results/stream-spark.json``, and the page in ``docs/benchmarks`` is made of them;
+``--render`` does only that.
 """
 
 from pathlib import Path

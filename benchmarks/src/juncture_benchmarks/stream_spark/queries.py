@@ -1,8 +1,9 @@
-"""The same join of two streams by Juncture, and as a user writes it: a Python function for each key."""
+"""The same joins of two streams by Juncture, and as users write them without it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,9 +13,46 @@ from juncture_benchmarks.stream_spark.workload import DELAY, SIDES, Workload
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["QUERIES", "by_key", "ours"]
+__all__ = ["CONTESTANTS", "SECTIONS", "Contestant", "spec_of"]
 
 _OUTPUT = "ts timestamp, k string, left_id long, left_value double, right_id long, right_value double"
+_BEHIND = 60
+"""How many seconds the join with a window looks back: a micro-batch's span, in which each key has some right rows."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A join of two streams.
+
+    Attributes
+    ----------
+    title
+        As it is shown.
+    section
+        Which join it does.
+    query
+        Makes it of a workload.
+    rows, keys
+        Of the workload: rows of a micro-batch, of both sides together. Rows for each key are the same for all.
+    batches
+        How many micro-batches are measured, and how many come before.
+    """
+
+    title: str
+    section: str
+    query: Callable[[SparkSession, Workload], DataFrame]
+    rows: int
+    keys: int
+    batches: tuple[int, int]
+
+
+def spec_of(section: str) -> Any:
+    """Return what the contestants of a section join."""
+    import juncture as jn
+
+    if section == "asof":
+        return jn.Asof(on="ts", by="k")
+    return jn.Range(on="ts", by="k", lower="-1s", upper=0, how="left")
 
 
 def _streams(session: SparkSession, workload: Workload) -> list[DataFrame]:
@@ -26,17 +64,20 @@ def _streams(session: SparkSession, workload: Workload) -> list[DataFrame]:
     return found
 
 
-def ours(session: SparkSession, workload: Workload) -> DataFrame:
-    """Return Juncture's join."""
-    import juncture as jn
+def _ours(section: str) -> Callable[[SparkSession, Workload], DataFrame]:
+    def query(session: SparkSession, workload: Workload) -> DataFrame:
+        """Return Juncture's join."""
+        import juncture as jn
 
-    order = jn.Order("ts", delay=DELAY)
-    left, right = _streams(session, workload)
-    joined: DataFrame = jn.join_asof(left, right, on="ts", by="k", left_order=order, right_order=order)
-    return joined
+        order = jn.Order("ts", delay=DELAY)
+        left, right = _streams(session, workload)
+        joined: DataFrame = jn.plan(left, right, spec_of(section), left_order=order, right_order=order).execute()
+        return joined
+
+    return query
 
 
-def by_key(session: SparkSession, workload: Workload) -> DataFrame:
+def _by_key(session: SparkSession, workload: Workload) -> DataFrame:
     """Return a join with ``applyInPandasWithState``, which keeps the last right row of each key.
 
     It takes the rows of a micro-batch in their order, and gives every left row at once, although right rows that come
@@ -60,5 +101,46 @@ def _joined(_key: Any, frames: Iterable[pd.DataFrame], state: Any) -> Iterator[p
     yield rows[rows["left_id"].notna()]
 
 
-QUERIES = {"juncture": ours, "applyInPandasWithState": by_key}
+def _in_window(session: SparkSession, workload: Workload) -> DataFrame:
+    """Return a left join with all right rows of a window, of which the last one is kept of each left row."""
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+    band = f"k = rk AND rts >= ts - INTERVAL {_BEHIND} SECONDS AND rts <= ts"
+    pairs = _with_watermarks(session, workload, band)
+    best = F.max_by(F.struct("right_id", "right_value"), F.col("rts")).alias("best")
+    each = pairs.groupBy(F.window("ts", "1 second"), "ts", "k", "left_id", "left_value").agg(best)
+    return each.select("ts", "k", "left_id", "left_value", "best.*")
+
+
+def _by_hand(session: SparkSession, workload: Workload) -> DataFrame:
+    """Return the range join as it is written for Spark."""
+    band = "k = rk AND rts >= ts - INTERVAL 1 SECOND AND rts <= ts"
+    pairs = _with_watermarks(session, workload, band)
+    return pairs.select("ts", "k", "left_id", "left_value", "right_id", "right_value")
+
+
+def _with_watermarks(session: SparkSession, workload: Workload, band: str) -> DataFrame:
+    """Return Spark's own left join of both streams."""
+    from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+    delay = "1 second"
+    left, right = _streams(session, workload)
+    right = right.withColumnsRenamed({"ts": "rts", "k": "rk"})
+    return left.withWatermark("ts", delay).join(right.withWatermark("rts", delay), F.expr(band), "left")
+
+
+SECTIONS = {"asof": "As-of join, final, left", "native": "Range join of one second, left, by Spark's own operator"}
+"""What is joined, by the name of a section."""
+
+CONTESTANTS = {
+    "juncture": Contestant("Juncture", "asof", _ours("asof"), 500_000, 10_000, (20, 20)),
+    "applyInPandasWithState": Contestant(
+        "`applyInPandasWithState` for each key, not final", "asof", _by_key, 50_000, 1_000, (3, 3)
+    ),
+    "window": Contestant(
+        "left join with a window of a minute, and the last row of each", "asof", _in_window, 50_000, 1_000, (6, 4)
+    ),
+    "native": Contestant("Juncture", "native", _ours("native"), 20_000, 1_000, (3, 5)),
+    "by-hand": Contestant("written by hand", "native", _by_hand, 20_000, 1_000, (3, 5)),
+}
 """What is measured, by name."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["DELAY", "SIDES", "Workload"]
+__all__ = ["DELAY", "LAST_KEY", "SIDES", "Workload"]
 
 SIDES = ("left", "right")
 DELAY = "1s"
+LAST_KEY = "the end"
+"""The key of the rows that let all others go: Spark's own joins see no row without one."""
 _SECOND = 1_000_000
 _SECONDS = 60
 """How much time a micro-batch spans."""
@@ -67,15 +71,17 @@ class Workload:
         )
 
     def _last(self, target: Path) -> pa.Table:
-        """Return a row beyond all others, without a key."""
+        """Return a row beyond all others, with a key that is nobody's."""
         schema = pq.read_schema(target / "0000.parquet")
-        last = pa.array([(self.batches + 1) * _SECONDS * _SECOND], pa.timestamp("us", "UTC"))
-        return pa.table([last, *(pa.nulls(1, field.type) for field in list(schema)[1:])], schema=schema)
+        last = pa.array([(self.batches + 2) * _SECONDS * _SECOND], pa.timestamp("us", "UTC"))
+        rest = (pa.nulls(1, field.type) for field in list(schema)[2:])
+        return pa.table([last, pa.array([LAST_KEY]), *rest], schema=schema)
 
-    def answer(self) -> tuple[int, int]:
-        """Return how many rows the join has, and the sum of their right ids, by the in-process join."""
+    def answer(self, spec: Any) -> tuple[int, int]:
+        """Return how many rows a join has, and the sum of their right ids, by the join of tables in this process."""
         import juncture as jn
 
-        tables = [pq.read_table(self.folder / side) for side in SIDES]
-        joined = jn.join_asof(*(table.filter(table["k"].is_valid()) for table in tables), on="ts", by="k")
+        tables = (pq.read_table(self.folder / side) for side in SIDES)
+        left, right = (table.filter(pc.not_equal(table["k"], LAST_KEY)) for table in tables)
+        joined = jn.plan(left, right, spec).execute()
         return joined.num_rows, sum(joined["right_id"].drop_null().to_pylist())

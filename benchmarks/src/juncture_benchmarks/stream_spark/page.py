@@ -1,0 +1,89 @@
+"""The page on joins of two streams on Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from juncture_benchmarks.report import hardware, versions
+
+__all__ = ["write_stream_spark_page"]
+
+_PREFACE = """
+Two streams of Parquet files, one file of each side in a micro-batch, joined on two cores and thrown away (the `noop`
+sink, behind a count and a sum by which the answer is compared with the join of the same files as tables). Rows are of
+both sides together: a time with a disorder of up to half a second, a key (text), a number and a value, 25 rows of each
+side for each key in a micro-batch. Speed and CPU time (of the JVM and all Python workers) are over the micro-batches
+measured, after those that warm up. Settings are those that [streams-on-spark.md](../streams-on-spark.md) recommends,
+for all alike.
+"""
+
+_ANSWERS = {True: "yes", False: "no"}
+
+
+def write_stream_spark_page(path: Path, results: Path) -> Path:
+    """Write the page.
+
+    Parameters
+    ----------
+    path
+        The page.
+    results
+        The file with the figures of all contestants.
+    """
+    kept: dict[str, dict[str, Any]] = json.loads(results.read_text())
+    parts = ["# Joins of streams on Spark, measured", _PREFACE.strip()]
+    for section in dict.fromkeys(each["section"] for each in kept.values()):
+        entries = [each for each in kept.values() if each["section"] == section]
+        parts += [f"## {entries[0]['joins']}", _table(entries)]
+        parts += [text for text in (_flat(entries), _ratio(section, kept)) if text]
+    parts += list(dict.fromkeys(_circumstances(each) for each in kept.values()))
+    path.write_text("\n\n".join(parts) + "\n")
+    return path
+
+
+def _table(entries: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| | rows a second | rows a CPU second | a micro-batch (median, least, most) | rows, keys | measured | right |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for each in entries:
+        title = f"**{each['title']}**" if each["title"] == "Juncture" else each["title"]
+        seconds = ", ".join(f"{value:.2f} s" for value in each["batch_seconds"])
+        warm, counted = each["batches"]
+        lines.append(
+            f"| {title} | {each['rows_per_second']:,} | {each['rows_per_cpu_second']:,} | {seconds} | "
+            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | {_ANSWERS[each['is_the_batch_answer']]} |"
+        )
+    return "\n".join(lines)
+
+
+def _flat(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Say of ours what was held at the start and at the end, and where the time of a micro-batch goes."""
+    ours = next((each for each in entries if each["title"] == "Juncture"), None)
+    if ours is None:
+        return ""
+    (first, last), (before, after) = ours["state_bytes"], ours["memory_mb"]
+    parts = {name: value for name, value in ours["durations_ms"].items() if name != "triggerExecution"}
+    spent = ", ".join(f"{name} {value:,.0f} ms" for name, value in sorted(parts.items(), key=lambda each: -each[1]))
+    return (
+        f"Of ours, from the first micro-batch measured to the last: state {first / 1e6:.2f} to {last / 1e6:.2f} MB, "
+        f"memory of all processes {before:,} to {after:,} MB. A micro-batch at the median: {spent}."
+    )
+
+
+def _ratio(section: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
+    if section != "native" or not {"native", "by-hand"} <= kept.keys():
+        return ""
+    ours, theirs = kept["native"], kept["by-hand"]
+    times = theirs["rows_per_second"] / ours["rows_per_second"]
+    cpu = theirs["rows_per_cpu_second"] / ours["rows_per_cpu_second"]
+    rounds = len(ours["rounds_rows_per_second"])
+    return f"Ours takes {times:.2f} times as long, and {cpu:.2f} times the CPU time; {rounds} rounds in turn, medians."
+
+
+def _circumstances(entry: Mapping[str, Any]) -> str:
+    load = f"load average at the start {entry['load_average']}"
+    return f"{entry['date'][:10]}, {hardware(dict(entry))}; {load}.\n{versions(dict(entry))}."
