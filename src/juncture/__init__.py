@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         stream,
         stream_listener,
     )
+    from juncture.pipeline.pipeline import Pipeline
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
@@ -58,6 +59,7 @@ __all__ = [
     "ManyReport",
     "Order",
     "Overlap",
+    "Pipeline",
     "Plan",
     "PlanError",
     "Range",
@@ -98,6 +100,7 @@ _HOME = {
     "ManyReport": "juncture.planner.many_report",
     "Order": "juncture.streams.order",
     "Overlap": "juncture.spec.overlap",
+    "Pipeline": "juncture.pipeline.pipeline",
     "Plan": "juncture.planner.plan",
     "PlanError": "juncture.errors",
     "Range": "juncture.spec.range",

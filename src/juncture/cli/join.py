@@ -13,8 +13,8 @@ import typer
 from juncture.cli import options
 from juncture.cli.request import Reading, Request
 from juncture.cli.signatures import with_parameters
-from juncture.cli.text.options import TextOptions, column_types
 from juncture.errors import SpecError
+from juncture.files.text.options import TextOptions, column_types
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
