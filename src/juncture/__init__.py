@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
     from juncture.incremental.join import ChangeJoin
+    from juncture.incremental.view.source import Source
+    from juncture.incremental.view.view import View
     from juncture.joins import (
         changes,
         grid,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         plan_many,
         stream,
         stream_listener,
+        view,
     )
     from juncture.pipeline.pipeline import Pipeline
     from juncture.planner.many import ManyPlan
@@ -66,12 +69,14 @@ __all__ = [
     "Right",
     "SchemaError",
     "SideStats",
+    "Source",
     "SpecError",
     "StateError",
     "Stats",
     "StreamJoin",
     "StreamProgress",
     "TableReport",
+    "View",
     "Where",
     "__version__",
     "bounds",
@@ -88,6 +93,7 @@ __all__ = [
     "plan_many",
     "stream",
     "stream_listener",
+    "view",
 ]
 
 _HOME = {
@@ -107,12 +113,14 @@ _HOME = {
     "Right": "juncture.spec.many",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.statistics",
+    "Source": "juncture.incremental.view.source",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
     "TableReport": "juncture.planner.many_report",
+    "View": "juncture.incremental.view.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "changes": "juncture.joins",
@@ -128,6 +136,7 @@ _HOME = {
     "plan_many": "juncture.joins",
     "stream": "juncture.joins",
     "stream_listener": "juncture.joins",
+    "view": "juncture.joins",
 }
 
 

@@ -11,6 +11,7 @@ from juncture.joins.planning import plan
 from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import stream, stream_listener
+from juncture.joins.viewing import view
 from juncture.joins.where import join_where
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "plan_many",
     "stream",
     "stream_listener",
+    "view",
 ]
