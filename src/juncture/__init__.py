@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from juncture.incremental.join import ChangeJoin
     from juncture.joins import (
         changes,
+        follow,
         grid,
         interpolate,
+        into_postgres,
         join,
         join_asof,
         join_many,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         join_where,
         plan,
         plan_many,
+        postgres,
         stream,
         stream_listener,
     )
@@ -74,8 +77,10 @@ __all__ = [
     "__version__",
     "bounds",
     "changes",
+    "follow",
     "grid",
     "interpolate",
+    "into_postgres",
     "join",
     "join_asof",
     "join_many",
@@ -84,6 +89,7 @@ __all__ = [
     "join_where",
     "plan",
     "plan_many",
+    "postgres",
     "stream",
     "stream_listener",
 ]
@@ -113,8 +119,10 @@ _HOME = {
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "changes": "juncture.joins",
+    "follow": "juncture.joins",
     "grid": "juncture.joins",
     "interpolate": "juncture.joins",
+    "into_postgres": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_many": "juncture.joins",
@@ -123,6 +131,7 @@ _HOME = {
     "join_where": "juncture.joins",
     "plan": "juncture.joins",
     "plan_many": "juncture.joins",
+    "postgres": "juncture.joins",
     "stream": "juncture.joins",
     "stream_listener": "juncture.joins",
 }
