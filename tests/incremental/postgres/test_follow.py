@@ -140,9 +140,11 @@ def test_a_target_that_something_else_changes(database):
 
 def test_a_key_that_is_none(database):
     filled_shop(database)
-    with following(database, jn.into_postgres(database.dsn, "answer", key="id")) as follower:
-        with pytest.raises(DataError, match=r"key=\['id'\] does not tell the rows .* apart: Key \(id\)=\(\d+\)"):
-            follower.start()
+    with (
+        following(database, jn.into_postgres(database.dsn, "answer", key="id")) as follower,
+        pytest.raises(DataError, match=r"key=\['id'\] does not tell the rows .* apart: Key \(id\)=\(\d+\)"),
+    ):
+        follower.start()
     assert database.rows("SELECT count(*) FROM answer") == [(0,)]
 
 

@@ -55,7 +55,8 @@ def _table(entries: Sequence[Mapping[str, Any]]) -> str:
         warm, counted = each["batches"]
         lines.append(
             f"| {title} | {each['rows_per_second']:,} | {each['rows_per_cpu_second']:,} | {seconds} | "
-            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | {_ANSWERS[each['is_the_batch_answer']]} |"
+            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | "
+            f"{_ANSWERS[each['is_the_batch_answer']]} |"
         )
     return "\n".join(lines)
 
