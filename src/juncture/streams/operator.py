@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.spec.schema import Side
-from juncture.streams.state.store import Store
 
-__all__ = ["Operator"]
+__all__ = ["HeldRows", "Operator"]
+
+
+class HeldRows(Protocol):
+    """The rows that are held of one side.
+
+    Attributes
+    ----------
+    evicted
+        How many have been let go.
+    """
+
+    evicted: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+
+    def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+        """Yield the held rows, and which of them have had a match."""
 
 
 class Operator(Protocol):
@@ -19,14 +41,15 @@ class Operator(Protocol):
 
     Attributes
     ----------
-    stores
-        The rows that are held of each side.
     failed
         Whether there was an error after which there is no answer.
     """
 
-    stores: dict[Side, Store]
     failed: bool
+
+    @property
+    def stores(self) -> Mapping[Side, HeldRows]:
+        """The rows that are held of each side."""
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
