@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.columnar.arrays import Mask, array_of, rows_of
 from juncture.columnar.key_table import EMPTY
 from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError, PlanError
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.next_row import find_next, mark_wanted
-from juncture.kernels.row_order import sort_rows
-from juncture.local.asof.join import find
-from juncture.runtime.context import join_context
-from juncture.runtime.sources import TableSource
+from juncture.kernels.array_types import Ints
+from juncture.kernels.next_row import mark_wanted
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
+from juncture.streams.asof_search import AsofSearch, Waiting
 from juncture.streams.coming import Coming
 from juncture.streams.condition import column_of
 from juncture.streams.frontier import Frontier
-from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
-from juncture.streams.output import Output, held_schema
-from juncture.streams.reach import Reach, improving, moved, reach_of, served
+from juncture.streams.output import Output
+from juncture.streams.reach import Reach, improving, reach_of, served
 from juncture.streams.state.keys import HeldKeys, in_order
-from juncture.streams.state.segment import Segment
-from juncture.streams.state.store import RowStore
+from juncture.streams.state.sorted_rows import SortedRows
 
 __all__ = ["AsofBounds", "AsofJoin", "AsofSide"]
 
-Positions = npt.NDArray[np.int64]
-Place = tuple[Segment, Positions]
+Number = TypeVar("Number", np.int32, np.int64)
 
 
 def _check(join: ResolvedAsof) -> None:
@@ -147,10 +143,9 @@ class AsofJoin:
         self._output = output
         self._how = self._join.how
         self.failed = False
-        self._search = replace(self._join, how="left", spec=replace(self._join.spec, how="left"))
-        if self._any_does:
-            self._search = replace(self._search, spec=replace(self._search.spec, matches=1))
-        self.stores: dict[Side, RowStore] = {"left": RowStore(0), "right": RowStore(0)}
+        self._left, self._right = SortedRows(), SortedRows()
+        self.stores: dict[Side, SortedRows] = {"left": self._left, "right": self._right}
+        self._search = AsofSearch(self._join, bounds.coder, self._left, self._right)
         types = [
             [schema.field(name).type for name in by]
             for schema, by in (
@@ -187,7 +182,7 @@ class AsofJoin:
             ) from None
         keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
         rows = in_order(keys, codes.reshape(1, -1))
-        self.stores[side].add(batch, rows, keys[rows], codes[rows].reshape(1, -1), matched[rows])
+        self.stores[side].add(batch, rows, keys[rows], codes[rows], matched)
         return None if len(rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
@@ -200,268 +195,127 @@ class AsofJoin:
         """Yield left rows that are final, and let go of right rows that no left row will take."""
         coming = self._bounds.coming["right"].range(self._frontiers["right"])
         waiting = self._waiting(coming)
-        if waiting:
+        if len(waiting):
             yield from self._settle(waiting, coming)
-        yield from self._let_go()
+        if self._right.rows:
+            yield from self._let_go()
+        for store in self.stores.values():
+            store.shrink()
         self._keys.forget()
 
-    def _waiting(self, coming: tuple[int, int]) -> list[Place]:
-        """Return left rows that may be final."""
-        spec = self._join.spec
-        found = []
-        for segment in self.stores["left"].segments:
-            alive = segment.alive
-            if self._are_final and not self._frontiers["right"].ended:
-                # A right row of the same code may come as long as any may, unless only earlier ones match.
-                limit = coming[0] if spec.allow_exact_matches else min(coming[0], GREATEST - 1) + 1
-                alive = alive & (segment.codes[0] < limit)
-            elif not self._any_does and coming[0] <= coming[1]:
-                # What is beyond the rows that come is not final yet.
-                rises, falls = (getattr(self._bounds.coming["right"], way) for way in ("rises", "falls"))
-                if rises != falls:
-                    beyond = segment.codes[0] > coming[0] if rises else segment.codes[0] < coming[1]
-                    alive = alive & ~beyond
-            positions = np.flatnonzero(alive)
-            if len(positions):
-                found.append((segment, positions))
-        return found
-
-    @property
-    def _any_does(self) -> bool:
-        """Whether any match will do, so that the first one is final."""
-        return self._how in ("semi", "anti") and self._join.spec.ties != "error"
-
-    def _settle(self, waiting: list[Place], coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        """Find the matches of left rows, and yield those that are final."""
-        left = joined_batches([segment.taken(positions) for segment, positions in waiting])
-        keys = np.concatenate([segment.keys[positions] for segment, positions in waiting])
-        codes = np.concatenate([segment.codes[0][positions] for segment, positions in waiting])
-        reach = reach_of(self._join, self._bounds.coder, left, codes)
-        right = self.stores["right"].segments
-        right_codes = np.concatenate([np.zeros(0, np.int64), *(segment.codes[0] for segment in right)])
-        pointers = self._pointers(left, waiting, keys, codes, right_codes, reach)
-        final = self._final(codes, pointers, right_codes, coming, reach)
-        first = 0
-        for segment, positions in waiting:
-            done = final[first : first + len(positions)]
-            self.stores["left"].remove(segment, positions[done])
-            first += len(positions)
-        self.stores["left"].sweep()
-        if final.any():
-            index = np.flatnonzero(final)
-            given = left
-            if len(index) < len(final):
-                given, pointers = rows_of(left, array_of(index, pa.int64())), pointers[index]
-            if self._join.spec.ties == "error" and not self._are_final:
-                pointers = self._decided(given, keys[index], settled=True)
-            yield from self._given(given, pointers, right)
-
-    def _pointers(
-        self, left: pa.RecordBatch, waiting: list[Place], keys: Codes, codes: Ints, right_codes: Ints, reach: Reach
-    ) -> Ints:
-        """Return the slots of the right rows that each left row matches; those that are tied are decided apart."""
-        is_rounded = self._bounds.coder.domain.kind == "float" and (
-            self._join.tolerance is not None or self._join.spec.direction == "nearest"
-        )
-        if self._search.spec.matches > 1 or is_rounded:
-            return self._decided(left, keys, settled=self._are_final)
-        slots, tied = np.full(len(codes), -1), np.zeros(len(codes), np.bool_)
-        first = 0
-        for _, positions in waiting:
-            here = slice(first, first + len(positions))
-            first = here.stop
-            slots[here], tied[here] = self._nearest(keys[here], codes[here], right_codes)
-        if self._join.tolerance is not None and len(right_codes):
-            found = right_codes[slots]
-            slots[(found < reach.low) | (found > reach.high)] = -1
-        if reach.possible is not None:
-            slots[~reach.possible] = -1
-        open_ties = np.flatnonzero(tied & (slots >= 0))
-        if len(open_ties) and not self._any_does:
-            rows = rows_of(left, array_of(open_ties, pa.int64()))
-            slots[open_ties] = self._decided(rows, keys[open_ties], settled=self._are_final)[:, 0]
-        return slots.reshape(-1, 1)
-
-    def _nearest(self, keys: Codes, codes: Ints, right_codes: Ints) -> tuple[Ints, Mask]:
-        """Return the slot of the right row that is next to each code, and whether others have its code."""
-        spec = self._join.spec
-        strict = not spec.allow_exact_matches
-        if spec.direction != "nearest":
-            return self._next(keys, codes, forward=spec.direction == "forward", strict=strict)
-        behind, behind_tied = self._next(keys, codes, forward=False, strict=strict)
-        ahead, ahead_tied = self._next(keys, codes, forward=True, strict=True)
-        if not len(right_codes):
-            return behind, behind_tied
-        # Differences of codes are exact as unsigned ones.
-        back = codes.view(np.uint64) - right_codes[behind].view(np.uint64)
-        on = right_codes[ahead].view(np.uint64) - codes.view(np.uint64)
-        is_nearer = on <= back if spec.prefer == "later" else on < back
-        is_ahead = (ahead >= 0) & ((behind < 0) | is_nearer)
-        return np.where(is_ahead, ahead, behind), np.where(is_ahead, ahead_tied, behind_tied)
-
-    def _next(self, keys: Codes, codes: Ints, *, forward: bool, strict: bool) -> tuple[Ints, Mask]:
-        """Return the slot of the next right row in one direction, and whether others have its code."""
-        wanted = moved(codes, (1 if forward else -1) * strict)
-        best = np.full(len(keys), -1)
-        best_codes = np.full(len(keys), GREATEST if forward else NO_LIMIT)
-        tied = np.zeros(len(keys), np.bool_)
-        positions, same = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint8)
-        first = 0
-        for segment in self.stores["right"].segments:
-            held = segment.codes[0]
-            find_next(keys, wanted, segment.groups, segment.starts, held, forward, positions, same)
-            there = positions >= 0
-            found = held[positions]
-            equal = there & (best >= 0) & (found == best_codes)
-            better = there & ((best < 0) | ((found < best_codes) if forward else (found > best_codes)))
-            tied = np.where(better, same > 0, tied | equal)
-            best = np.where(better, positions + first, best)
-            best_codes = np.where(better, found, best_codes)
-            first += len(held)
-        # Beyond the last code there is none.
-        return (np.where(wanted == codes, -1, best) if strict else best), tied
+    def _waiting(self, coming: tuple[int, int]) -> Ints:
+        """Return the positions of left rows that may be final."""
+        codes = self._left.row_codes
+        if self._are_final and not self._frontiers["right"].ended:
+            # A right row of the same code may come as long as any may, unless only earlier ones match.
+            exact = self._join.spec.allow_exact_matches
+            return np.flatnonzero(codes < (coming[0] if exact else min(coming[0], GREATEST - 1) + 1))
+        if not self._search.any_does and coming[0] <= coming[1]:
+            # What is beyond the rows that come is not final yet.
+            right = self._bounds.coming["right"]
+            if right.rises != right.falls:
+                return np.flatnonzero(codes <= coming[0] if right.rises else codes >= coming[1])
+        return np.arange(len(codes))
 
     @property
     def _are_final(self) -> bool:
         """Whether all rows whose matches are looked for are final."""
         plain = self._join.spec.direction == "backward" and not self._bounds.coming["right"].falls
-        return self._frontiers["right"].ended or (plain and not self._any_does)
+        return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
-    def _decided(self, left: pa.RecordBatch, keys: Codes, *, settled: bool) -> Ints:
-        """Return the slots of the right rows that each left row matches, best first, however ties are decided.
-
-        Raises
-        ------
-        DataError
-            If the rows are settled, ties are errors, and there is one.
-        """
-        segments = self.stores["right"].segments
-        # Rows of other keys are none of their matches, and there may be many.
-        wanted = np.zeros(max([int(keys.max()), *(int(each.groups[-1]) for each in segments)]) + 1, np.bool_)
-        wanted[keys] = True
-        alive = [np.flatnonzero(segment.alive & wanted[segment.keys]) for segment in segments]
-        batches = [segment.taken(positions) for segment, positions in zip(segments, alive, strict=True)]
-        right = pa.Table.from_batches(batches) if batches else held_schema(self._join, "right").empty_table()
-        search = self._search
-        if search.spec.ties == "error" and not settled:
-            search = replace(search, spec=replace(search.spec, ties="greatest"))
-        sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
+    def _settle(self, positions: Ints, coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        """Find the matches of left rows, and yield those that are final."""
+        rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
+        column = None if self._join.tolerance is None else self._join.tolerance.column
+        tolerances = None if column is None else self._left.taken(rows.slots, [column]).column(column)
+        reach = reach_of(self._join, self._bounds.coder, rows.codes, tolerances)
         try:
-            with join_context(threads=1) as context:
-                pointers = find(search, *sources, "merge", context).pointers
+            found = self._search.matches(rows, reach, settled=self._are_final)
+            final = self._final(rows.codes, found, coming, reach)
+            if not final.any():
+                return
+            index = np.flatnonzero(final)
+            given, found = rows.at(index), found[index]
+            if self._join.spec.ties == "error" and not self._are_final:
+                found = self._search.decided(given, settled=True)
         except DataError:
             self.failed = True
             raise
-        starts = np.cumsum([0, *(len(segment.rows) for segment in segments)])
-        slots = np.concatenate(
-            [np.zeros(0, np.int64), *(each + first for each, first in zip(alive, starts, strict=False))]
-        )
-        return np.where(pointers >= 0, slots[pointers], -1) if len(slots) else pointers
+        kept = np.ones(self._left.rows, np.bool_)
+        kept[positions[index]] = False
+        self._left.keep(kept)
+        yield from self._given(given.slots, found)
 
-    def _final(self, codes: Ints, pointers: Ints, right_codes: Ints, coming: tuple[int, int], reach: Reach) -> Mask:
+    def _final(self, codes: Ints, found: Ints, coming: tuple[int, int], reach: Reach) -> Mask:
         """Tell which left rows nothing that can still come would match better."""
-        spec = self._join.spec
         if coming[0] > coming[1]:
             return np.ones(len(codes), np.bool_)
-        full = pointers.shape[1] >= spec.matches
-        last = pointers[:, spec.matches - 1] if full else np.full(len(codes), -1)
+        spec, held = self._join.spec, self._right.row_codes
+        full = found.shape[1] >= spec.matches
+        last = found[:, spec.matches - 1] if full else np.full(len(codes), -1)
         has_all = last >= 0
-        best = right_codes[np.where(has_all, last, 0)] if len(right_codes) else np.zeros(len(codes), np.int64)
+        best = held[np.where(has_all, last, 0)] if len(held) else np.zeros(len(codes), np.int64)
         low, high = improving(spec, self._bounds.coder, codes, best, has_all, reach)
         final: Mask = (low > high) | (coming[0] > high) | (coming[1] < low)
         if reach.possible is not None:
             final |= ~reach.possible
-        if self._any_does:
-            final |= (pointers >= 0).any(axis=1) if pointers.shape[1] else False
+        if self._search.any_does:
+            final |= (found >= 0).any(axis=1) if found.shape[1] else False
         return final
 
     # What is given
 
-    def _given(self, left: pa.RecordBatch, pointers: Ints, right: list[Segment]) -> Iterator[pa.RecordBatch]:
+    def _given(self, slots: Ints, found: Ints) -> Iterator[pa.RecordBatch]:
         """Yield left rows that are final, with their matches."""
-        here = pointers >= 0
+        # Rows are read as they lie.
+        order = np.argsort(slots)
+        slots, found = slots[order], found[order]
+        here = found >= 0
         matched = here.any(axis=1)
         if self._how in ("semi", "anti"):
-            wanted = np.flatnonzero(matched == (self._how == "semi"))
-            if len(wanted):
-                yield self._output.alone(rows_of(left, array_of(wanted, pa.int64())), "left")
+            wanted = matched == (self._how == "semi")
+            if wanted.any():
+                yield self._output.alone(self._left.taken(slots[wanted]), "left")
             return
-        rows = np.repeat(np.arange(len(pointers)), here.sum(axis=1))
-        taken = pointers[here]
-        if len(taken):
-            edges = np.cumsum([0, *(len(segment.rows) for segment in right)])
-            part = np.searchsorted(edges, taken, "right") - 1
-            for number in np.unique(part).tolist():
-                segment, mask = right[number], part == number
-                places = taken[mask] - edges[number]
-                segment.matched[places] = True
-                ours = rows_of(left, array_of(rows[mask], pa.int64()))
-                yield self._output.pairs(ours, segment.taken(places))
+        if matched.any():
+            taken = self._right.slots[found[here]]
+            if self._how in ("right", "full"):
+                self._right.mark(taken)
+            left = self._left.taken(np.repeat(slots, here.sum(axis=1)), self._output.shown("left"))
+            yield self._output.pairs(left, self._right.taken(taken, self._output.shown("right")))
         if self._how in ("left", "full") and not matched.all():
-            yield self._output.alone(rows_of(left, array_of(np.flatnonzero(~matched), pa.int64())), "left")
+            yield self._output.alone(self._left.taken(slots[~matched]), "left")
 
     # What is held
 
     def _let_go(self) -> Iterator[pa.RecordBatch]:
         """Let go of right rows that no left row will take, and yield those that none took, where they are kept."""
-        store = self.stores["right"]
-        if not store.segments:
-            return
-        segments = store.segments
-        keys = np.concatenate([segment.keys for segment in segments])
-        codes = np.concatenate([segment.codes[0] for segment in segments])
-        alive = np.concatenate([segment.alive for segment in segments])
-        wanted = self._wanted(keys, codes, alive)
-        first = 0
-        for segment in segments:
-            here = slice(first, first + len(segment.rows))
-            first = here.stop
-            gone = segment.kill(~wanted[here])
-            store.evicted += len(gone)
-            if self._how in ("right", "full"):
-                alone = gone[~segment.matched[gone]]
-                if len(alone):
-                    yield self._output.alone(segment.taken(alone), "right")
-        store.sweep()
+        gone = self._right.keep(self._wanted())
+        if self._how in ("right", "full"):
+            alone = self._right.unmatched(gone)
+            if len(alone):
+                yield self._output.alone(self._right.taken(np.sort(alone)), "right")
 
-    def _wanted(self, keys: Codes, codes: Ints, alive: Mask) -> Mask:
+    def _wanted(self) -> Mask:
         """Tell which right rows a left row that waits, or may come, would take."""
         spec = self._join.spec
-        queries = [
-            (segment.keys[segment.alive], segment.codes[0][segment.alive]) for segment in self.stores["left"].segments
-        ]
-        query_keys = np.concatenate([np.zeros(0, np.int32), *(each for each, _ in queries)])
-        query_codes = np.concatenate([np.zeros(0, np.int64), *(each for _, each in queries)])
-        coming = self._bounds.coming["left"].range(self._frontiers["left"])
-        rows = np.flatnonzero(alive)
-        low, high = served(self._join, self._bounds.coder, codes[rows])
-        wanted = np.zeros(len(rows), np.uint8)
+        keys, codes = self._right.row_keys, self._right.row_codes
+        waiting = self._left.row_keys, self._left.row_codes
+        first, last = self._bounds.coming["left"].range(self._frontiers["left"])
+        low, high = served(self._join, self._bounds.coder, codes)
+        limits = spec.matches, not spec.allow_exact_matches
+        wanted = np.zeros(len(keys), np.bool_)
         if spec.direction != "forward":
-            self._mark(keys[rows], codes[rows], high, query_keys, query_codes, coming, wanted)
+            mark_wanted(keys, codes, high, *waiting, first, last, *limits, wanted.view(np.uint8))
         if spec.direction != "backward":
-            turned = ~coming[1], ~coming[0]
-            self._mark(keys[rows], ~codes[rows], ~low, query_keys, ~query_codes, turned, wanted)
-        found = np.zeros(len(keys), np.bool_)
-        found[rows] = wanted.astype(np.bool_)
-        return found
+            # Looking ahead is looking back from the other end.
+            turned = _turned(keys), _turned(codes), _turned(low), _turned(waiting[0]), _turned(waiting[1])
+            ahead = np.zeros(len(keys), np.bool_)
+            mark_wanted(*turned, ~last, ~first, *limits, ahead.view(np.uint8))
+            wanted |= ahead[::-1]
+        return wanted
 
-    def _mark(
-        self,
-        keys: Codes,
-        codes: Ints,
-        far: Ints,
-        query_keys: Codes,
-        queries: Ints,
-        coming: tuple[int, int],
-        wanted: npt.NDArray[np.uint8],
-    ) -> None:
-        """Mark rows that serve queries not before them."""
-        order, query_order = np.empty(len(keys), np.int32), np.empty(len(query_keys), np.int32)
-        sort_rows(keys, codes, order)
-        sort_rows(query_keys, queries, query_order)
-        marks = np.zeros(len(keys), np.uint8)
-        mark_wanted(
-            keys[order], codes[order], far[order], query_keys[query_order], queries[query_order], *coming,
-            self._join.spec.matches, not self._join.spec.allow_exact_matches, marks,
-        )  # fmt: skip
-        wanted[order] |= marks
+
+def _turned(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return the complements of numbers, the last one first: so those that ascend do so again."""
+    return np.ascontiguousarray(~values[::-1])

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.spec.schema import Side
-from juncture.streams.state.store import RowStore
+from juncture.streams.state.held_batch import HeldBatch
 
-__all__ = ["StreamOperator"]
+__all__ = ["HeldRows", "StreamOperator"]
+
+
+class HeldRows(Protocol):
+    """The rows that are held of one side.
+
+    Attributes
+    ----------
+    evicted
+        How many have been let go.
+    """
+
+    evicted: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+
+    def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+        """Yield the held rows, and which of them have had a match."""
+
+    def batches(self) -> Iterator[HeldBatch]:
+        """Yield the batches that the rows are in. A batch of rows that were loaded may be the one that was loaded."""
 
 
 class StreamOperator(Protocol):
@@ -19,14 +45,15 @@ class StreamOperator(Protocol):
 
     Attributes
     ----------
-    stores
-        The rows that are held of each side.
     failed
         Whether there was an error after which there is no answer.
     """
 
-    stores: dict[Side, RowStore]
     failed: bool
+
+    @property
+    def stores(self) -> Mapping[Side, HeldRows]:
+        """The rows that are held of each side."""
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""

@@ -65,6 +65,10 @@ class Output:
         if self._is_given:
             self._schema = given
 
+    def shown(self, side: Side) -> list[str]:
+        """Return the columns of a side that pairs of rows show."""
+        return list(dict.fromkeys(column.source for column, _ in self._columns if column.side == side))
+
     def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
         """Return left rows beside right rows."""
         sides = {"left": left, "right": right}

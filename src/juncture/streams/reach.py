@@ -40,14 +40,24 @@ class Reach:
     possible: Mask | None
 
 
-def reach_of(join: ResolvedAsof, coder: StepCoder, left: pa.RecordBatch, codes: Ints) -> Reach:
-    """Return the codes that left rows with some codes reach by their tolerance."""
+def reach_of(join: ResolvedAsof, coder: StepCoder, codes: Ints, tolerances: pa.Array | None) -> Reach:
+    """Return the codes that left rows reach by their tolerance.
+
+    Parameters
+    ----------
+    join, coder
+        The join, and what its codes are made by.
+    codes
+        Of the left rows.
+    tolerances
+        The column of tolerances, if they have one.
+    """
     if join.tolerance is None:
         return Reach(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
-    if join.tolerance.column is None:
+    if tolerances is None:
         words, good = coder.limit(join.tolerance), None
     else:
-        words, good = coder.limits(plain(left.column(join.tolerance.column)))
+        words, good = coder.limits(plain(tolerances))
     return Reach(*_around(coder, codes, words), good)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from juncture.spec.schema import SIDES, Side
 from juncture.streams.batches import combined
 from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
-from juncture.streams.state.segment import Segment
+from juncture.streams.state.held_batch import HeldBatch
 
 __all__ = ["BucketJoin"]
 
@@ -57,9 +57,9 @@ class BucketJoin(StreamJoin):
         """Hold rows that were held before, with the marks of which have had a match."""
         self._operator.load(side, batch, matched)
 
-    def segments(self, side: Side) -> Sequence[Segment]:
-        """Return what is held of a side. Segments of rows that were loaded have the batches that `load` was given."""
-        return self._operator.stores[side].segments
+    def held(self, side: Side) -> Iterator[HeldBatch]:
+        """Yield what is held of a side. Loaded rows are in the batches that `load` was given, if they stay."""
+        return self._operator.stores[side].batches()
 
     def progress(self) -> dict[str, Any]:
         """Return how far the join has come, as plain data: a snapshot's, without its rows."""

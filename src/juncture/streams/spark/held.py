@@ -1,14 +1,14 @@
 """The rows that a bucket holds, in Spark's state store: written once, and after that only what changes of them.
 
-The operator holds rows in segments, which it never changes but for two marks of each row: whether it is still held,
-and whether it has had a match. So a segment is written when it is made, its marks (two bits a row) when they change,
+The operator holds rows in batches, which it never changes but for two marks of each row: whether it is still held,
+and whether it has had a match. So a batch is written when it is made, its marks (two bits a row) when they change,
 and all of it is removed when the operator has merged it with others or let go of it. What a micro-batch writes goes by
 what it changes, and not by what is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,9 +20,9 @@ from juncture.errors import StateError
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.snapshot import from_ipc, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
-from juncture.streams.state.segment import Segment
+from juncture.streams.state.held_batch import HeldBatch
 
-__all__ = ["HeldRows", "Table"]
+__all__ = ["StoredRows", "Table"]
 
 _CHUNK_BYTES = 16 << 20
 """How many bytes are one value in the state store."""
@@ -43,7 +43,7 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class _Written:
-    """A segment in the state store.
+    """A batch in the state store.
 
     Attributes
     ----------
@@ -63,16 +63,16 @@ class _Written:
     alive: Mask
     matched: Mask
 
-    def marks(self, segment: Segment) -> tuple[Mask, Mask]:
-        """Return what is true of its rows now, given the segment that the operator has made of them."""
-        places = np.flatnonzero(self.alive)[segment.rows]
+    def marks(self, held: HeldBatch) -> tuple[Mask, Mask]:
+        """Return what is true of its rows now, given those that the operator was given."""
+        places = np.flatnonzero(self.alive)
         alive, matched = np.zeros(len(self.alive), np.bool_), self.matched.copy()
-        alive[places] = segment.alive
-        matched[places] = segment.matched
+        alive[places] = held.alive
+        matched[places] = held.matched
         return alive, matched
 
 
-class HeldRows:
+class StoredRows:
     """The held rows of one bucket.
 
     Parameters
@@ -99,23 +99,23 @@ class HeldRows:
         """
         for side in SIDES:
             for number, parts, rows in self._told[side]:
-                written = self._segment(side, number, parts, rows)
+                written = self._batch(side, number, parts, rows)
                 self._written[side].append(written)
                 join.load(side, written.batch, written.matched[written.alive])
 
     def write(self, join: BucketJoin) -> dict[str, Any]:
         """Let the rows be those of the join that they were read into, and return as plain data what `read` needs."""
-        return {side: list(self._kept(side, join.segments(side))) for side in SIDES} | {"next": self._next}
+        return {side: list(self._kept(side, join.held(side))) for side in SIDES} | {"next": self._next}
 
-    def _kept(self, side: Side, segments: Sequence[Segment]) -> Iterator[list[int]]:
-        """Write the segments of a side, and yield what is told of each."""
+    def _kept(self, side: Side, batches: Iterable[HeldBatch]) -> Iterator[list[int]]:
+        """Write the batches of a side, and yield what is told of each."""
         known = {id(each.batch): each for each in self._written[side]}
-        for segment in (each for each in segments if each.alive_rows):
-            written = known.pop(id(segment.batch), None)
+        for held in batches:
+            written = known.pop(id(held.batch), None)
             if written is None:
-                yield self._add(segment)
+                yield self._add(held)
                 continue
-            alive, matched = written.marks(segment)
+            alive, matched = written.marks(held)
             if not (np.array_equal(alive, written.alive) and np.array_equal(matched, written.matched)):
                 self._mark(written.number, alive, matched)
             yield [written.number, written.parts, len(alive)]
@@ -123,24 +123,24 @@ class HeldRows:
             for name in ("marks", *range(written.parts)):
                 self._table.removeKey((f"{written.number} {name}",))
 
-    def _add(self, segment: Segment) -> list[int]:
-        """Write a segment that is not there yet."""
+    def _add(self, held: HeldBatch) -> list[int]:
+        """Write a batch that is not there yet."""
         number, self._next = self._next, self._next + 1
-        alive = np.flatnonzero(segment.alive)
-        data = to_ipc(pa.Table.from_batches([segment.taken(alive)])).to_pybytes()
+        rows = _taken(held.batch, held.alive)
+        data = to_ipc(pa.Table.from_batches([rows])).to_pybytes()
         parts = -(-len(data) // _CHUNK_BYTES)
         for part in range(parts):
             chunk = data[part * _CHUNK_BYTES : (part + 1) * _CHUNK_BYTES]
             self._table.updateValue((f"{number} {part}",), (chunk,))
-        self._mark(number, np.ones(len(alive), np.bool_), segment.matched[alive])
-        return [number, parts, len(alive)]
+        self._mark(number, np.ones(rows.num_rows, np.bool_), held.matched[held.alive])
+        return [number, parts, rows.num_rows]
 
     def _mark(self, number: int, alive: Mask, matched: Mask) -> None:
         marks = np.concatenate([np.packbits(alive), np.packbits(matched)])
         self._table.updateValue((f"{number} marks",), (marks.tobytes(),))
 
-    def _segment(self, side: Side, number: int, parts: int, rows: int) -> _Written:
-        """Read a segment."""
+    def _batch(self, side: Side, number: int, parts: int, rows: int) -> _Written:
+        """Read a batch."""
         values = [self._table.getValue((f"{number} {name}",)) for name in ("marks", *range(parts))]
         if None in values:
             raise StateError(
@@ -151,6 +151,9 @@ class HeldRows:
             np.unpackbits(each, count=rows).astype(np.bool_) for each in np.frombuffer(marks, np.uint8).reshape(2, -1)
         )
         [batch] = from_ipc(b"".join(chunk for [chunk] in chunks)).to_batches()
-        if not alive.all():
-            batch = rows_of(batch, array_of(np.flatnonzero(alive), pa.int64()))
-        return _Written(number, parts, batch, alive, matched)
+        return _Written(number, parts, _taken(batch, alive), alive, matched)
+
+
+def _taken(batch: pa.RecordBatch, wanted: Mask) -> pa.RecordBatch:
+    """Return some rows of a batch; the batch itself if these are all."""
+    return batch if wanted.all() else rows_of(batch, array_of(np.flatnonzero(wanted), pa.int64()))

@@ -20,7 +20,7 @@ from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.snapshot import Snapshot, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
-from juncture.streams.spark.held import HeldRows
+from juncture.streams.spark.held import StoredRows
 from juncture.streams.spark.scatter import GREATEST
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class JoinProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: there is nothing but state."""
 
-    def _restored(self) -> tuple[BucketJoin, HeldRows]:
+    def _restored(self) -> tuple[BucketJoin, StoredRows]:
         """Return the join as it was after the last micro-batch, and what is written of its rows.
 
         Raises
@@ -107,7 +107,7 @@ class JoinProcessor(StatefulProcessor):
         plan = _plan_of(json.dumps(self._setup.to_dict()))
         found = self._progress.get()
         if found is None:
-            return BucketJoin(plan), HeldRows(self._tables, {})
+            return BucketJoin(plan), StoredRows(self._tables, {})
         kept = json.loads(found[0])
         if kept.get("version") != _VERSION:
             raise StateError(
@@ -122,11 +122,11 @@ class JoinProcessor(StatefulProcessor):
             )
         snapshot = Snapshot(kept["setup"], kept["progress"], {})
         check_same(_CHECKPOINT, snapshot, self._setup)
-        join, rows = BucketJoin.of(plan, snapshot), HeldRows(self._tables, kept["rows"])
+        join, rows = BucketJoin.of(plan, snapshot), StoredRows(self._tables, kept["rows"])
         rows.read(join)
         return join, rows
 
-    def _keep(self, join: BucketJoin, rows: HeldRows) -> None:
+    def _keep(self, join: BucketJoin, rows: StoredRows) -> None:
         """Let the state be that of a join."""
         kept = {
             "version": _VERSION,

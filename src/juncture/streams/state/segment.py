@@ -13,6 +13,7 @@ from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.row_order import sort_rows
 from juncture.streams.limits import Limits
+from juncture.streams.state.held_batch import HeldBatch
 
 __all__ = ["Segment", "merged"]
 
@@ -111,6 +112,13 @@ class Segment:
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
         """Return the rows at some positions."""
         return rows_of(self.batch, array_of(self.rows[positions], pa.int32()))
+
+    def held(self) -> HeldBatch:
+        """Return the rows as they are in the batch."""
+        alive, matched = np.zeros((2, self.batch.num_rows), np.bool_)
+        alive[self.rows] = self.alive
+        matched[self.rows] = self.matched
+        return HeldBatch(self.batch, alive, matched)
 
     def rekeyed(self, mapping: Codes) -> None:
         """Take other codes for keys, in the same order; those of keys that only dead rows have are gone."""

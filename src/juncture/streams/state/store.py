@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask
 from juncture.kernels.array_types import Codes
 from juncture.streams.limits import Limits
+from juncture.streams.state.held_batch import HeldBatch
 from juncture.streams.state.segment import Segment, merged
 
 __all__ = ["RowStore"]
@@ -114,3 +115,7 @@ class RowStore:
         for segment in self.segments:
             alive = np.flatnonzero(segment.alive)
             yield segment.taken(alive), segment.matched[alive]
+
+    def batches(self) -> Iterator[HeldBatch]:
+        """Yield the batches that the rows are in."""
+        yield from (segment.held() for segment in self.segments if segment.alive_rows)

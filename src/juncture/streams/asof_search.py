@@ -1,0 +1,171 @@
+"""What left rows of an as-of join match among the right rows that are held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.columnar.order_encoding import StepCoder
+from juncture.columnar.tie_order import order_keys
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.next_row import find_next
+from juncture.local.asof.join import find
+from juncture.runtime.context import join_context
+from juncture.runtime.sources import TableSource
+from juncture.spec.asof import ResolvedAsof
+from juncture.streams.output import held_schema
+from juncture.streams.reach import Reach, moved
+from juncture.streams.state.sorted_rows import SortedRows
+
+__all__ = ["AsofSearch", "Waiting"]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Left rows, in the order of key and code.
+
+    Attributes
+    ----------
+    keys, codes, slots
+        Of the rows: their numbers are those by which they are held.
+    """
+
+    keys: Codes
+    codes: Ints
+    slots: Ints
+
+    def at(self, places: Ints) -> Waiting:
+        """Return some of them."""
+        return Waiting(self.keys[places], self.codes[places], self.slots[places])
+
+
+class AsofSearch:
+    """Finds what left rows match.
+
+    Parameters
+    ----------
+    join, coder
+        The join, and what its codes are made by.
+    left, right
+        The rows that are held.
+    """
+
+    def __init__(self, join: ResolvedAsof, coder: StepCoder, left: SortedRows, right: SortedRows) -> None:
+        self._join = replace(join, how="left", spec=replace(join.spec, how="left"))
+        self.any_does = join.how in ("semi", "anti") and join.spec.ties != "error"
+        if self.any_does:
+            self._join = replace(self._join, spec=replace(self._join.spec, matches=1))
+        self._left = left
+        self._right = right
+        self._is_rounded = coder.domain.kind == "float" and (
+            join.tolerance is not None or join.spec.direction == "nearest"
+        )
+
+    def matches(self, rows: Waiting, reach: Reach, *, settled: bool) -> Ints:
+        """Return the positions of the held right rows that each left row matches, best first; -1 for none.
+
+        Parameters
+        ----------
+        rows
+            The left rows.
+        reach
+            Of their tolerance.
+        settled
+            Whether no right row that comes changes that, so that a tie may be an error.
+
+        Raises
+        ------
+        DataError
+            If there is a tie that is an error.
+        """
+        if self._join.spec.matches > 1 or self._is_rounded:
+            return self.decided(rows, settled=settled)
+        positions, tied = self._nearest(rows)
+        if self._join.tolerance is not None and self._right.rows:
+            found = self._right.row_codes[positions]
+            positions[(found < reach.low) | (found > reach.high)] = -1
+        if reach.possible is not None:
+            positions[~reach.possible] = -1
+        if not self.any_does:
+            open_ties = np.flatnonzero(tied.view(np.bool_) & (positions >= 0))
+            if len(open_ties) and self._join.spec.ties == "error":
+                positions[open_ties] = self.decided(rows.at(open_ties), settled=settled)[:, 0]
+            elif len(open_ties):
+                positions[open_ties] = self._winners(positions[open_ties])
+        return positions.reshape(-1, 1)
+
+    def _nearest(self, rows: Waiting) -> tuple[Ints, Mask]:
+        """Return the position of the right row that is next to each left one, and whether others have its code."""
+        spec = self._join.spec
+        strict = not spec.allow_exact_matches
+        if spec.direction != "nearest":
+            return self._next(rows, forward=spec.direction == "forward", strict=strict)
+        behind, behind_tied = self._next(rows, forward=False, strict=strict)
+        ahead, ahead_tied = self._next(rows, forward=True, strict=True)
+        if not self._right.rows:
+            return behind, behind_tied
+        # Differences of codes are exact as unsigned ones.
+        held = self._right.row_codes
+        back = rows.codes.view(np.uint64) - held[behind].view(np.uint64)
+        on = held[ahead].view(np.uint64) - rows.codes.view(np.uint64)
+        is_nearer = on <= back if spec.prefer == "later" else on < back
+        is_ahead = (ahead >= 0) & ((behind < 0) | is_nearer)
+        return np.where(is_ahead, ahead, behind), np.where(is_ahead, ahead_tied, behind_tied)
+
+    def _next(self, rows: Waiting, *, forward: bool, strict: bool) -> tuple[Ints, Mask]:
+        """Return the position of the next right row in one direction, and whether others have its code."""
+        wanted = moved(rows.codes, (1 if forward else -1) * strict)
+        positions, tied = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.bool_)
+        groups, starts = self._right.index()
+        held = self._right.row_codes
+        find_next(rows.keys, wanted, groups, starts, held, forward, positions, tied.view(np.uint8))
+        if strict:
+            # Beyond the last code there is none.
+            positions[wanted == rows.codes] = -1
+        return positions, tied
+
+    def _winners(self, positions: Ints) -> Ints:
+        """Return for each of some right rows the one of its key and code that wins."""
+        keys, codes = self._right.row_keys, self._right.row_codes
+        is_first = np.ones(len(keys) + 1, np.bool_)
+        is_first[1:-1] = (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])
+        edges = np.flatnonzero(is_first)
+        runs, which = np.unique(np.searchsorted(edges, positions, "right") - 1, return_inverse=True)
+        sizes = edges[runs + 1] - edges[runs]
+        ends = np.cumsum(sizes)
+        tied = np.repeat(edges[runs] - (ends - sizes), sizes) + np.arange(ends[-1])
+        columns = list(self._join.tie_columns)
+        ranks: list[Ints] = []
+        if columns:
+            ranks = order_keys(pa.Table.from_batches([self._right.taken(self._right.slots[tied], columns)]))
+        if self._join.spec.ties == "first":
+            ranks = [~rank for rank in ranks]
+        order = np.lexsort([*reversed(ranks), np.repeat(np.arange(len(runs)), sizes)])
+        winners: Ints = tied[order[ends - 1]][which]
+        return winners
+
+    def decided(self, rows: Waiting, *, settled: bool) -> Ints:
+        """Return what `matches` does, as the batch join finds it.
+
+        Raises
+        ------
+        DataError
+            If the rows are settled, ties are errors, and there is one.
+        """
+        # Rows of other keys are none of their matches, and there may be many.
+        wanted = np.zeros(int(max(rows.keys.max(), self._right.row_keys.max(initial=0))) + 1, np.bool_)
+        wanted[rows.keys] = True
+        positions = np.flatnonzero(wanted[self._right.row_keys])
+        right = held_schema(self._join, "right").empty_table()
+        if len(positions):
+            right = pa.Table.from_batches([self._right.taken(self._right.slots[positions])])
+        join = self._join
+        if join.spec.ties == "error" and not settled:
+            join = replace(join, spec=replace(join.spec, ties="greatest"))
+        left = TableSource(pa.Table.from_batches([self._left.taken(rows.slots)]))
+        with join_context(threads=1) as context:
+            pointers = find(join, left, TableSource(right), "merge", context).pointers
+        return np.where(pointers >= 0, positions[pointers], -1) if len(positions) else pointers
