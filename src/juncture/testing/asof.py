@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from functools import cmp_to_key
+from heapq import nsmallest
 from typing import Any
 
 import pyarrow as pa
@@ -86,8 +87,9 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
             distance = 0 if other_on == on else abs(on - other_on)
             if distance <= limit:
                 near.append((closeness(on, other_on, distance), other_on, other))
-        near.sort(key=cmp_to_key(rank))
-        best, rest = near[: spec.matches], near[spec.matches :]
+        # One more than is taken, which tells whether a tie had to be decided.
+        nearest = nsmallest(spec.matches + 1, near, key=cmp_to_key(rank))
+        best, rest = nearest[: spec.matches], nearest[spec.matches :]
         if spec.ties == "error" and rest and rest[0][1] == best[-1][1] and known[rest[0][2]] == known[best[-1][2]]:
             raise DataError(f"Right rows tie for left row {row}, and ties='error'.")
         yield [other for _, _, other in best]

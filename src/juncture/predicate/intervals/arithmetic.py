@@ -26,6 +26,7 @@ from juncture.predicate.intervals.interval import (
     tighter_upper,
     truth,
     union,
+    with_flags,
     within,
 )
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
@@ -84,7 +85,7 @@ def square(operand: Interval, target: Type) -> Interval:
     magnitude = spans.absolute(in_steps_of(operand, target))
     squared = fitted(spans.multiply(magnitude, magnitude), target, nan=product.may_be_nan, null=product.may_be_null)
     # Infinity times itself is infinite, and zero times itself is zero: only NaN makes NaN.
-    return replace(squared, may_be_nan=operand.may_be_nan)
+    return with_flags(squared, nan=operand.may_be_nan)
 
 
 def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null: bool) -> Interval:
@@ -126,18 +127,18 @@ def _extreme_of_two(function: OneOf["least", "greatest"], one: Interval, other: 
     for this, that in ((one, other), (other, one)):
         alone = that.may_be_null or (that.may_be_nan and function == "least")
         if alone and not this.empty:
-            parts.append(replace(this, may_be_nan=False, may_be_null=False))
+            parts.append(with_flags(this, nan=False, null=False))
     if function == "greatest":
         nan = one.may_be_nan or other.may_be_nan
     else:
         nan = (one.may_be_nan and (other.may_be_nan or other.may_be_null)) or (other.may_be_nan and one.may_be_null)
     hull = reduce(union, parts)
-    return replace(hull, may_be_nan=nan, may_be_null=one.may_be_null and other.may_be_null)
+    return with_flags(hull, nan=nan, null=one.may_be_null and other.may_be_null)
 
 
 def _extreme_of_ranges(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
     """Return what the least or greatest of two ordinary values can be."""
-    both = union(replace(one, may_be_nan=False), replace(other, may_be_nan=False))
+    both = union(with_flags(one, nan=False), with_flags(other, nan=False))
     if function == "least":
         upper, upper_open = tighter_upper(one, other)
         return interval(one.type, both.lower, upper, lower_open=both.lower_open, upper_open=upper_open)

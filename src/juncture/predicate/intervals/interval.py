@@ -33,6 +33,7 @@ __all__ = [
     "truth",
     "union",
     "width",
+    "with_flags",
     "within",
 ]
 
@@ -239,6 +240,21 @@ def point(data_type: Type, value: Bound) -> Interval:
     return interval(data_type, value, value)
 
 
+def with_flags(one: Interval, *, nan: bool | None = None, null: bool | None = None) -> Interval:
+    """Return an interval with NaN and null in it or not, as said; itself where that changes nothing.
+
+    Examples
+    --------
+    >>> print(with_flags(everything(Type("integer", bits=64)), null=False))
+    (-∞, ∞)
+    """
+    nan, null = one.may_be_nan if nan is None else nan, one.may_be_null if null is None else null
+    if (nan, null) == (one.may_be_nan, one.may_be_null):
+        # Mostly so, and whoever compares intervals sees at once that it is the same.
+        return one
+    return replace(one, may_be_nan=nan, may_be_null=null)
+
+
 def truth(*, true: bool, false: bool, null: bool = False) -> Interval:
     """Return a set of truth values."""
     return _TRUTHS[true, false, null]
@@ -340,8 +356,7 @@ def union(one: Interval, other: Interval) -> Interval:
     """Return the least interval that holds both, and what lies between them. Both are of one type."""
     nan, null = one.may_be_nan or other.may_be_nan, one.may_be_null or other.may_be_null
     if one.empty or other.empty:
-        ordinary = other if one.empty else one
-        return replace(ordinary, may_be_nan=nan, may_be_null=null)
+        return with_flags(other if one.empty else one, nan=nan, null=null)
     lower, lower_open = _looser_lower(one, other)
     upper, upper_open = _looser_upper(one, other)
     return interval(one.type, lower, upper, lower_open=lower_open, upper_open=upper_open, nan=nan, null=null)

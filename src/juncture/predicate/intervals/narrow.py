@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from juncture.predicate.intervals import spans
@@ -25,6 +24,7 @@ from juncture.predicate.intervals.interval import (
     span_of,
     truth,
     union,
+    with_flags,
     within,
 )
 from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_or_null
@@ -78,9 +78,9 @@ def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
 def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) -> Operands:
     if result.may_be_null:
         return operands
-    x, y = (replace(operand, may_be_null=False) for operand in operands)
+    x, y = (with_flags(operand, null=False) for operand in operands)
     if not result.may_be_nan:
-        x, y = replace(x, may_be_nan=False), replace(y, may_be_nan=False)
+        x, y = with_flags(x, nan=False), with_flags(y, nan=False)
     elif makes_nan(node.operator, x, y):
         return x, y
     z = widened(span_of(result), node.type) if rounds(node) else span_of(result)
@@ -140,7 +140,7 @@ def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> I
 def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
     if result.may_be_null:
         return operands
-    x = replace(operands[0], may_be_null=False, may_be_nan=operands[0].may_be_nan and result.may_be_nan)
+    x = with_flags(operands[0], null=False, nan=operands[0].may_be_nan and result.may_be_nan)
     z = span_of(result)
     if node.operator == "abs":
         z = spans.meet(z, Span(0, False, math.inf, False))
@@ -158,7 +158,7 @@ def _extreme(node: nodes.Extreme, result: Interval, operands: Operands) -> Opera
         return operands
     else:
         beyond = Span(-math.inf, False, z.high, z.high_open)
-        narrowed = [replace(_meet(x, () if z.is_empty else (beyond,), 1), may_be_nan=False) for x in operands]
+        narrowed = [with_flags(_meet(x, () if z.is_empty else (beyond,), 1), nan=False) for x in operands]
     return tuple(narrowed) if node.type.has_arithmetic else operands
 
 
@@ -166,12 +166,12 @@ def _cast(node: nodes.Cast, result: Interval, operands: Operands) -> Operands:
     if result.may_be_null:
         return operands
     source, target = node.operand.type, node.type
-    x = replace(operands[0], may_be_null=False)
+    x = with_flags(operands[0], null=False)
     if not (source.has_arithmetic and target.has_arithmetic):
         return (x,)
     if target.kind == "boolean":
-        return (x if result.may_be_true else _meet(replace(x, may_be_nan=False), (Span(0, False, 0, False),), 1),)
-    x = replace(x, may_be_nan=x.may_be_nan and result.may_be_nan)
+        return (x if result.may_be_true else _meet(with_flags(x, nan=False), (Span(0, False, 0, False),), 1),)
+    x = with_flags(x, nan=x.may_be_nan and result.may_be_nan)
     if result.empty:
         return (_meet(x, (), 1),)
     return (_meet(x, (_before_cast(span_of(result), source, target),), scale_between(source, target)),)
@@ -199,7 +199,7 @@ def _compare(node: nodes.Compare, result: Interval, operands: Operands) -> Opera
         return narrow_equal_or_null(left, right) if not result.may_be_false else operands
     if result.may_be_null:
         return operands
-    left, right = replace(left, may_be_null=False), replace(right, may_be_null=False)
+    left, right = with_flags(left, null=False), with_flags(right, null=False)
     if result.may_be_true and result.may_be_false:
         return left, right
     operator = node.operator if result.may_be_true else logic.OPPOSITE[node.operator]
@@ -209,7 +209,7 @@ def _compare(node: nodes.Compare, result: Interval, operands: Operands) -> Opera
 def _is_null(result: Interval, operand: Interval) -> Interval:
     if not result.may_be_false:
         return nothing(operand.type, null=operand.may_be_null)
-    return operand if result.may_be_true else replace(operand, may_be_null=False)
+    return operand if result.may_be_true else with_flags(operand, null=False)
 
 
 def _joined(result: Interval, operands: Operands, *, neutral: Interval) -> Operands:
