@@ -52,10 +52,10 @@ def _table(entries: Sequence[Mapping[str, Any]]) -> str:
     for each in entries:
         title = f"**{each['title']}**" if each["title"] == "Juncture" else each["title"]
         seconds = ", ".join(f"{value:.2f} s" for value in each["batch_seconds"])
-        warm, counted = each["batches"]
+        (warm, counted), right = each["batches"], _ANSWERS[each["is_the_batch_answer"]]
         lines.append(
             f"| {title} | {each['rows_per_second']:,} | {each['rows_per_cpu_second']:,} | {seconds} | "
-            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | {_ANSWERS[each['is_the_batch_answer']]} |"
+            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | {right} |"
         )
     return "\n".join(lines)
 
