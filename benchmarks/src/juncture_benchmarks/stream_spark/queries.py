@@ -140,7 +140,7 @@ CONTESTANTS = {
     "window": Contestant(
         "left join with a window of a minute, and the last row of each", "asof", _in_window, 50_000, 1_000, (6, 4)
     ),
-    "native": Contestant("Juncture", "native", _ours("native"), 20_000, 1_000, (3, 5)),
-    "by-hand": Contestant("written by hand", "native", _by_hand, 20_000, 1_000, (3, 5)),
+    "native": Contestant("Juncture", "native", _ours("native"), 40_000, 2_000, (3, 4)),
+    "by-hand": Contestant("written by hand", "native", _by_hand, 40_000, 2_000, (3, 4)),
 }
 """What is measured, by name."""
