@@ -109,7 +109,7 @@ def _watched(frame: DataFrame, checkpoint: Path) -> tuple[list[Any], list[_Sampl
     query = writer.trigger(availableNow=True).start()
     samples: list[_Sample] = []
     shown = -1
-    while query.isActive or not samples:
+    while query.isActive:
         time.sleep(0.1)
         last = query.lastProgress
         if last is not None and last["batchId"] > shown and last["numInputRows"]:
