@@ -52,5 +52,5 @@ def test_figures_become_a_page(tmp_path):
     text = write_stream_spark_page(tmp_path / "page.md", tmp_path / "figures.json").read_text()
     assert "| **Juncture** | 2,200 | 1,000 | 1.00 s, 0.90 s, 1.20 s | 500,000, 10,000 | 20 of 40 | yes |" in text
     assert "state 1.00 to 1.01 MB, memory of all processes 900 to 910 MB. A micro-batch at the median: addBatch" in text
-    assert "Ours takes 1.10 times as long, and 1.00 times the CPU time; 2 rounds in turn, medians." in text
+    assert "Ours takes 1.10 times as long, and 1.00 times the CPU time: the median of 2 rounds in turn" in text
     assert text.count("a processor, 2 cores") == 1
