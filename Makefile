@@ -1,7 +1,7 @@
 # `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
 # into .venv, again whenever pyproject.toml or constraints.txt change.
 
-.PHONY: help demo demo-stream test test-all fuzz types lint format bench clean java
+.PHONY: help demo demo-stream test test-all fuzz types lint format bench docs package clean java
 
 help:
 	@echo 'make demo    join a year of flights to the weather, on Spark'
@@ -13,6 +13,8 @@ help:
 	@echo 'make lint    check style, types and the direction of imports'
 	@echo 'make format  bring the code into the style that lint wants'
 	@echo 'make bench   run the as-of benchmark, ours beside the peers'
+	@echo 'make docs    build the documentation as a site, in site/'
+	@echo 'make package build the wheel and the sdist, in dist/, and check them'
 	@echo 'make clean   remove the environment, caches and outputs'
 
 demo: java .venv/demo.installed
@@ -52,8 +54,16 @@ format: .venv/lint.installed
 bench: java .venv/bench.installed
 	.venv/bin/python benchmarks/asof.py --scale small
 
+# Its warnings are errors: a link or an anchor that leads nowhere, a page that is in no menu.
+docs: .venv/docs.installed
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+
+package: .venv/package.installed
+	.venv/bin/python -m build --outdir dist
+	.venv/bin/twine check --strict dist/*
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
+	rm -rf dist site .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
 
 java: | .venv/bin/python
 	@.venv/bin/python -I src/juncture/spark/session/java.py
@@ -67,6 +77,8 @@ BENCHMARKS := --editable ./benchmarks
 demo_NEEDS :=
 test_NEEDS := $(BENCHMARKS) --group test
 lint_NEEDS := $(BENCHMARKS) --group lint
+docs_NEEDS := --group docs
+package_NEEDS := --group package
 bench_NEEDS := --editable './benchmarks[peers]'
 
 .venv/%.installed: pyproject.toml benchmarks/pyproject.toml constraints.txt | .venv/bin/python

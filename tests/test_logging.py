@@ -13,6 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.local.asof import probe
+from juncture.runtime.context import join_context
 from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
 
@@ -109,7 +110,7 @@ def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
 
 
 def test_tasks_on_spark_say_what_they_join(lines):
-    with engine.task_context() as context:
+    with join_context(threads=1) as context:
         list(engine.join(SPECS["asof"], TABLE, TABLE, context))
     said = [line for name, line in lines("DEBUG") if name == engine.__name__]
     assert len(said) == 1

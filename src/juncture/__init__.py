@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
     from juncture.incremental.join import ChangeJoin
+    from juncture.incremental.view.source import Source
+    from juncture.incremental.view.view import View
     from juncture.joins import (
         changes,
+        follow,
         grid,
         interpolate,
+        into_postgres,
         join,
         join_asof,
         join_many,
@@ -25,9 +29,12 @@ if TYPE_CHECKING:
         join_where,
         plan,
         plan_many,
+        postgres,
         stream,
         stream_listener,
+        view,
     )
+    from juncture.pipeline.pipeline import Pipeline
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Plan
@@ -58,24 +65,29 @@ __all__ = [
     "ManyReport",
     "Order",
     "Overlap",
+    "Pipeline",
     "Plan",
     "PlanError",
     "Range",
     "Right",
     "SchemaError",
     "SideStats",
+    "Source",
     "SpecError",
     "StateError",
     "Stats",
     "StreamJoin",
     "StreamProgress",
     "TableReport",
+    "View",
     "Where",
     "__version__",
     "bounds",
     "changes",
+    "follow",
     "grid",
     "interpolate",
+    "into_postgres",
     "join",
     "join_asof",
     "join_many",
@@ -84,8 +96,10 @@ __all__ = [
     "join_where",
     "plan",
     "plan_many",
+    "postgres",
     "stream",
     "stream_listener",
+    "view",
 ]
 
 _HOME = {
@@ -98,23 +112,28 @@ _HOME = {
     "ManyReport": "juncture.planner.many_report",
     "Order": "juncture.streams.order",
     "Overlap": "juncture.spec.overlap",
+    "Pipeline": "juncture.pipeline.pipeline",
     "Plan": "juncture.planner.plan",
     "PlanError": "juncture.errors",
     "Range": "juncture.spec.range",
     "Right": "juncture.spec.many",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.statistics",
+    "Source": "juncture.incremental.view.source",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
     "TableReport": "juncture.planner.many_report",
+    "View": "juncture.incremental.view.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "changes": "juncture.joins",
+    "follow": "juncture.joins",
     "grid": "juncture.joins",
     "interpolate": "juncture.joins",
+    "into_postgres": "juncture.joins",
     "join": "juncture.joins",
     "join_asof": "juncture.joins",
     "join_many": "juncture.joins",
@@ -123,8 +142,10 @@ _HOME = {
     "join_where": "juncture.joins",
     "plan": "juncture.joins",
     "plan_many": "juncture.joins",
+    "postgres": "juncture.joins",
     "stream": "juncture.joins",
     "stream_listener": "juncture.joins",
+    "view": "juncture.joins",
 }
 
 

@@ -17,6 +17,7 @@ from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
 from juncture.local.asof import probe
 from juncture.local.asof.join import find
+from juncture.local.kinds import EXECUTORS
 from juncture.runtime import sources as scan
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MEMORY_BYTES
@@ -106,6 +107,21 @@ def test_every_join_means_the_same_in_pieces(small, how, example, matches, order
             # Right rows without a match would fill a left column of another type.
             assume(False)
         check_stream(replace(example, spec=spec), algorithm=algorithm, memory_bytes=memory_bytes)
+
+
+def test_nothing_is_spilled_where_left_rows_and_output_fit_one_after_the_other():
+    rows = 1_000
+    table = pa.table({"ts": range(rows), "v": [0.5] * rows})
+    join = jn.Asof(on="ts").resolve(table.schema, table.schema)
+    sides = TableSource(table), TableSource(table)
+    spilled = {}
+    # Searched, a left row takes 72 bytes of 0.3 of the memory, and then 45 of a half of it.
+    for memory_bytes in (245_000, 235_000):
+        with join_context(threads=1, memory_bytes=memory_bytes) as context:
+            batches = EXECUTORS[jn.Asof](join, *sides, "probe", context)
+            assert sum(batch.num_rows for batch in batches) == rows
+            spilled[memory_bytes] = context.spill.spilled_bytes
+    assert spilled[245_000] == 0 < spilled[235_000]
 
 
 @pytest.mark.parametrize("how", ["semi", "anti"])

@@ -39,9 +39,12 @@ def test_it_prints_as_a_table():
         "unknown key  1  25.00%",
         "too far      1  25.00%",
         "ties         1  25.00%",
-        "distance     min 1, p50 1, p90 1, p99 1, max 1",
+        "distance     min 1, median 1, 90% 1, 99% 1, max 1",
     ]
     assert report._repr_html_().startswith("<table><tr><td>left rows</td><td>4</td><td></td></tr>")
+    clock = pa.table({"ts": pa.array([90_000, 0], pa.timestamp("ms"))})
+    timed = jn.plan(clock, clock.slice(1), jn.Asof(on="ts")).match_report()
+    assert repr(timed).splitlines()[-1] == "distance    min 0s, median 0s, 90% 1m30s, 99% 1m30s, max 1m30s"
     empty = jn.plan(left.slice(0, 0), right, jn.Asof(on="ts", by="k")).match_report()
     assert repr(empty).splitlines()[2:] == ["matched     0", "distance    none, since nothing matched"]
 

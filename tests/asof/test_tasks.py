@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from juncture import testing as reference
 from juncture.errors import DataError
+from juncture.planner.statistics import Resources
 from juncture.spark.asof.shuffle import asof_placements, asof_stages
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
 from juncture.spark.tasks.placement import Coding
@@ -51,7 +52,8 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
 
 def check(example: Example, layout: Layout) -> None:
     join = example.resolve()
-    stages = asof_stages(join, layout.coding, layout.cuts, output_of(join), layout.memory_bytes)
+    resources = Resources(cores=1, memory_bytes=layout.memory_bytes)
+    stages = asof_stages(join, layout.coding, layout.cuts, output_of(join), resources)
     try:
         expected = reference.asof_join(join, example.left, example.right)
     except DataError:

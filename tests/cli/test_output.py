@@ -2,8 +2,8 @@
 
 import pytest
 
-from juncture.cli.output import check_target, replacing
 from juncture.errors import PlanError
+from juncture.files.output import check_target, replacing
 
 
 def names(folder):

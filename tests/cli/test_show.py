@@ -112,7 +112,7 @@ def test_a_report_says_only_what_can_be():
     text = shown(lambda _: report_view(report(distances=distances), join), width=80)
     assert "key" not in text
     assert "too far" not in text
-    assert "distance  min 0, median 1.5, 90% 2, 99% 3, max 1e+09" in text
+    assert "distance  min 0, median 1.5, 90% 2, 99% 3, max 1,000,000,000" in text
 
 
 PLAN = """As-of join on Spark

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.cli.text import read as reading
-from juncture.cli.text.options import TextOptions, column_types
-from juncture.cli.text.read import read_text
-from juncture.cli.text.write import write_rows
 from juncture.errors import DataError, SpecError
+from juncture.files.text import read as reading
+from juncture.files.text.options import TextOptions, column_types
+from juncture.files.text.read import read_text
+from juncture.files.text.write import write_rows
 
 
 def read(tmp_path, content, text_format="csv", name=None, **options):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
+from juncture.planner.statistics import Resources
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spec.overlap import Overlap
@@ -26,7 +27,12 @@ def check(spec, left: pa.Table, right: pa.Table, data) -> None:
     assert placements is not None
     cuts, tasks = cuts_through(data.draw, placements, left, right), data.draw(st.integers(1, 3))
     memory_bytes = data.draw(st.sampled_from([100_000, 1 << 22]))
-    got = run(inequality_stages(join, placements, cuts, output_of(join), memory_bytes), left, right, tasks)
+    got = run(
+        inequality_stages(join, placements, cuts, output_of(join), Resources(cores=1, memory_bytes=memory_bytes)),
+        left,
+        right,
+        tasks,
+    )
     problem = difference(got, defined_rows(spec, left, right), ordered=False)
     assert problem is None, f"{cuts}\n{problem}"
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from juncture.kernels import compiled
+from juncture.kernels.array_types import IntsOut
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def cache(monkeypatch, tmp_path) -> Path:
 
 
 def doubled():
-    @compiled.compiled(compiled.void(compiled.int64s))
-    def double(values):
+    @compiled.compiled
+    def double(values: IntsOut) -> None:
         """Double each value."""
         for i in range(len(values)):
             values[i] *= 2

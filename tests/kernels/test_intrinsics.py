@@ -1,5 +1,7 @@
 """Instructions of the processor against loops over Python's own numbers."""
 
+from __future__ import annotations
+
 import struct
 
 import numpy as np
@@ -7,52 +9,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import intrinsics
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    float64_table,
-    int64,
-    int64s,
-    int64s_in,
-    uint8s_in,
-    uint32s,
-    void,
-)
+from juncture.kernels.array_types import Bytes, FloatTableOut, HalvesOut, Ints, IntsOut
+from juncture.kernels.compiled import compiled
 from juncture.kernels.intrinsics import LANES, WINDOW
 
 words = st.one_of(st.integers(-5, 5), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
 halves = st.sampled_from([0, 1, 2**31, 2**32 - 1])
 
 
-@compiled(int64(int64s_in, int64, int64, int64, boolean))
-def below(array, start, length, value, inclusive):
+@compiled
+def below(array: Ints, start: int, length: int, value: int, inclusive: bool) -> int:
     return intrinsics.below_in_window(array, np.uint64(start), length, value, inclusive)
 
 
-@compiled(int64(int64s_in, int64, int64))
-def at_least(array, start, value):
+@compiled
+def at_least(array: Ints, start: int, value: int) -> int:
     return intrinsics.at_least_in_window(array, np.uint64(start), value)
 
 
-@compiled(int64(uint32s, int64, int64))
-def equal(array, start, value):
+@compiled
+def equal(array: HalvesOut, start: int, value: int) -> int:
     return intrinsics.equal_lanes(array, np.uint64(start), np.uint32(value))
 
 
-@compiled(void(int64s))
-def bits(words):
+@compiled
+def bits(words: IntsOut) -> None:
     count, lowest = intrinsics.bit_count(words[0]), intrinsics.lowest_bit(words[0])
     words[1], words[2] = count, lowest
 
 
-@compiled(void(float64_table, int64s))
-def reinterpreted(floats, words):
+@compiled
+def reinterpreted(floats: FloatTableOut, words: IntsOut) -> None:
     words[0] = np.int64(intrinsics.float_as_bits(floats[0, 0]))
     floats[0, 1] = intrinsics.bits_as_float(words[0])
 
 
-@compiled(int64(uint8s_in, int64))
-def word(data, position):
+@compiled
+def word(data: Bytes, position: int) -> int:
     intrinsics.prefetch(data, np.uint64(position))
     return np.int64(intrinsics.word_at(data, np.uint64(position)))
 

@@ -60,3 +60,11 @@ def test_the_peak_stays_within_the_budget(kind: str, algorithm: str, right: str,
     rows, taken_bytes = in_new_process(taken, kind, algorithm, LEAST_MEMORY_BYTES, files["left"], files[right])
     assert rows >= ROWS[right] // 3
     assert taken_bytes <= LEAST_MEMORY_BYTES
+
+
+def test_the_peak_of_an_asof_join_whose_output_just_fits_stays_within_the_budget(files: dict[str, str]) -> None:
+    # Half of it is for the output: left rows of 34 MB, and right ones that take three times as much while gathered.
+    memory_bytes = 2 * (34 + 3 * 34 + 4) * 10**6
+    rows, taken_bytes = in_new_process(taken, "asof", "probe", memory_bytes, files["left"], files["right"])
+    assert rows == ROWS["left"]
+    assert taken_bytes <= memory_bytes

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.planner.run import Phase, Run
+from juncture.planner.run import Measured, Phase
 
 LEFT = pa.table({"ts": range(1_000), "end": range(1, 1_001)})
 RIGHT = pa.table({"ts": range(500), "end": range(1, 501)})
@@ -80,7 +80,7 @@ def test_text_json_and_page_say_the_same() -> None:
 def test_phases_of_one_name_are_added_up() -> None:
     names = ("right", "left", "right")
     phases = tuple(Phase(name=name, start_s=float(start), seconds=1.0) for start, name in enumerate(names))
-    assert Run(seconds=3.0, rows=0, phases=phases).totals() == {"right": 2.0, "left": 1.0}
+    assert Measured(seconds=3.0, rows=0, phases=phases).totals() == {"right": 2.0, "left": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_memory_is_what_the_process_held(earlier: int, said: str) -> None:
     from juncture.planner.explain.text import happened
 
     plan = jn.plan(LEFT, RIGHT, SPECS["asof"])
-    run = Run(seconds=0.1, rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier)
+    run = Measured(seconds=0.1, rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier)
     words = dict(happened(plan, run))
     assert words["memory"] == said
     assert words["spilled"] == "3.0 kB"

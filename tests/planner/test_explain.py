@@ -14,6 +14,8 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError, SpecError
+from juncture.planner.decision import Option
+from juncture.planner.explain.text import verdict
 
 TABLE = pa.table({"ts": [1, 2, 3], "end": [2, 3, 4], "k<&>": ["a", "a", "b"]})
 SPECS = {
@@ -132,3 +134,17 @@ def test_what_draws_is_asked_for_where_it_is_missing(module: str, monkeypatch: p
     with pytest.raises(PlanError, match=rf"'{module}', which is not installed. .* pip install 'juncture\[html\]'"):
         plan.explain(format="html")
     assert plan.explain(format="json")
+
+
+@pytest.mark.parametrize(
+    ("cost_s", "expected"),
+    [
+        (0.04, "under 0.1 s"),
+        (1.94, "about 1.9 s"),
+        (12.6, "about 13 s"),
+        (6000.8, "about 6,000 s"),
+        (47_123, "about 47,000 s"),
+    ],
+)
+def test_a_cost_has_no_more_digits_than_a_formula_is_good_for(cost_s: float, expected: str) -> None:
+    assert verdict(Option(algorithm="probe", does="it", cost_s=cost_s)) == expected

@@ -9,7 +9,7 @@ import pyarrow as pa
 from juncture import errors
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
 from juncture.spark.tasks.feed import BatchFeed, Feed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import PACKET_SCHEMA
 from juncture.spark.tasks.stage import Stage
 from juncture.spec.resolved import Resolved
@@ -17,8 +17,8 @@ from juncture.spec.resolved import Resolved
 __all__ = ["arrived", "collect", "output_of", "run", "scattered"]
 
 
-def output_of(join: Resolved) -> Output:
-    return Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
+def output_of(join: Resolved) -> TaskOutput:
+    return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
 
 
 def scattered(stage: Callable[[Feed], Stage], table: pa.Table, tasks: int) -> list[pa.RecordBatch]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from juncture.planner.statistics import Resources
 from juncture.spark.asof.broadcast import probe_stages
 from juncture.spark.asof.shuffle import asof_placements, asof_stages, task_spec
 from juncture.spark.exchange.partition import Cuts, even_cuts
@@ -28,6 +29,7 @@ from support.tables import difference
 
 MEMORY_BYTES = 1 << 20
 TASKS = 2
+RESOURCES = Resources(cores=TASKS, memory_bytes=MEMORY_BYTES)
 
 CASES = [
     (case, algorithm)
@@ -66,10 +68,10 @@ def shuffled_stages(join: Resolved, left: pa.Table, right: pa.Table, algorithm: 
         coding = Coding.of(join)
         placements = asof_placements(join, coding)
         cuts = even_cuts(3) if algorithm == "hash" else cuts_at_rows(placements, left, right)
-        return asof_stages(join, coding, cuts, output_of(join), MEMORY_BYTES)
+        return asof_stages(join, coding, cuts, output_of(join), RESOURCES)
     placements = inequality_placements(join)
     assert placements is not None
-    return inequality_stages(join, placements, cuts_at_rows(placements, left, right), output_of(join), MEMORY_BYTES)
+    return inequality_stages(join, placements, cuts_at_rows(placements, left, right), output_of(join), RESOURCES)
 
 
 def cuts_at_rows(placements: tuple[Placement, Placement], left: pa.Table, right: pa.Table) -> Cuts:
@@ -98,7 +100,7 @@ def with_whole_right(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Tabl
 def with_whole_left(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table:
     needed = right.select(needed_right(join).names)
     if isinstance(join, ResolvedAsof):
-        probe, choose = probe_stages(join, send(left), output_of(join), TASKS, MEMORY_BYTES)
+        probe, choose = probe_stages(join, send(left), output_of(join), RESOURCES)
         sent = list(write_packets(Packet(target, Content.EMPTY, pa.table({})) for target in range(TASKS)))
         partitions = arrived([*sent, *scattered(probe, needed, TASKS)], TASKS)
         chosen = choose(needed.schema)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.errors import DataError, StateError
-from juncture.runtime.context import JoinContext
+from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.tasks import engine, worker
+from juncture.spark.tasks import worker
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.feed import BatchFeed, Feed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import Content, Packet, read_packets, write_packets
 from juncture.spark.tasks.sample import Pick
 from juncture.spark.tasks.stage import OutputStage, PacketStage
@@ -54,7 +54,7 @@ class GiveOut(OutputStage):
         yield pa.table({"n": [context.memory.total_bytes, context.threads.count]})
 
 
-GIVE_OUT = GiveOut(memory_bytes=12_345, output=Output(pa.schema([("c0", pa.int64())])))
+GIVE_OUT = GiveOut(memory_bytes=12_345, output=TaskOutput(pa.schema([("c0", pa.int64())])))
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[tuple[object, object]]:
@@ -160,7 +160,7 @@ def test_rows_of_a_partition_are_numbered_across_contents_and_read_by_mask():
     tables = [read_table(f"k: string | t: int64\na | {first}\nb | {first + 1}") for first in (0, 10, 20)]
     contents = (Content.OWNED, Content.COPY, Content.OWNED)
     sent = write_packets(Packet(5, content, table, "left") for content, table in zip(contents, tables, strict=True))
-    with engine.task_context(100_000) as context:
+    with join_context(threads=1, memory_bytes=100_000) as context:
         partition = PartitionRows.of(RESOLVED, sent, context)
         rows = partition.rows("left", Content.OWNED, Content.COPY, numbered=True)
         assert partition.target == 5

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 import juncture as jn
+from juncture.planner.statistics import Resources
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.tasks.feed import BatchFeed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.placement import Coding
 
 TEXT_BYTES = 4_000
@@ -60,11 +61,13 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     """Return how many rows a task makes of so many of both sides."""
     spec, schema = SPECS[kind], next(batches(0, BATCH_ROWS)).schema
     join = spec.resolve(schema, schema)
-    output = Output(pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)]))
+    output = TaskOutput(pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)]))
     if kind == "asof":
-        stages = asof_stages(join, Coding.of(join), NO_CUTS, output, memory_bytes)
+        stages = asof_stages(join, Coding.of(join), NO_CUTS, output, Resources(cores=1, memory_bytes=memory_bytes))
     else:
-        stages = inequality_stages(join, inequality_placements(join), NO_CUTS, output, memory_bytes)
+        stages = inequality_stages(
+            join, inequality_placements(join), NO_CUTS, output, Resources(cores=1, memory_bytes=memory_bytes)
+        )
     needed = needed_right(join)
 
     def arriving() -> Iterator[pa.RecordBatch]:

@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 from juncture.cli.console import messages, results
-from juncture.cli.output import check_target
 from juncture.cli.show import heading
+from juncture.files.output import check_target
 from juncture_benchmarks.asof.benchmark import ASOF
 from juncture_benchmarks.benchmark import Benchmark, run_benchmark
 from juncture_benchmarks.equi.benchmark import EQUI

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from juncture import __version__
 from juncture.cli.console import messages, results
-from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
+from juncture.files.output import check_target, replacing
 from juncture.planner.constants import CONSTANTS_VARIABLE, Constants, constants_text
 from juncture.runtime.threads import available_cores
 from juncture.spec.arguments import check_choice

@@ -12,10 +12,10 @@ import typer
 
 from juncture.cli.console import results
 from juncture.cli.demo_stream import stream
-from juncture.cli.output import replacing
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.errors import PlanError
+from juncture.files.output import replacing
 from juncture.spec.asof import Asof, ResolvedAsof
 
 __all__ = ["app"]

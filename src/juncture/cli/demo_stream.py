@@ -184,11 +184,11 @@ class Shown:
     batch: int = -1
     waiting: int = 0
 
-    def show(self, progress: Sequence[StreamProgress], given: dict[int, pa.Table]) -> None:
+    def show(self, told: Sequence[StreamProgress], given: dict[int, pa.Table]) -> None:
         """Show the micro-batches that have not been shown."""
         if self.batch < 0:
             self._line([name for name, _ in _COLUMNS], style="dim")
-        for each in progress:
+        for each in told:
             rows = given.get(each.batch)
             if each.batch <= self.batch or rows is None:
                 continue

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import glob
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.fs
 import pyarrow.parquet as pq
 
-from juncture.cli.formats import ARROW_START, COMPRESSED, Format, format_of, format_of_start
 from juncture.cli.progress import step
 from juncture.cli.request import STANDARD_INPUT, Reading
-from juncture.cli.text.options import TextOptions
-from juncture.cli.text.read import read_text
 from juncture.errors import DataError, SchemaError
+from juncture.files.formats import ARROW_START, COMPRESSED, Format, format_of, format_of_start
+from juncture.files.found import WILDCARDS, files_of, found_file
+from juncture.files.text.options import TextOptions
+from juncture.files.text.read import read_text
 from juncture.runtime.partitions import partitions_of
-from juncture.runtime.paths import FoundFile
 from juncture.runtime.sources import ParquetSource
 
-__all__ = ["as_parquet", "files_of"]
-
-_WILDCARDS = frozenset("*?[")
+__all__ = ["as_parquet"]
 
 _PEEK_BYTES = 4096
 _COPY_BYTES = 1 << 20
@@ -60,31 +55,11 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> str:
     target = folder / f"{side}.parquet"
     if file_format == "arrow":
         with step(f"Reading {path}"):
-            _read_arrow(files_of(path, side), target)
+            _read_arrow(files_of(path, f"{side} input"), target)
     elif file_format != "parquet":
         _read_text(path, side, file_format, reading.text, target)
     stored = path if file_format == "parquet" else str(target)
     return _cast(stored, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
-
-
-def files_of(path: str, side: str) -> list[Path]:
-    """Return the files that a path of this machine stands for.
-
-    Raises
-    ------
-    DataError
-        If there are none.
-    """
-    found = Path(path)
-    if found.is_file():
-        return [found]
-    matches = [found] if found.is_dir() else [Path(name) for name in glob.glob(path, recursive=True)]  # noqa: PTH207 - Path.glob takes no absolute pattern
-    files = [file for match in matches for file in ([match] if match.is_file() else match.rglob("*"))]
-    files = list({file for file in files if file.is_file() and not file.name.startswith((".", "_"))})
-    if not files:
-        state = "is a folder without files" if found.is_dir() else "does not exist"
-        raise DataError(f"The {side} input {path} {state}.")
-    return sorted(files)
 
 
 def _format(path: str, side: str, named: str | None) -> Format:
@@ -93,9 +68,9 @@ def _format(path: str, side: str, named: str | None) -> Format:
         return format_of(path, named=named, argument=argument)
     found = Path(path)
     # A file that is not there has an ending all the same, of which more can be said than that it is not there.
-    inside = files_of(path, side) if found.is_dir() or not _WILDCARDS.isdisjoint(path) else ()
+    inside = files_of(path, f"{side} input") if found.is_dir() or not WILDCARDS.isdisjoint(path) else ()
     file_format = format_of(path, named=named, argument=argument, inside=inside)
-    files_of(path, side)
+    files_of(path, f"{side} input")
     return file_format
 
 
@@ -125,7 +100,7 @@ def _format_inside(file: Path, named: str | None) -> Format:
 
 
 def _read_text(path: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
-    files = files_of(path, side)
+    files = files_of(path, f"{side} input")
     if file_format == "tsv":
         options = replace(options, delimiter="\t")
     packed = any(file.suffix.lower() in COMPRESSED for file in files)
@@ -136,16 +111,9 @@ def _read_text(path: str, side: str, file_format: Format, options: TextOptions, 
             "json" if file_format == "json" else "csv",
             target,
             options=options,
-            partitions=partitions_of([_found(file, Path(path)) for file in files]),
+            partitions=partitions_of([found_file(file, Path(path)) for file in files]),
             advance=reading.advance,
         )
-
-
-def _found(file: Path, root: Path) -> FoundFile:
-    """Return a file with the folders below the one that was named, which may stand for columns."""
-    base = file.parent if file == root else Path(*takewhile(_WILDCARDS.isdisjoint, root.parts))
-    status = file.stat()
-    return FoundFile(str(file), pa.fs.LocalFileSystem(), status.st_size, status.st_mtime_ns, str(base))
 
 
 def _read_arrow(files: Sequence[Path], target: Path) -> None:

@@ -13,8 +13,8 @@ import typer
 from juncture.cli import options
 from juncture.cli.request import Reading, Request
 from juncture.cli.signatures import with_parameters
-from juncture.cli.text.options import TextOptions, column_types
 from juncture.errors import SpecError
+from juncture.files.text.options import TextOptions, column_types
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
@@ -140,9 +140,9 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
     return register
 
 
-def _spec(kind: type[Spec], **arguments: Any) -> Spec:
-    """Return a spec of what has been given."""
-    return kind.from_dict({name: value for name, value in arguments.items() if value is not None})
+def _spec(kind: type[Spec], given: dict[str, Any], **read: Any) -> Spec:
+    """Return a spec of what has been given: the options of a command, some of which have been read as what they say."""
+    return kind.from_dict({name: value for name, value in (given | read).items() if value is not None})
 
 
 @_command("asof", "report")
@@ -172,27 +172,9 @@ def asof(
     juncture join asof frames.csv 'telemetry/*.csv' --on ts -o out.parquet --report
     juncture join asof a.json b.json --on ts --direction nearest --tolerance 5s[/dim]
     """
-    return _spec(
-        Asof,
-        on=on,
-        left_on=left_on,
-        right_on=right_on,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        suffix=suffix,
-        coalesce=coalesce,
-        direction=direction,
-        tolerance=_distance("--tolerance", tolerance),
-        allow_exact_matches=exact_matches,
-        how=how,
-        matches=matches,
-        order_by=order_by or (),
-        ties=ties,
-        prefer=prefer,
-        nulls_equal=nulls_equal,
-        known=known,
-    )
+    given = {**locals(), "allow_exact_matches": exact_matches}
+    del given["exact_matches"]
+    return _spec(Asof, given, tolerance=_distance("--tolerance", tolerance), order_by=order_by or ())
 
 
 @_command("range")
@@ -215,21 +197,9 @@ def range_(
     [dim]juncture join range events.parquet readings.parquet --on ts --lower -1h --upper 0
     juncture join range a.csv b.csv --on x --lower -5 --upper 5 --by k --agg value=mean,max -o out.parquet[/dim]
     """
-    return _spec(
-        Range,
-        on=on,
-        left_on=left_on,
-        right_on=right_on,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        suffix=suffix,
-        lower=_distance("--lower", lower),
-        upper=_distance("--upper", upper),
-        closed=closed,
-        how=how,
-        agg=_aggregates(agg),
-    )
+    given = locals()
+    limits = {"lower": _distance("--lower", lower), "upper": _distance("--upper", upper)}
+    return _spec(Range, given, agg=_aggregates(agg), **limits)
 
 
 @_command("overlap")
@@ -248,18 +218,9 @@ def overlap(
 
     [dim]juncture join overlap calls.csv cuts.csv --left-interval start end --right-interval from to --by cell[/dim]
     """
-    return _spec(
-        Overlap,
-        left_interval=_interval(left_interval),
-        right_interval=_interval(right_interval),
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        suffix=suffix,
-        closed=closed,
-        how=how,
-        agg=_aggregates(agg),
-    )
+    given = locals()
+    intervals = {"left_interval": _interval(left_interval), "right_interval": _interval(right_interval)}
+    return _spec(Overlap, given, agg=_aggregates(agg), **intervals)
 
 
 @_command("where")
@@ -278,17 +239,7 @@ def where(
     [dim]juncture join where l.parquet r.parquet 'l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10'
     juncture join where sales.csv terms.csv 's.day >= t.start AND s.price < t.cap' --names s t --explain[/dim]
     """
-    return _spec(
-        Where,
-        predicate=predicate,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        suffix=suffix,
-        how=how,
-        allow_cross=allow_cross,
-        names=names,
-    )
+    return _spec(Where, locals())
 
 
 @_command("equi")
@@ -307,17 +258,8 @@ def equi(
     [dim]juncture join equi customers.parquet sales.parquet --left-on id --right-on buyer_id --how left
     juncture join equi a.csv b.csv --on k --on day --where 'l.price < r.limit' --memory 2GB -o out.parquet[/dim]
     """
-    return _spec(
-        Equi,
-        on=on,
-        left_on=left_on,
-        right_on=right_on,
-        suffix=suffix,
-        coalesce=coalesce,
-        how=how,
-        where=condition,
-        nulls_equal=nulls_equal,
-    )
+    given = locals()
+    return _spec(Equi, given, where=given.pop("condition"))
 
 
 def _distance(option: str, text: str | None) -> int | Decimal | str | None:

@@ -15,6 +15,9 @@ __all__ = ["LazyGroup"]
 _COMMANDS = {
     "join": "juncture.cli.join:app",
     "explain": "juncture.cli.explain:app",
+    "init": "juncture.cli.pipeline:init",
+    "check": "juncture.cli.pipeline:check",
+    "run": "juncture.cli.pipeline:run",
     "calibrate": "juncture.cli.calibrate:calibrate",
     "demo": "juncture.cli.demo:app",
     "warmup": "juncture.cli.warmup:warmup",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-_COLUMNS = "Columns"
-_MEANING = "Meaning"
-_FILES = "Files"
-_RUN = "Run"
+_columns, _meaning, _files, _run = (
+    partial(typer.Option, rich_help_panel=panel) for panel in ("Columns", "Meaning", "Files", "Run")
+)
 
 _COLUMN = "COLUMN"
 
@@ -19,7 +19,7 @@ Right = Annotated[str, typer.Argument(help="The table in which matches are looke
 
 
 def _column(help_text: str) -> Any:
-    return typer.Option(metavar=_COLUMN, help=help_text, rich_help_panel=_COLUMNS)
+    return _columns(metavar=_COLUMN, help=help_text)
 
 
 On = Annotated[str | None, _column("Column of both tables that orders them: a number, a date or a time.")]
@@ -28,19 +28,9 @@ RightOn = Annotated[str | None, _column("Its name on the right.")]
 By = Annotated[list[str] | None, _column("Column that has to be equal; repeat it for several.")]
 LeftBy = Annotated[list[str] | None, _column("Its name on the left, where they differ.")]
 RightBy = Annotated[list[str] | None, _column("Its name on the right.")]
-Suffix = Annotated[
-    str,
-    typer.Option(
-        metavar="TEXT", help="Added to the name of a right column that the left has too.", rich_help_panel=_COLUMNS
-    ),
-]
+Suffix = Annotated[str, _columns(metavar="TEXT", help="Added to the name of a right column that the left has too.")]
 Coalesce = Annotated[
-    bool,
-    typer.Option(
-        "--coalesce/--no-coalesce",
-        help="Whether to leave out the right column that --on names.",
-        rich_help_panel=_COLUMNS,
-    ),
+    bool, _columns("--coalesce/--no-coalesce", help="Whether to leave out the right column that --on names.")
 ]
 
 Keys = Annotated[list[str] | None, _column("Column of both tables that has to be equal; repeat it for several.")]
@@ -48,265 +38,186 @@ LeftKeys = Annotated[list[str] | None, _column("Its name on the left, where they
 RightKeys = Annotated[list[str] | None, _column("Its name on the right.")]
 CoalesceKeys = Annotated[
     bool,
-    typer.Option(
-        "--coalesce/--no-coalesce",
-        help="Whether to leave out the right columns that equal left ones.",
-        rich_help_panel=_COLUMNS,
-    ),
+    _columns("--coalesce/--no-coalesce", help="Whether to leave out the right columns that equal left ones."),
 ]
 
 Lower = Annotated[
     str | None,
-    typer.Option(
+    _meaning(
         metavar="DISTANCE",
         help="Where the window starts, from the left --on: a duration such as -1h, a number, or a left column. "
         "Without it, the window is open on this side.",
-        rich_help_panel=_MEANING,
     ),
 ]
-Upper = Annotated[
-    str | None, typer.Option(metavar="DISTANCE", help="Where it ends, likewise.", rich_help_panel=_MEANING)
-]
+Upper = Annotated[str | None, _meaning(metavar="DISTANCE", help="Where it ends, likewise.")]
 
 
 def _interval(side: str) -> Any:
-    return typer.Option(
+    return _columns(
         metavar="START END",
         help=f"Columns in which intervals of the {side} start and end; '' for one of them where all are unbounded.",
-        rich_help_panel=_COLUMNS,
     )
 
 
 LeftInterval = Annotated[tuple[str, str], _interval("left")]
 RightInterval = Annotated[tuple[str, str], _interval("right")]
-Closed = Annotated[
-    str,
-    typer.Option(metavar="ENDS", help="Which ends belong to it: both, left, right or none.", rich_help_panel=_MEANING),
-]
+Closed = Annotated[str, _meaning(metavar="ENDS", help="Which ends belong to it: both, left, right or none.")]
 Predicate = Annotated[
     str, typer.Argument(help="The condition: SQL over columns of the left table, l.…, and of the right, r.…")
 ]
-Names = Annotated[
-    tuple[str, str],
-    typer.Option(metavar="LEFT RIGHT", help="What the condition calls the two tables.", rich_help_panel=_MEANING),
-]
+Names = Annotated[tuple[str, str], _meaning(metavar="LEFT RIGHT", help="What the condition calls the two tables.")]
 AllowCross = Annotated[
-    bool,
-    typer.Option(
-        "--allow-cross",
-        help="Let a condition pass that ties no left row to any right row.",
-        rich_help_panel=_MEANING,
-    ),
+    bool, _meaning("--allow-cross", help="Let a condition pass that ties no left row to any right row.")
 ]
 Agg = Annotated[
     list[str] | None,
-    typer.Option(
+    _meaning(
         metavar="COLUMN=FUNCTIONS",
         help="Aggregates of a right column in place of the matches, such as value=mean,max; '*=count' counts the "
         "matches. Functions: count, sum, mean, min, max, std, first, last. May be repeated.",
-        rich_help_panel=_MEANING,
     ),
 ]
 
 Direction = Annotated[
     str,
-    typer.Option(
+    _meaning(
         metavar="SIDE",
         help="Which right row to take: backward (the last one before), forward (the first one after) or nearest.",
-        rich_help_panel=_MEANING,
     ),
 ]
 Tolerance = Annotated[
     str | None,
-    typer.Option(
+    _meaning(
         metavar="DISTANCE",
         help="The greatest distance that matches: a duration such as 50ms or 1h30m, a number, or a left column.",
-        rich_help_panel=_MEANING,
     ),
 ]
-ExactMatches = Annotated[
-    bool,
-    typer.Option("--exact-matches/--no-exact-matches", help="Whether an equal --on matches.", rich_help_panel=_MEANING),
-]
+ExactMatches = Annotated[bool, _meaning("--exact-matches/--no-exact-matches", help="Whether an equal --on matches.")]
 How = Annotated[
-    str,
-    typer.Option(
-        metavar="KIND",
-        help="Which rows to keep, as in SQL: left, inner, right, full, semi or anti.",
-        rich_help_panel=_MEANING,
-    ),
+    str, _meaning(metavar="KIND", help="Which rows to keep, as in SQL: left, inner, right, full, semi or anti.")
 ]
 HowAll = Annotated[
     str | None,
-    typer.Option(
+    _meaning(
         metavar="KIND",
         help="Which rows to keep, as in SQL: inner (the default), left (the default with --agg), right, full, semi or "
         "anti.",
-        rich_help_panel=_MEANING,
     ),
 ]
 Condition = Annotated[
     str | None,
-    typer.Option(
+    _meaning(
         "--where",
         metavar="SQL",
         help="What has to be true besides, over columns of the left table, l.…, and of the right, r.…",
-        rich_help_panel=_MEANING,
     ),
 ]
-NullsEqual = Annotated[
-    bool, typer.Option("--nulls-equal", help="Let nulls match each other.", rich_help_panel=_MEANING)
-]
-Matches = Annotated[
-    int, typer.Option(metavar="COUNT", help="The most right rows for one left row.", rich_help_panel=_MEANING)
-]
+NullsEqual = Annotated[bool, _meaning("--nulls-equal", help="Let nulls match each other.")]
+Matches = Annotated[int, _meaning(metavar="COUNT", help="The most right rows for one left row.")]
 OrderBy = Annotated[
     list[str] | None,
-    typer.Option(
+    _meaning(
         metavar=_COLUMN,
         help="Right column that decides among right rows at the same --on, the greatest wins; may be repeated.",
-        rich_help_panel=_MEANING,
     ),
 ]
 Ties = Annotated[
     str,
-    typer.Option(
+    _meaning(
         metavar="RULE",
         help="Among right rows at the same --on: take the greatest, the first or last of the table or by --order-by, "
         "or stop with an error.",
-        rich_help_panel=_MEANING,
     ),
 ]
 Known = Annotated[
     tuple[str, str] | None,
-    typer.Option(
+    _meaning(
         metavar="RIGHT LEFT",
         help="To match no right row before it was known: the right column that says since when, and the left one that "
         "says up to when.",
-        rich_help_panel=_MEANING,
     ),
 ]
 Prefer = Annotated[
     str,
-    typer.Option(
-        metavar="WHICH",
-        help="Of two right rows at the same distance: the earlier or the later is the nearest.",
-        rich_help_panel=_MEANING,
-    ),
+    _meaning(metavar="WHICH", help="Of two right rows at the same distance: the earlier or the later is the nearest."),
 ]
 
 Output = Annotated[
     Path | None,
-    typer.Option(
+    _files(
         "--output",
         "-o",
         metavar="PATH",
         help="Where to write, in the format of its ending: .parquet (a folder, if Spark writes), .csv, .tsv, .json or "
         ".arrow; - for standard output, as CSV. Without it, the first rows are shown.",
-        rich_help_panel=_FILES,
     ),
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the output if it exists.", rich_help_panel=_FILES)
-]
+Overwrite = Annotated[bool, _files("--overwrite", help="Replace the output if it exists.")]
 InputFormat = Annotated[
     str | None,
-    typer.Option(
+    _files(
         "--format",
         metavar="NAME",
         help="Format of both inputs, where their endings do not say: parquet, csv, tsv, json (one object per line, or "
         "a list of objects) or arrow.",
-        rich_help_panel=_FILES,
     ),
 ]
 OutputFormat = Annotated[
     str | None,
-    typer.Option(
+    _files(
         "--to",
         metavar="NAME",
         help="Format of the output, where its ending does not say: parquet, csv, tsv, json or arrow.",
-        rich_help_panel=_FILES,
     ),
 ]
-Delimiter = Annotated[
-    str,
-    typer.Option(metavar="CHARACTER", help="What is between two fields of CSV; \\t for a tab.", rich_help_panel=_FILES),
-]
+Delimiter = Annotated[str, _files(metavar="CHARACTER", help="What is between two fields of CSV; \\t for a tab.")]
 Header = Annotated[
     bool,
-    typer.Option(
+    _files(
         "--header/--no-header",
         help="Whether the first line of CSV names the columns; they are f0, f1 and so on otherwise.",
-        rich_help_panel=_FILES,
     ),
 ]
 Types = Annotated[
     list[str] | None,
-    typer.Option(
+    _files(
         "--type",
         metavar="COLUMN=TYPE",
         help="What a column of CSV or JSON is read as, such as id=decimal(30,0) or code=string; may be repeated.",
-        rich_help_panel=_FILES,
     ),
 ]
-AllText = Annotated[
-    bool,
-    typer.Option(
-        "--all-text", help="Read every column of CSV as text, but for those with a --type.", rich_help_panel=_FILES
-    ),
-]
+AllText = Annotated[bool, _files("--all-text", help="Read every column of CSV as text, but for those with a --type.")]
 Casts = Annotated[
     list[str] | None,
-    typer.Option(
+    _files(
         "--cast",
         metavar="COLUMN=TYPE",
         help="What a column of any format is converted to before the join; may be repeated.",
-        rich_help_panel=_FILES,
     ),
 ]
 Nulls = Annotated[
     list[str] | None,
-    typer.Option(
-        "--null",
-        metavar="TEXT",
-        help="What stands for null in CSV, beside an empty field; may be repeated.",
-        rich_help_panel=_FILES,
-    ),
+    _files("--null", metavar="TEXT", help="What stands for null in CSV, beside an empty field; may be repeated."),
 ]
-Rows = Annotated[int, typer.Option(metavar="COUNT", min=0, help="How many rows to show.", rich_help_panel=_FILES)]
+Rows = Annotated[int, _files(metavar="COUNT", min=0, help="How many rows to show.")]
 
-Engine = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="Where to join: local (in this process) or spark.", rich_help_panel=_RUN),
-]
-Algorithm = Annotated[
-    str, typer.Option(metavar="NAME", help="How to join, if the planner is not to choose.", rich_help_panel=_RUN)
-]
+Engine = Annotated[str, _run(metavar="NAME", help="Where to join: local (in this process) or spark.")]
+Algorithm = Annotated[str, _run(metavar="NAME", help="How to join, if the planner is not to choose.")]
 Memory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="How much memory the join may take, such as 2GB; the rest goes to disk.",
-        rich_help_panel=_RUN,
-    ),
+    str | None, _run(metavar="SIZE", help="How much memory the join may take, such as 2GB; the rest goes to disk.")
 ]
 Json = Annotated[
     bool,
-    typer.Option(
+    _run(
         "--json",
         help="Write what became of it to standard output as one JSON object, with the plan and the report if they are "
         "asked for.",
-        rich_help_panel=_RUN,
     ),
 ]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Show what runs, why, and what else was weighed.", rich_help_panel=_RUN)
-]
+Explain = Annotated[bool, _run("--explain", help="Show what runs, why, and what else was weighed.")]
 Report = Annotated[
     bool,
-    typer.Option(
-        "--report",
-        help="Show how many rows matched, why others did not, and how far matches are; joins a second time.",
-        rich_help_panel=_RUN,
+    _run(
+        "--report", help="Show how many rows matched, why others did not, and how far matches are; joins a second time."
     ),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.cli.text.options import TextOptions
+from juncture.files.text.options import TextOptions
 
 __all__ = ["STANDARD_INPUT", "STANDARD_OUTPUT", "Reading", "Request"]
 

@@ -17,15 +17,16 @@ import typer
 from rich.text import Text
 
 from juncture.cli.console import messages, results
-from juncture.cli.formats import FORMATS, Format, format_of
-from juncture.cli.inputs import as_parquet, files_of
+from juncture.cli.inputs import as_parquet
 from juncture.cli.log import shown
-from juncture.cli.output import check_target, replacing
 from juncture.cli.progress import step
 from juncture.cli.request import STANDARD_INPUT, STANDARD_OUTPUT, Request
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
-from juncture.cli.text.write import write_rows
 from juncture.errors import SpecError
+from juncture.files.formats import FORMATS, Format, format_of
+from juncture.files.found import files_of
+from juncture.files.output import check_target, replacing
+from juncture.files.text.write import write_rows
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 
@@ -72,7 +73,10 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         )
     if request.output is not None and request.output != STANDARD_OUTPUT:
         inputs = [
-            file for path, side in zip(paths, _SIDES, strict=True) if _is_here(path) for file in files_of(path, side)
+            file
+            for path, side in zip(paths, _SIDES, strict=True)
+            if _is_here(path)
+            for file in files_of(path, f"{side} input")
         ]
         check_target(request.output, overwrite=request.overwrite, inputs=inputs)
     with ExitStack() as stack:

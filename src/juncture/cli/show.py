@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from juncture.cli.console import WIDTH_OF_PIPES
-from juncture.planner.report import Distances, MatchReport
+from juncture.planner.report import MatchReport
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.duration import format_duration
 from juncture.spec.overlap import ResolvedOverlap
@@ -160,7 +160,7 @@ def report_view(report: MatchReport, join: ResolvedAsof) -> RenderableType:
         line(f"  {label}", rows, why)
     line("ties", report.ties, f"several right rows at the best {join.right_on}")
     name = "staleness" if join.spec.direction == "backward" else "distance"
-    return Group(table, Text(f"{name}  {_distances(report.distances)}"))
+    return Group(table, Text(f"{name}  {'nothing matched' if report.distances is None else report.distances.words()}"))
 
 
 def _reasons(report: MatchReport, join: ResolvedAsof) -> list[tuple[str, int, str]]:
@@ -190,20 +190,3 @@ def _tolerance(tolerance: Tolerance, join: ResolvedAsof) -> str:
     if join.domain.is_time:
         return f"more than {format_duration(int(tolerance.constant or 0) * join.domain.step_ns)} away"
     return "beyond the tolerance"
-
-
-def _distances(distances: Distances | None) -> str:
-    if distances is None:
-        return "nothing matched"
-    values = {
-        "min": distances.minimum,
-        "median": distances.p50,
-        "90%": distances.p90,
-        "99%": distances.p99,
-        "max": distances.maximum,
-    }
-    return ", ".join(f"{name} {_distance(value, distances.is_time)}" for name, value in values.items())
-
-
-def _distance(value: float, is_time: bool) -> str:
-    return format_duration(int(value)) if is_time else f"{value:g}"

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -23,13 +23,23 @@ _WITH_UI = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 
 
 @contextmanager
-def spark_session(*, is_analyzed: bool = False) -> Iterator[Any]:
-    """Start Spark on this machine, and stop it when the block ends.
+def spark_session(
+    *,
+    is_analyzed: bool = False,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Any]:
+    """Start Spark, on this machine unless another place is named, and stop it when the block ends.
 
     Parameters
     ----------
     is_analyzed
         Whether it is to be asked what its stages did, which takes its UI, at any port that is free.
+    master, remote
+        The address of a cluster, or of a Spark Connect server.
+    settings
+        Spark's settings, by name.
 
     Yields
     ------
@@ -41,11 +51,12 @@ def spark_session(*, is_analyzed: bool = False) -> Iterator[Any]:
     PlanError
         If there is no Java that Spark can use.
     """
-    from juncture.spark.session.session import local_session
+    from juncture.spark.session.session import session_at
 
     with tempfile.TemporaryFile() as log:
         with step("Starting Spark"), _standard_error_to(log):
-            session = local_session("juncture", settings=_WITH_UI if is_analyzed else None)
+            chosen = {**(_WITH_UI if is_analyzed else {}), **(settings or {})}
+            session = session_at(master or "local[*]", remote=remote, settings=chosen)
             # Spark's default is INT96, which has no zone: times would come back as others than went in.
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         if not logging.getLogger("juncture").isEnabledFor(logging.INFO):

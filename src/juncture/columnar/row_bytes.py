@@ -40,11 +40,10 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import Mask, array_of, plain, raw_values, validity
 from juncture.kernels import row_bytes as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Bytes, Ints
 
 __all__ = ["RowBytes", "decode_rows", "encode_rows"]
 
-Bytes = npt.NDArray[np.uint8]
 
 _SIGN = np.uint64(1 << 63)
 _NAN = np.uint64(0x7FF8 << 48)

@@ -23,7 +23,6 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import Mask, array_of, rows_of
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
 from juncture.kernels.array_types import Ints
-from juncture.spec.schema import Side
 
 __all__ = ["CHANGE_TYPE", "WEIGHT", "ChangeFormat", "read_changes", "write_changes", "written_schema"]
 
@@ -39,7 +38,7 @@ _IGNORED = ("_commit_version", "_commit_timestamp")
 _BEFORE_IN, _AFTER_IN = ("d", "u"), ("c", "r", "u")
 
 
-def read_changes(given: Any, schema: pa.Schema, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     """Yield the rows of changes and their weights, none of which is zero.
 
     Parameters
@@ -80,7 +79,7 @@ def read_changes(given: Any, schema: pa.Schema, side: Side) -> Iterator[tuple[pa
             yield rows_of(rows, array_of(kept, pa.int64())), weights[kept]
 
 
-def _batches(given: Any, side: Side) -> list[pa.RecordBatch]:
+def _batches(given: Any, side: str) -> list[pa.RecordBatch]:
     if isinstance(given, pa.RecordBatch):
         return [given]
     if isinstance(given, pa.Table):
@@ -97,7 +96,7 @@ def _batches(given: Any, side: Side) -> list[pa.RecordBatch]:
     )
 
 
-def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: Side) -> pa.RecordBatch:
+def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBatch:
     """Return the columns of the side, in its order."""
     types = {field.name: field.type for field in batch.schema}
     for field in schema:
@@ -120,7 +119,7 @@ def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: Side) -> pa.RecordB
     return batch.select(schema.names)
 
 
-def _with_weights(batch: pa.RecordBatch, side: Side) -> tuple[pa.RecordBatch, Ints]:
+def _with_weights(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]:
     column = batch.column(WEIGHT)
     if not pat.is_integer(column.type):
         raise SchemaError(
@@ -137,13 +136,13 @@ def _with_weights(batch: pa.RecordBatch, side: Side) -> tuple[pa.RecordBatch, In
     return batch.drop_columns([WEIGHT]), weights
 
 
-def _with_types(batch: pa.RecordBatch, side: Side) -> tuple[pa.RecordBatch, Ints]:
+def _with_types(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]:
     weights = _by_word(batch.column(CHANGE_TYPE), _OF_TYPE.get, CHANGE_TYPE, tuple(_OF_TYPE), side)
     return batch.drop_columns([CHANGE_TYPE, *(name for name in _IGNORED if name in batch.schema.names)]), weights
 
 
 def _by_word(
-    column: pa.Array, weight_of: Callable[[str], int | None], name: str, words: tuple[str, ...], side: Side
+    column: pa.Array, weight_of: Callable[[str], int | None], name: str, words: tuple[str, ...], side: str
 ) -> Ints:
     """Return the weights that words stand for, or numbers."""
     encoded = column if pat.is_dictionary(column.type) else column.dictionary_encode()
@@ -161,7 +160,7 @@ def _by_word(
     return weights
 
 
-def _before_and_after(batch: pa.RecordBatch, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     ops = {"d": 1, "u": 2, "c": 3, "r": 4}
     op = _by_word(batch.column(_OP), ops.get, _OP, tuple(ops), side)
     for name, kinds, weight in ((_BEFORE, _BEFORE_IN, -1), (_AFTER, _AFTER_IN, 1)):

@@ -20,9 +20,10 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
-from juncture.incremental.store.saved import Progress, Store
+from juncture.incremental.store.saved import Position, Store
 from juncture.kernels.array_types import Ints
 from juncture.local.plan import plan as plan_local
+from juncture.planner.statistics import Resources
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
@@ -106,21 +107,21 @@ class ChangeJoin:
     def __init__(
         self,
         setup: ChangeSetup,
-        memory_bytes: int | None = None,
+        resources: Resources,
         store: Callable[[Mapping[Side, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
         given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
         self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
         self.schema = written_schema(self.answer_schema, setup.output)
-        self._memory_bytes = memory_bytes
+        self._resources = resources
         self._join = streaming_join(given)
         self._output = Output(self._join, self.answer_schema)
         self._kept = kept_join(self._join, self._output)
         self._identity = identity_of(self._join.output_schema, "answer's")
         self._nothing = {side: self._kept.nothing(side) for side in SIDES}
         self._closed = False
-        self._progress = Progress(0, None, dict.fromkeys(SIDES, 0))
+        self._position = Position(0, None, dict.fromkeys(SIDES, 0))
         self._store: Store | None = None
         if store is not None:
             self._store = store({side: held.schema for side, held in self._kept.arrangements.items()})
@@ -132,8 +133,8 @@ class ChangeJoin:
 
     def _go_on(self, store: Store) -> None:
         """Hold what a store keeps."""
-        progress = store.progress()
-        if progress is None:
+        position = store.position()
+        if position is None:
             return
         deltas: dict[Side, tuple[Delta, list[Place]]] = {}
         for side, arrangement in self._kept.arrangements.items():
@@ -150,17 +151,17 @@ class ChangeJoin:
                 )
             deltas[side] = delta, []
         self._kept.operator.load(deltas)
-        self._progress = progress
+        self._position = position
 
     @property
     def epoch(self) -> int:
         """How many epochs the join has taken."""
-        return self._progress.epoch
+        return self._position.epoch
 
     @property
     def offset(self) -> Any:
         """What was passed as ``offset`` last."""
-        return self._progress.offset
+        return self._position.offset
 
     def last(self) -> list[pa.RecordBatch]:
         """Return what the last epoch gave, if its state is in a folder: after a crash it may not have arrived.
@@ -237,31 +238,31 @@ class ChangeJoin:
             take = self._kept.operator.populate if first else self._kept.operator.apply
             take(deltas, journal, changes)
             answer = self._said(changes.gathered() if first else changes.consolidated(self._identity))
-            lacking = {side: self._progress.missing[side] + int(each[2].sum()) for side, each in located.items()}
-            progress = Progress(self.epoch + 1, self.offset if offset is None else offset, lacking)
-            self._keep(progress, deltas, answer, first=first)
+            lacking = {side: self._position.missing[side] + int(each[2].sum()) for side, each in located.items()}
+            position = Position(self.epoch + 1, self.offset if offset is None else offset, lacking)
+            self._keep(position, deltas, answer, first=first)
         except BaseException:
             journal.undo()
             raise
-        self._progress = progress
+        self._position = position
         self._kept.compact()
         return answer
 
-    def _keep(self, progress: Progress, deltas: Deltas, answer: list[pa.RecordBatch], *, first: bool) -> None:
+    def _keep(self, position: Position, deltas: Deltas, answer: list[pa.RecordBatch], *, first: bool) -> None:
         """Write an epoch to the folder, if there is one."""
         if self._store is None:
             return
         changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
         if first:
             self._store.checkpoint(
-                progress, {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
+                position, {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
             )
         else:
             changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
-            self._store.commit(progress, changed, answer)
+            self._store.commit(position, changed, answer)
             if self._store.wants_checkpoint:
                 held = {side: arrangement.living() for side, arrangement in self._kept.arrangements.items()}
-                self._store.checkpoint(progress, held)
+                self._store.checkpoint(position, held)
 
     def _delta(self, side: Side, given: Any) -> Delta:
         """Return what was given of a side as changes of distinct rows."""
@@ -308,7 +309,7 @@ class ChangeJoin:
             self.table("right"),
             algorithm="auto",
             stats=None,
-            memory_bytes=self._memory_bytes,
+            resources=self._resources,
         )
         table: pa.Table = plan.execute()
         return table
@@ -341,7 +342,7 @@ class ChangeJoin:
 
     def _held(self, side: Side) -> SideRows:
         arrangement = self._kept.arrangements[side]
-        return SideRows(arrangement.rows, arrangement.nbytes, self._progress.missing[side])
+        return SideRows(arrangement.rows, arrangement.nbytes, self._position.missing[side])
 
     def _check_open(self) -> None:
         if self._closed:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from juncture.joins.asof import join_asof
 from juncture.joins.changing import changes
 from juncture.joins.equi import join
+from juncture.joins.following import follow, into_postgres, postgres
 from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
 from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import stream, stream_listener
+from juncture.joins.viewing import view
 from juncture.joins.where import join_where
 
 __all__ = [
     "changes",
+    "follow",
     "grid",
     "interpolate",
+    "into_postgres",
     "join",
     "join_asof",
     "join_many",
@@ -25,6 +29,8 @@ __all__ = [
     "join_where",
     "plan",
     "plan_many",
+    "postgres",
     "stream",
     "stream_listener",
+    "view",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from juncture.joins.planning import plan, refuse_unknown
+from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
 from juncture.spec.distance import Distance
@@ -71,7 +71,7 @@ def join_asof(
         - ``"nearest"``: the one at the least distance, the one that ``prefer`` says of two at the same.
     tolerance
         The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``,
-        or the name of a left column that holds one per row. None for no limit.
+        or the name of a left column that holds one per row, which goes first. None for no limit.
     allow_exact_matches
         Whether an equal ``on`` matches.
     how
@@ -95,7 +95,7 @@ def join_asof(
     known
         To match no right row before it was known: the right column that says since when a row is known, and the left
         one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the second is left out. Of
-        several known rows at the best ``on`` the one that was known last is taken.
+        several known rows at the best ``on`` the one that was known last is taken; those known at once are a tie.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -104,19 +104,8 @@ def join_asof(
         ``"auto"`` (the default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark:
         ``"broadcast"``, ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. The answer is the
         same.
-    spark
-        A Spark session, to join paths on Spark: its tasks then read the files themselves.
-    lazy
-        Whether to forbid Spark jobs before the result is asked for.
-    memory
-        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
-        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
-    stats
-        What is known of the inputs, so that nobody has to look.
-    left_order, right_order
-        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
-        of the result is final. A watermark that a stream has counts as its order.
+    spark, lazy, memory, stats, left_order, right_order
+        Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
@@ -153,36 +142,4 @@ def join_asof(
     >>> jn.join_asof(frames, telemetry, on="ts", by="robot_id").to_pydict()
     {'ts': [2, 5, 8], 'robot_id': ['a', 'a', 'b'], 'angle': [10.0, 20.0, 30.0]}
     """
-    refuse_unknown(join_asof, unknown)
-    spec = Asof(
-        on=on,
-        left_on=left_on,
-        right_on=right_on,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        direction=direction,
-        tolerance=tolerance,
-        allow_exact_matches=allow_exact_matches,
-        how=how,
-        matches=matches,
-        order_by=order_by,
-        ties=ties,
-        prefer=prefer,
-        nulls_equal=nulls_equal,
-        known=known,
-        coalesce=coalesce,
-        suffix=suffix,
-    )
-    return plan(
-        left,
-        right,
-        spec,
-        algorithm=algorithm,
-        spark=spark,
-        lazy=lazy,
-        memory=memory,
-        stats=stats,
-        left_order=left_order,
-        right_order=right_order,
-    ).execute()
+    return join_by(Asof, join_asof, locals())

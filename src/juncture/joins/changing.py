@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.spec.base import Spec
-from juncture.spec.size import size_bytes
 
 if TYPE_CHECKING:
     from juncture.incremental.join import ChangeJoin
@@ -74,6 +73,7 @@ def changes(
     [[{'ts': 7, 'bid': 10, '_weight': -1}, {'ts': 7, 'bid': 11, '_weight': 1}]]
     """
     from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+    from juncture.local.resources import resources_here
 
     if not isinstance(spec, Spec):
         raise SpecError(
@@ -83,6 +83,5 @@ def changes(
     for side, schema in (("left", left_schema), ("right", right_schema)):
         if not isinstance(schema, pa.Schema):
             raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
-    memory_bytes = None if memory is None else size_bytes(memory, argument="memory")
     setup = ChangeSetup(spec, left_schema, right_schema, output, missing)
-    return ChangeJoin(setup, memory_bytes, None if state is None else store_in(Path(state), setup))
+    return ChangeJoin(setup, resources_here(memory), None if state is None else store_in(Path(state), setup))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from juncture.joins.planning import plan, refuse_unknown
+from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.equi import Equi
 from juncture.spec.schema import How
@@ -60,25 +60,14 @@ def join(
         Whether a null equals a null. Otherwise it equals nothing.
     coalesce
         Whether to leave out the right key, which equals the left one. In rows without a left match its values then
-        stand in the left key.
+        stand in the left key. Otherwise both are shown.
     suffix
         Added to the name of a right column that the left table has too.
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark
-        A Spark session, to join Parquet paths on.
-    lazy
-        Whether to run no Spark job before the result is asked for. Hot keys are then not looked for.
-    memory
-        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
-        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
-    stats
-        What is known of the inputs, so that nobody has to look.
-    left_order, right_order
-        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
-        of the result is final. A watermark that a stream has counts as its order.
+    spark, lazy, memory, stats, left_order, right_order
+        Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
@@ -115,26 +104,4 @@ def join(
     >>> jn.join(customers, sales, left_on="id", right_on="buyer_id", how="left").to_pydict()
     {'id': [1, 2, 3, 3], 'name': ['ann', 'bob', 'cy', 'cy'], 'price': [7.5, None, 5.0, 2.0]}
     """
-    refuse_unknown(join, unknown)
-    spec = Equi(
-        on=on,
-        left_on=left_on,
-        right_on=right_on,
-        how=how,
-        where=where,
-        nulls_equal=nulls_equal,
-        coalesce=coalesce,
-        suffix=suffix,
-    )
-    return plan(
-        left,
-        right,
-        spec,
-        algorithm=algorithm,
-        spark=spark,
-        lazy=lazy,
-        memory=memory,
-        stats=stats,
-        left_order=left_order,
-        right_order=right_order,
-    ).execute()
+    return join_by(Equi, join, locals())

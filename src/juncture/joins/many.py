@@ -10,7 +10,6 @@ from juncture.inputs import choose_engine, is_stream
 from juncture.joins.planning import check_limits, refuse_unknown
 from juncture.planner.many import ManyPlan
 from juncture.spec.many import Right, named
-from juncture.spec.size import size_bytes
 
 __all__ = ["join_many", "plan_many"]
 
@@ -120,10 +119,9 @@ def plan_many(
 
         return on_spark.plan(spine, rights, session=spark)
     from juncture.local.many import plan as in_process
+    from juncture.local.resources import resources_here
 
-    return in_process.plan(
-        spine, rights, memory_bytes=None if memory is None else size_bytes(memory, argument="memory")
-    )
+    return in_process.plan(spine, rights, resources_here(memory))
 
 
 def _checked(tables: Any) -> dict[str, Right]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from juncture.joins.planning import plan, refuse_unknown
+from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
 from juncture.spec.overlap import Interval, Overlap
-from juncture.spec.range import Closed
-from juncture.spec.schema import How
+from juncture.spec.schema import Closed, How
 
 if TYPE_CHECKING:
     from juncture.streams.order import Order
@@ -76,19 +75,8 @@ def join_overlap(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark
-        A Spark session, to join paths on Spark: its tasks then read the files themselves.
-    lazy
-        Whether to forbid Spark jobs before the result is asked for.
-    memory
-        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
-        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
-    stats
-        What is known of the inputs, so that nobody has to look.
-    left_order, right_order
-        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
-        of the result is final. A watermark that a stream has counts as its order.
+    spark, lazy, memory, stats, left_order, right_order
+        Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
@@ -127,27 +115,4 @@ def join_overlap(
     ... ).to_pydict()
     {'start': [10, 50], 'end': [20, 60], 'call': ['a', 'b'], 'cause_first': ['storm', None]}
     """
-    refuse_unknown(join_overlap, unknown)
-    spec = Overlap(
-        left_interval=left_interval,
-        right_interval=right_interval,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        closed=closed,
-        how=how,
-        agg=agg,
-        suffix=suffix,
-    )
-    return plan(
-        left,
-        right,
-        spec,
-        algorithm=algorithm,
-        spark=spark,
-        lazy=lazy,
-        memory=memory,
-        stats=stats,
-        left_order=left_order,
-        right_order=right_order,
-    ).execute()
+    return join_by(Overlap, join_overlap, locals())

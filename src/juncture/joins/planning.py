@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,13 @@ from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from juncture.spec.size import size_bytes
 from juncture.spec.values import flag
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["Spec", "check_limits", "plan", "refuse_unknown"]
+__all__ = ["Spec", "check_limits", "join_by", "plan", "refuse_unknown"]
 
 Spec = Asof | Range | Overlap | Where | Equi
 
@@ -46,12 +46,25 @@ def plan(
 
     Parameters
     ----------
-    left, right, algorithm, spark, lazy, memory, stats
-        As for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
-    left_order, right_order
-        As for these functions.
+    left, right
+        The tables: as for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     spec
         What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
+    algorithm
+        ``"auto"`` (the default) lets the planner choose, among those that ``explain()`` lists. The answer is the same.
+    spark
+        A Spark session, to join paths on Spark: its tasks then read the files themselves.
+    lazy
+        Whether to forbid Spark jobs before the result is asked for. Hot keys are then not looked for.
+    memory
+        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
+        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
+    stats
+        What is known of the inputs, so that nobody has to look.
+    left_order, right_order
+        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
+        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
+        of the result is final. A watermark that a stream has counts as its order.
 
     Returns
     -------
@@ -105,9 +118,33 @@ def plan(
 
         return on_spark.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
     from juncture.local import plan as in_process
+    from juncture.local.resources import resources_here
 
-    memory_bytes = None if memory is None else size_bytes(memory, argument="memory")
-    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, memory_bytes=memory_bytes)
+    resources = resources_here(memory)
+    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, resources=resources)
+
+
+def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the rows of a join that a function was called for.
+
+    Parameters
+    ----------
+    kind
+        The kind of join.
+    function
+        The function.
+    arguments
+        What it was given, by name: what the join means, and where and how it runs. Under ``unknown``, what it does not
+        know.
+
+    Raises
+    ------
+    JunctureError
+        As the function says.
+    """
+    refuse_unknown(function, arguments.pop("unknown"))
+    meaning = {field.name: arguments.pop(field.name) for field in fields(kind) if field.name in arguments}
+    return plan(**arguments, spec=kind(**meaning)).execute()
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:

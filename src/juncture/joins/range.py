@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from juncture.joins.planning import plan, refuse_unknown
+from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
-from juncture.spec.range import Closed, Range
-from juncture.spec.schema import How
+from juncture.spec.range import Range
+from juncture.spec.schema import Closed, How
 
 if TYPE_CHECKING:
     from juncture.streams.order import Order
@@ -62,9 +62,9 @@ def join_range(
         Null equals nothing.
     lower, upper
         Where the window starts and ends, counted from the left ``on``, so that what lies before is negative: a
-        number, a ``timedelta``, a duration such as ``"-1h"``, or the name of a left column that holds one per row.
-        None for an open side; one of them has to be given. A row that has null there, or whose window starts after
-        its end, matches nothing.
+        number, a ``timedelta``, a duration such as ``"-1h"``, or the name of a left column that holds one per row,
+        which goes first. None for an open side; one of them has to be given. A row that has null there, or whose
+        window starts after its end, matches nothing.
     closed
         Which ends belong to the window: ``"both"`` (the default), ``"left"``, ``"right"`` or ``"none"``.
     how
@@ -81,19 +81,8 @@ def join_range(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark
-        A Spark session, to join paths on Spark: its tasks then read the files themselves.
-    lazy
-        Whether to forbid Spark jobs before the result is asked for.
-    memory
-        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
-        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
-    stats
-        What is known of the inputs, so that nobody has to look.
-    left_order, right_order
-        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
-        of the result is final. A watermark that a stream has counts as its order.
+    spark, lazy, memory, stats, left_order, right_order
+        Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
@@ -133,30 +122,4 @@ def join_range(
     >>> jn.join_range(events, measurements, on="at", lower=-70, upper=0, agg={"value": ["mean", "count"]}).to_pydict()
     {'at': [100, 200], 'event': ['login', 'purchase'], 'value_mean': [2.3333333333333335, 8.0], 'value_count': [3, 1]}
     """
-    refuse_unknown(join_range, unknown)
-    spec = Range(
-        on=on,
-        left_on=left_on,
-        right_on=right_on,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        lower=lower,
-        upper=upper,
-        closed=closed,
-        how=how,
-        agg=agg,
-        suffix=suffix,
-    )
-    return plan(
-        left,
-        right,
-        spec,
-        algorithm=algorithm,
-        spark=spark,
-        lazy=lazy,
-        memory=memory,
-        stats=stats,
-        left_order=left_order,
-        right_order=right_order,
-    ).execute()
+    return join_by(Range, join_range, locals())

@@ -14,7 +14,6 @@ from juncture.joins.planning import check_limits, refuse_unknown
 from juncture.spec.distance import Distance
 from juncture.spec.grid import Grid, constant_of
 from juncture.spec.interpolate import Interpolation
-from juncture.spec.size import size_bytes
 
 __all__ = ["grid", "interpolate"]
 
@@ -160,9 +159,9 @@ def interpolate(
 
         return on_spark.interpolate(spec, left, right, spark)
     from juncture.local.many import spines as in_process
+    from juncture.local.resources import resources_here
 
-    memory_bytes = None if memory is None else size_bytes(memory, argument="memory")
-    return in_process.interpolate(spec, left, right, memory_bytes=memory_bytes)
+    return in_process.interpolate(spec, left, right, resources_here(memory))
 
 
 def _keys(by: Any, start: Any, end: Any) -> tuple[pa.Table, list[str]]:

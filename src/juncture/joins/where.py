@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from juncture.joins.planning import plan, refuse_unknown
+from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.schema import How
 from juncture.spec.where import Where
@@ -66,19 +66,8 @@ def join_where(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark
-        A Spark session, to join paths on Spark: its tasks then read the files themselves.
-    lazy
-        Whether to forbid Spark jobs before the result is asked for.
-    memory
-        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
-        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
-    stats
-        What is known of the inputs, so that nobody has to look.
-    left_order, right_order
-        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
-        of the result is final. A watermark that a stream has counts as its order.
+    spark, lazy, memory, stats, left_order, right_order
+        Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
@@ -117,26 +106,4 @@ def join_where(
     >>> jn.join_where(left, right, "l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10").to_pydict()
     {'k': ['x'], 'a': [5], 'k_right': ['x'], 'b': [4]}
     """
-    refuse_unknown(join_where, unknown)
-    spec = Where(
-        predicate,
-        by=by,
-        left_by=left_by,
-        right_by=right_by,
-        how=how,
-        allow_cross=allow_cross,
-        names=names,
-        suffix=suffix,
-    )
-    return plan(
-        left,
-        right,
-        spec,
-        algorithm=algorithm,
-        spark=spark,
-        lazy=lazy,
-        memory=memory,
-        stats=stats,
-        left_order=left_order,
-        right_order=right_order,
-    ).execute()
+    return join_by(Where, join_where, locals())

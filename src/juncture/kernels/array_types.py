@@ -1,14 +1,47 @@
-"""Names for the types of plain arrays, which kernels and all that call them share."""
+"""Names for the types of plain arrays, which kernels and all that call them share.
+
+Those that end in *Out* are arrays that a kernel writes to; to read them is all it does with the others.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Codes", "Floats", "Ints", "Mask", "Words"]
+__all__ = [
+    "Bytes",
+    "BytesOut",
+    "Codes",
+    "CodesOut",
+    "FloatTableOut",
+    "Floats",
+    "HalvesOut",
+    "IntCube",
+    "IntCubeOut",
+    "IntTable",
+    "IntTableOut",
+    "Ints",
+    "IntsOut",
+    "Mask",
+    "Rows",
+    "Words",
+    "WordsOut",
+]
 
+Bytes = npt.NDArray[np.uint8]
+BytesOut = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]
+CodesOut = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+FloatTableOut = npt.NDArray[np.float64]
+HalvesOut = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.int64]
+IntsOut = npt.NDArray[np.int64]
+IntTable = npt.NDArray[np.int64]
+IntTableOut = npt.NDArray[np.int64]
+IntCube = npt.NDArray[np.int64]
+IntCubeOut = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
+WordsOut = npt.NDArray[np.uint64]

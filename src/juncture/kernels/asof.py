@@ -20,25 +20,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    inlined,
-    int32s,
-    int32s_in,
-    int64,
-    int64_cube,
-    int64_cube_in,
-    int64_table,
-    int64_table_in,
-    int64s,
-    int64s_in,
-    uint64s_in,
-    void,
+from juncture.kernels.array_types import (
+    Codes,
+    CodesOut,
+    IntCube,
+    IntCubeOut,
+    Ints,
+    IntsOut,
+    IntTable,
+    IntTableOut,
+    Words,
 )
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import bits_as_float, float_as_bits, prefetch
 
 __all__ = [
@@ -66,23 +60,7 @@ _AHEAD = 16
 """How many rows early a slot's cache line is asked for."""
 
 
-@compiled(
-    void(
-        int32s_in,
-        int64s_in,
-        int32s_in,
-        int64,
-        int64,
-        int64,
-        int64,
-        int64,
-        int64,
-        int64_table,
-        int64_table,
-        int32s,
-        int64s,
-    )
-)
+@compiled
 def offer(
     slots: Codes,
     on: Ints,
@@ -93,10 +71,10 @@ def offer(
     base: int,
     flip: int,
     ties_from: int,
-    best: Ints,
-    ties: Ints,
-    rest: Codes,
-    state: Ints,
+    best: IntTableOut,
+    ties: IntTableOut,
+    rest: CodesOut,
+    state: IntsOut,
 ) -> None:
     """Offer right rows to their slots, one place for each slot and no codes.
 
@@ -164,30 +142,12 @@ def _compare(rank: Any, codes: Any, row: Any, held: Any) -> int:
     return 0
 
 
-@compiled(
-    void(
-        int32s_in,
-        int64s_in,
-        int32s_in,
-        int64_table_in,
-        int64,
-        int64,
-        int64,
-        int64,
-        int64,
-        boolean,
-        boolean,
-        int64_cube,
-        int64_table,
-        int32s,
-        int64s,
-    )
-)
+@compiled
 def offer_many(
     slots: Codes,
     on: Ints,
     rows: Codes,
-    codes: Ints,
+    codes: IntTable,
     end: int,
     low: int,
     high: int,
@@ -195,10 +155,10 @@ def offer_many(
     flip: int,
     decided: bool,
     first: bool,
-    best: Ints,
-    ties: Ints,
-    rest: Codes,
-    state: Ints,
+    best: IntCubeOut,
+    ties: IntTableOut,
+    rest: CodesOut,
+    state: IntsOut,
 ) -> None:
     """Offer right rows to their slots: as `offer`, with any number of places and codes.
 
@@ -266,8 +226,8 @@ def offer_many(
     state[0], state[1], state[2] = position, tied, left_over
 
 
-@compiled(void(int64_cube, int64s_in, int64, int64, boolean))
-def spread(best: Ints, starts: Ints, first_group: int, end_group: int, forward: bool) -> None:
+@compiled
+def spread(best: IntCubeOut, starts: Ints, first_group: int, end_group: int, forward: bool) -> None:
     """Fill the empty places of each slot with the best of the slots before it (backward) or after it (forward).
 
     Parameters
@@ -315,39 +275,22 @@ def _distance(low: Any, high: Any, floating: bool) -> Any:
     return np.uint64(high) - np.uint64(low)
 
 
-@compiled(
-    void(
-        int64s_in,
-        int32s_in,
-        int64,
-        int64,
-        int64_cube_in,
-        int64_cube_in,
-        int64,
-        uint64s_in,
-        int64,
-        boolean,
-        boolean,
-        int64_table,
-        int64_table,
-        int64s,
-    )
-)
+@compiled
 def choose(
     on: Ints,
     rows: Codes,
     first_slot: int,
     end_slot: int,
-    behind: Ints,
-    ahead: Ints,
+    behind: IntCube,
+    ahead: IntCube,
     wanted: int,
-    tolerance: npt.NDArray[np.uint64],
+    tolerance: Words,
     tolerance_step: int,
     floating: bool,
     later: bool,
-    pointers: Ints,
-    codes: Ints,
-    counts: Ints,
+    pointers: IntTableOut,
+    codes: IntTableOut,
+    counts: IntsOut,
 ) -> None:
     """Write each left row's matches: the candidates at the least distances, within the tolerance.
 

@@ -15,23 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import BytesOut, Codes, CodesOut, IntCube, IntCubeOut, Ints, IntsOut, IntTableOut
 from juncture.kernels.asof import NOWHERE
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    inlined,
-    int32s,
-    int32s_in,
-    int64,
-    int64_cube,
-    int64_cube_in,
-    int64_table,
-    int64s,
-    int64s_in,
-    uint8s,
-    void,
-)
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import prefetch
 from juncture.kernels.merge import advance
 
@@ -67,8 +53,8 @@ def tree_levels(rows: int) -> list[int]:
     return [*starts, starts[-1] + size]
 
 
-@compiled(void(int64s, int64, int64, int64))
-def fill_tree(tree: Ints, first: int, size: int, to: int) -> None:
+@compiled
+def fill_tree(tree: IntsOut, first: int, size: int, to: int) -> None:
     """Fill a level of a tree by the minima of the one before it.
 
     Parameters
@@ -132,25 +118,7 @@ def _after(tree: Ints, levels: Ints, position: Any, high: Any, seen: Any) -> Any
     return np.int64(-1)
 
 
-@compiled(
-    void(
-        int64s_in,
-        int64s_in,
-        int64s_in,
-        int64,
-        int64,
-        int64,
-        int64s_in,
-        int64s_in,
-        int64s_in,
-        int32s_in,
-        int64s_in,
-        int64s_in,
-        boolean,
-        boolean,
-        int64_cube,
-    )
-)
+@compiled
 def find_known(
     on: Ints,
     seen: Ints,
@@ -166,7 +134,7 @@ def find_known(
     levels: Ints,
     forward: bool,
     strict: bool,
-    best: Ints,
+    best: IntCubeOut,
 ) -> None:
     """List the best known right rows for each slot.
 
@@ -236,8 +204,8 @@ def _is_better(one: Any, other: Any) -> bool:
     return bool(one[KNOWN] > other[KNOWN])
 
 
-@compiled(void(int64_cube, int64_cube_in, int64, int64, boolean, uint8s))
-def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool, tied: Any) -> None:
+@compiled
+def combine(best: IntCubeOut, found: IntCube, first_slot: int, end_slot: int, first: bool, tied: BytesOut) -> None:
     """Merge the candidates of each slot with others, all of them from later right rows.
 
     Parameters
@@ -290,8 +258,8 @@ def combine(best: Ints, found: Ints, first_slot: int, end_slot: int, first: bool
             place -= 1
 
 
-@compiled(int64(int64s_in, int64s_in, int64, int32s))
-def assign_chains(seen: Ints, starts: Ints, most: int, chains: Codes) -> int:
+@compiled
+def assign_chains(seen: Ints, starts: Ints, most: int, chains: CodesOut) -> int:
     """Divide the slots of each group into chains in which seen codes never fall.
 
     Parameters
@@ -325,8 +293,8 @@ def assign_chains(seen: Ints, starts: Ints, most: int, chains: Codes) -> int:
     return used
 
 
-@compiled(void(int32s, int32s_in, int64, int32s_in, int64s_in, int64s_in, int64s_in))
-def delay(slots: Codes, rows: Codes, end: int, keys: Codes, known: Ints, seen: Ints, starts: Ints) -> None:
+@compiled
+def delay(slots: CodesOut, rows: Codes, end: int, keys: Codes, known: Ints, seen: Ints, starts: Ints) -> None:
     """Move right rows on to the first slots to which they are known.
 
     Parameters
@@ -383,24 +351,7 @@ def _delay_far(
         slots[far[i]] = low[i] if low[i] < group_end else len(seen)
 
 
-@compiled(
-    void(
-        int32s_in,
-        int64s_in,
-        int64s_in,
-        int32s_in,
-        int64,
-        int64,
-        int64,
-        int64,
-        boolean,
-        boolean,
-        int64_table,
-        int64_table,
-        int32s,
-        int64s,
-    )
-)
+@compiled
 def offer_known(
     slots: Codes,
     on: Ints,
@@ -412,10 +363,10 @@ def offer_known(
     base: int,
     decided: bool,
     first: bool,
-    best: Ints,
-    ties: Ints,
-    rest: Codes,
-    state: Ints,
+    best: IntTableOut,
+    ties: IntTableOut,
+    rest: CodesOut,
+    state: IntsOut,
 ) -> None:
     """Offer right rows to their slots, backward: as `juncture.kernels.asof.offer`, with known codes.
 
@@ -459,8 +410,8 @@ def offer_known(
     state[0], state[1], state[2] = position, tied, left_over
 
 
-@compiled(void(int64_cube, int64s_in, int64, int64))
-def spread_known(best: Ints, starts: Ints, first_group: int, end_group: int) -> None:
+@compiled
+def spread_known(best: IntCubeOut, starts: Ints, first_group: int, end_group: int) -> None:
     """Let each slot keep the best of its own candidates and those of the slot before it, which it knows too.
 
     Parameters

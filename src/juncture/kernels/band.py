@@ -11,18 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    inlined,
-    int32s,
-    int32s_in,
-    int64,
-    int64_table_in,
-    int64s_in,
-    void,
-)
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntTable
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 from juncture.kernels.search import BLOCK, FIRST, MAXIMUM, MINIMUM, SHIFT
 
@@ -55,17 +45,17 @@ def _search(on: Ints, index: Codes, entry: Any, value: Any, inclusive: Any) -> A
     return low + below_in_window(on, np.uint64(low), span, value, inclusive)
 
 
-@compiled(void(int32s_in, int64s_in, int64s_in, int64s_in, int64s_in, int64_table_in, int32s_in, int32s, int32s))
+@compiled
 def find_spans(
     keys: Codes,
     low: Ints,
     high: Ints,
     on: Ints,
     starts: Ints,
-    groups: Ints,
+    groups: IntTable,
     index: Codes,
-    first: Codes,
-    end: Codes,
+    first: CodesOut,
+    end: CodesOut,
 ) -> None:
     """Find the positions of each query's group whose value is in the query's range.
 
@@ -125,9 +115,16 @@ def find_spans(
                 end[block + i] = _search(on, index, entries[2 * i + 1], high[block + i], True)
 
 
-@compiled(int64(int32s_in, int32s_in, int32s_in, int64, int64, boolean, int32s, int32s))
+@compiled
 def fill_pairs(
-    rows: Codes, first: Codes, end: Codes, first_entry: int, end_entry: int, keep: bool, lefts: Codes, positions: Codes
+    rows: Codes,
+    first: Codes,
+    end: Codes,
+    first_entry: int,
+    end_entry: int,
+    keep: bool,
+    lefts: CodesOut,
+    positions: CodesOut,
 ) -> int:
     """Write the pairs that some spans stand for, one after the other, and return how many there are.
 

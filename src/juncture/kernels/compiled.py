@@ -17,51 +17,43 @@ from typing import Any, TypeVar, cast
 import numba
 from numba import types
 
-__all__ = [
-    "Compilation",
-    "Kernel",
-    "boolean",
-    "compiled",
-    "float64_table",
-    "inlined",
-    "int32s",
-    "int32s_in",
-    "int64",
-    "int64_cube",
-    "int64_cube_in",
-    "int64_table",
-    "int64_table_in",
-    "int64s",
-    "int64s_in",
-    "uint8s",
-    "uint8s_in",
-    "uint32s",
-    "uint64s",
-    "uint64s_in",
-    "void",
-]
+__all__ = ["Compilation", "Kernel", "compiled", "inlined", "signature_of"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _log = logging.getLogger(__name__)
 
 
-def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = False) -> types.Array:
+def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = True) -> types.Array:
     return types.Array(item, dimensions, "C", readonly=readonly)
 
 
-boolean, int64, void = types.boolean, types.int64, types.void
-
 # A writable array passes where a read-only one is asked for, so Arrow's buffers and our own share one compilation. What
 # kernels hand to the same inlined function is of one type in all of them, so that it is compiled once, too.
-int32s, int32s_in = _array(types.int32), _array(types.int32, readonly=True)
-int64s, int64s_in = _array(types.int64), _array(types.int64, readonly=True)
-uint8s, uint8s_in = _array(types.uint8), _array(types.uint8, readonly=True)
-uint32s = _array(types.uint32)
-uint64s, uint64s_in = _array(types.uint64), _array(types.uint64, readonly=True)
-float64_table = _array(types.float64, 2)
-int64_table, int64_table_in = _array(types.int64, 2), _array(types.int64, 2, readonly=True)
-int64_cube, int64_cube_in = _array(types.int64, 3), _array(types.int64, 3, readonly=True)
+_ITEMS = {
+    "Bytes": _array(types.uint8),
+    "Codes": _array(types.int32),
+    "FloatTable": _array(types.float64, 2),
+    "Halves": _array(types.uint32),
+    "Ints": _array(types.int64),
+    "IntTable": _array(types.int64, 2),
+    "IntCube": _array(types.int64, 3),
+    "Words": _array(types.uint64),
+}
+_TYPES = {
+    **_ITEMS,
+    **{f"{name}Out": each.copy(readonly=False) for name, each in _ITEMS.items()},
+    "bool": types.boolean,
+    "int": types.int64,
+    "None": types.void,
+}
+"""By the names that annotations have in `juncture.kernels.array_types`."""
+
+
+def signature_of(function: Callable[..., Any]) -> Any:
+    """Return the signature that a function's annotations, which are text, stand for."""
+    *arguments, result = (_TYPES[name] for name in function.__annotations__.values())
+    return result(*arguments)
 
 
 @dataclass(frozen=True)
@@ -81,20 +73,11 @@ class Compilation:
 
 
 class Kernel:
-    """A function that is compiled for one signature when it is first called, by whichever thread comes first.
+    """A function that is compiled when it is first called, by whichever thread comes first."""
 
-    Parameters
-    ----------
-    function
-        The function.
-    signature
-        The one that it is compiled for.
-    """
-
-    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self._function = function
-        self._signature = signature
         self._machine_code: Callable[..., Any] | None = None
         self._compilation = Compilation(is_new=False, folder=None)
         self._lock = Lock()
@@ -112,7 +95,7 @@ class Kernel:
         with self._lock:
             if self._machine_code is None:
                 start = perf_counter()
-                machine_code, self._compilation = _compile(self._function, self._signature)
+                machine_code, self._compilation = _compile(self._function)
                 self._report(perf_counter() - start)
                 self._machine_code = machine_code
             return self._machine_code
@@ -125,16 +108,12 @@ class Kernel:
         _log.debug("%s the kernel %s.%s in %.2f s", did, module, self._function.__qualname__, seconds)
 
 
-def compiled(signature: Any) -> Callable[[Function], Function]:
-    """Compile a function for one signature when it is first called.
+def compiled(function: Function) -> Function:
+    """Compile a function when it is first called, for the types that its annotations name.
 
     Nothing is compiled at import, so that a join pays only for the kernels that it runs.
     """
-
-    def decorate(function: Function) -> Function:
-        return cast(Function, Kernel(function, signature))
-
-    return decorate
+    return cast(Function, Kernel(function))
 
 
 def inlined(function: Function) -> Function:
@@ -143,7 +122,8 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
 
 
-def _compile(function: Callable[..., Any], signature: Any) -> tuple[Callable[..., Any], Compilation]:
+def _compile(function: Callable[..., Any]) -> tuple[Callable[..., Any], Compilation]:
+    signature = signature_of(function)
     try:
         machine_code = numba.njit(signature, nogil=True, no_cfunc_wrapper=True, cache=True)(function)
     except (RuntimeError, OSError) as error:

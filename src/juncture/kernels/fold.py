@@ -13,18 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Floats, Ints
-from juncture.kernels.compiled import (
-    compiled,
-    float64_table,
-    inlined,
-    int32s,
-    int32s_in,
-    int64,
-    int64s,
-    int64s_in,
-    void,
-)
+from juncture.kernels.array_types import Codes, CodesOut, FloatTableOut, Ints, IntsOut
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW
 
 __all__ = [
@@ -54,8 +44,8 @@ def _carry(low: Any, added: Any) -> Any:
     return np.int64(np.uint64(low) < np.uint64(added))
 
 
-@compiled(void(int64s_in, int64s, int64s))
-def running_sums(values: Ints, high: Ints, low: Ints) -> None:
+@compiled
+def running_sums(values: Ints, high: IntsOut, low: IntsOut) -> None:
     """Write the sums of all values before each position, and of all at the end.
 
     Parameters
@@ -72,8 +62,8 @@ def running_sums(values: Ints, high: Ints, low: Ints) -> None:
         high[i + 1] = high[i] + (values[i] >> np.int64(63)) + _carry(low[i + 1], values[i])
 
 
-@compiled(void(int32s_in, int32s_in, int64s_in, int64s_in, int64s, int64s))
-def add_span_sums(first: Codes, end: Codes, high: Ints, low: Ints, out_high: Ints, out_low: Ints) -> None:
+@compiled
+def add_span_sums(first: Codes, end: Codes, high: Ints, low: Ints, out_high: IntsOut, out_low: IntsOut) -> None:
     """Add the sum of each span to that of its row.
 
     Parameters
@@ -95,8 +85,8 @@ def add_span_sums(first: Codes, end: Codes, high: Ints, low: Ints, out_high: Int
         out_high[row] += rest + _carry(out_low[row], difference)
 
 
-@compiled(void(int32s_in, int32s_in, int64s_in, int64s, int64s))
-def add_pair_sums(rows: Codes, positions: Codes, values: Ints, out_high: Ints, out_low: Ints) -> None:
+@compiled
+def add_pair_sums(rows: Codes, positions: Codes, values: Ints, out_high: IntsOut, out_low: IntsOut) -> None:
     """Add the value at each pair's position to the sum of its row: as `add_span_sums`, pair by pair."""
     for i in range(len(rows)):
         row, value = rows[i], values[positions[i]]
@@ -225,8 +215,8 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
     table[row, 2] = low
 
 
-@compiled(void(float64_table, int64, int64, int64, int64))
-def build_totals(tree: Floats, below: int, above: int, first: int, end: int) -> None:
+@compiled
+def build_totals(tree: FloatTableOut, below: int, above: int, first: int, end: int) -> None:
     """Fill a range of the nodes of a level with the totals of the nodes below each.
 
     Parameters
@@ -245,8 +235,8 @@ def build_totals(tree: Floats, below: int, above: int, first: int, end: int) -> 
             _include(tree, above + node, tree, child)
 
 
-@compiled(void(int32s_in, int32s_in, float64_table, int64s_in, float64_table))
-def add_span_totals(first: Codes, end: Codes, tree: Floats, levels: Ints, totals: Floats) -> None:
+@compiled
+def add_span_totals(first: Codes, end: Codes, tree: FloatTableOut, levels: Ints, totals: FloatTableOut) -> None:
     """Add the total of each span to that of its row.
 
     Parameters
@@ -278,8 +268,8 @@ def add_span_totals(first: Codes, end: Codes, tree: Floats, levels: Ints, totals
             level += 1
 
 
-@compiled(void(int32s_in, int32s_in, float64_table, float64_table))
-def add_pair_totals(rows: Codes, positions: Codes, leaves: Floats, totals: Floats) -> None:
+@compiled
+def add_pair_totals(rows: Codes, positions: Codes, leaves: FloatTableOut, totals: FloatTableOut) -> None:
     """Add the numbers at each pair's position to the totals of its row: as `add_span_totals`, pair by pair."""
     if leaves.shape[1] != SUM_WORDS:
         for i in range(len(rows)):
@@ -296,8 +286,10 @@ def add_pair_totals(rows: Codes, positions: Codes, leaves: Floats, totals: Float
         totals[row, 1] = low
 
 
-@compiled(void(int32s_in, int32s_in, int64s_in, int64s_in, int64s, int32s))
-def add_greatest_of_spans(first: Codes, end: Codes, tree: Ints, levels: Ints, greatest: Ints, positions: Codes) -> None:
+@compiled
+def add_greatest_of_spans(
+    first: Codes, end: Codes, tree: Ints, levels: Ints, greatest: IntsOut, positions: CodesOut
+) -> None:
     """Find the greatest code of each span, where it exceeds what its row has.
 
     Parameters
@@ -340,8 +332,8 @@ def add_greatest_of_spans(first: Codes, end: Codes, tree: Ints, levels: Ints, gr
         positions[row] = best_node
 
 
-@compiled(void(int32s_in, int32s_in, int64s_in, int64s, int32s))
-def add_greatest_of_pairs(rows: Codes, found: Codes, codes: Ints, greatest: Ints, positions: Codes) -> None:
+@compiled
+def add_greatest_of_pairs(rows: Codes, found: Codes, codes: Ints, greatest: IntsOut, positions: CodesOut) -> None:
     """Find the greatest code of each row's pairs: as `add_greatest_of_spans`, pair by pair."""
     for i in range(len(rows)):
         row, code = rows[i], codes[found[i]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import compiled, int32s, int32s_in, int64, int64s, int64s_in, void
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut
+from juncture.kernels.compiled import compiled
 
 __all__ = ["count_parts", "order_by_part"]
 
 
-@compiled(void(int64s_in, int64s_in, int32s, int64s))
-def count_parts(pointers: Ints, bounds: Ints, parts: Codes, counts: Ints) -> None:
+@compiled
+def count_parts(pointers: Ints, bounds: Ints, parts: CodesOut, counts: IntsOut) -> None:
     """Find the part of each pointer, and count the pointers of each part.
 
     Parameters
@@ -44,8 +44,8 @@ def count_parts(pointers: Ints, bounds: Ints, parts: Codes, counts: Ints) -> Non
         counts[low] += 1
 
 
-@compiled(void(int32s_in, int64, int64s, int32s))
-def order_by_part(parts: Codes, first: int, offsets: Ints, positions: Codes) -> None:
+@compiled
+def order_by_part(parts: Codes, first: int, offsets: IntsOut, positions: CodesOut) -> None:
     """List the positions of the pointers part by part, keeping their order within each.
 
     Parameters

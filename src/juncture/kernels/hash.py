@@ -4,46 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints, Words
-from juncture.kernels.compiled import (
-    compiled,
-    int32s,
-    int32s_in,
-    int64,
-    int64s_in,
-    uint64s,
-    uint64s_in,
-    void,
-)
+from juncture.kernels.array_types import Codes, CodesOut, Ints, Words, WordsOut
+from juncture.kernels.compiled import compiled
 from juncture.kernels.hash_table import EMPTY, mix
 
 __all__ = ["combine_hashes", "count_codes", "hash_integers", "merge_spans", "order_by_code", "spans_of_codes"]
 
 
-@compiled(void(int64s_in, uint64s))
-def hash_integers(values: Ints, hashes: Words) -> None:
+@compiled
+def hash_integers(values: Ints, hashes: WordsOut) -> None:
     """Hash each integer, no two to the same."""
     for i in range(len(values)):
         hashes[i] = mix(np.uint64(values[i]))
 
 
-@compiled(void(uint64s, uint64s_in))
-def combine_hashes(hashes: Words, others: Words) -> None:
+@compiled
+def combine_hashes(hashes: WordsOut, others: Words) -> None:
     """Make hashes of two parts of a key into those of both, in place; the order of the parts counts."""
     for i in range(len(hashes)):
         hashes[i] = mix((hashes[i] << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15) ^ others[i])
 
 
-@compiled(void(int32s_in, int32s))
-def count_codes(codes: Codes, counts: Codes) -> None:
+@compiled
+def count_codes(codes: Codes, counts: CodesOut) -> None:
     """Count the rows of each code, adding to the counts; those with the code `EMPTY` are left out."""
     for i in range(len(codes)):
         if codes[i] != EMPTY:
             counts[codes[i]] += 1
 
 
-@compiled(void(int32s_in, int64, int32s, int32s))
-def order_by_code(codes: Codes, first: int, places: Codes, rows: Codes) -> None:
+@compiled
+def order_by_code(codes: Codes, first: int, places: CodesOut, rows: CodesOut) -> None:
     """List the rows code by code, in their order within each.
 
     Parameters
@@ -68,8 +59,8 @@ def order_by_code(codes: Codes, first: int, places: Codes, rows: Codes) -> None:
             places[code] += 1
 
 
-@compiled(void(int32s_in, int64s_in, int32s, int32s))
-def spans_of_codes(codes: Codes, starts: Ints, first: Codes, end: Codes) -> None:
+@compiled
+def spans_of_codes(codes: Codes, starts: Ints, first: CodesOut, end: CodesOut) -> None:
     """Write the span of places of each code; an empty one for `EMPTY`.
 
     Parameters
@@ -91,8 +82,8 @@ def spans_of_codes(codes: Codes, starts: Ints, first: Codes, end: Codes) -> None
             end[i] = starts[code + 1]
 
 
-@compiled(void(int64s_in, int32s_in, int64s_in, int32s, int32s))
-def merge_spans(values: Ints, rows: Codes, others: Ints, first: Codes, end: Codes) -> None:
+@compiled
+def merge_spans(values: Ints, rows: Codes, others: Ints, first: CodesOut, end: CodesOut) -> None:
     """Walk through two sorted lists side by side, and write which span of the second equals each value of the first.
 
     Parameters

@@ -9,24 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Codes, Ints, Words
-from juncture.kernels.compiled import (
-    compiled,
-    inlined,
-    int32s,
-    int32s_in,
-    int64,
-    int64s,
-    int64s_in,
-    uint8s,
-    uint8s_in,
-    uint32s,
-    uint64s,
-    uint64s_in,
-    void,
-)
+from juncture.kernels.array_types import Bytes, BytesOut, Codes, CodesOut, HalvesOut, Ints, IntsOut, Words, WordsOut
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.hash_table import (
     CODES,
     EMPTY,
@@ -66,8 +51,6 @@ _LENGTH_BITS = np.uint64(56)
 _LONG = np.uint64(1 << 63)
 _LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
-Bytes = npt.NDArray[np.uint8]
-
 
 @inlined
 def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any:
@@ -86,8 +69,8 @@ def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any
         bucket = next_bucket(table, bucket)
 
 
-@compiled(int64(int64s_in, int64, uint32s, int64s, int64, int32s))
-def add_integers(values: Ints, first: int, table: Table, known: Ints, count: int, codes: Codes) -> int:
+@compiled
+def add_integers(values: Ints, first: int, table: HalvesOut, known: IntsOut, count: int, codes: CodesOut) -> int:
     """Give each integer its code, a new one if it is new.
 
     Parameters
@@ -133,8 +116,8 @@ def add_integers(values: Ints, first: int, table: Table, known: Ints, count: int
     return len(values)
 
 
-@compiled(void(int64s_in, uint32s, int64s, int32s))
-def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None:
+@compiled
+def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOut) -> None:
     """Look up the code of each integer.
 
     Parameters
@@ -177,8 +160,8 @@ def find_integers(values: Ints, table: Table, known: Ints, codes: Codes) -> None
                 codes[rows[i]] = EMPTY if table[place] == FREE else np.int32(table[place + CODES])
 
 
-@compiled(void(int64s_in, int64, uint32s))
-def refill_integers(known: Ints, count: int, table: Table) -> None:
+@compiled
+def refill_integers(known: Ints, count: int, table: HalvesOut) -> None:
     """Put the keys of a table into an empty, larger one.
 
     Parameters
@@ -228,8 +211,8 @@ def _hash_words(low: Any, high: Any) -> Any:
     return mix(((mix(low) << _ONE) + _SPREAD) ^ high)
 
 
-@compiled(void(int64s_in, uint8s_in, uint64s))
-def hash_bytes(offsets: Ints, data: Bytes, hashes: Words) -> None:
+@compiled
+def hash_bytes(offsets: Ints, data: Bytes, hashes: WordsOut) -> None:
     """Hash each byte string ``data[offsets[i] : offsets[i + 1]]``."""
     for i in range(len(hashes)):
         low, high = _words(data, offsets[i], offsets[i + 1])
@@ -278,17 +261,17 @@ def _place_of_bytes(
         bucket = next_bucket(table, bucket)
 
 
-@compiled(int64(int64s_in, uint8s_in, int64, uint32s, uint64s, int64s, uint8s, int64, int32s))
+@compiled
 def add_bytes(
     offsets: Ints,
     data: Bytes,
     first: int,
-    table: Table,
-    known_words: Words,
-    known_offsets: Ints,
-    known: Bytes,
+    table: HalvesOut,
+    known_words: WordsOut,
+    known_offsets: IntsOut,
+    known: BytesOut,
     count: int,
-    codes: Codes,
+    codes: CodesOut,
 ) -> int:
     """Give each byte string its code, a new one if it is new.
 
@@ -344,15 +327,15 @@ def add_bytes(
     return len(codes)
 
 
-@compiled(void(int64s_in, uint8s_in, uint32s, uint64s, int64s, uint8s, int32s))
+@compiled
 def find_bytes(
     offsets: Ints,
     data: Bytes,
-    table: Table,
-    known_words: Words,
-    known_offsets: Ints,
-    known: Bytes,
-    codes: Codes,
+    table: HalvesOut,
+    known_words: WordsOut,
+    known_offsets: IntsOut,
+    known: BytesOut,
+    codes: CodesOut,
 ) -> None:
     """Look up the code of each byte string: as `add_bytes`, but unknown keys get `EMPTY`.
 
@@ -398,16 +381,16 @@ def find_bytes(
                 codes[row] = EMPTY if table[place] == FREE else np.int32(table[place + CODES])
 
 
-@compiled(void(uint64s_in, int64, uint32s))
-def refill_bytes(known_words: Words, count: int, table: Table) -> None:
+@compiled
+def refill_bytes(known_words: Words, count: int, table: HalvesOut) -> None:
     """Put the keys of a table into an empty, larger one: as `refill_integers`."""
     for code in range(count):
         hashed = _hash_words(known_words[2 * code], known_words[2 * code + 1])
         put(table, hashed, free_place(table, hashed), code)
 
 
-@compiled(void(int32s_in, int32s_in, int32s))
-def map_codes(indices: Codes, mapping: Codes, codes: Codes) -> None:
+@compiled
+def map_codes(indices: Codes, mapping: Codes, codes: CodesOut) -> None:
     """Translate indices into a dictionary to the codes of its values.
 
     Parameters

@@ -9,17 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    inlined,
-    int32s_in,
-    int64,
-    int64_cube,
-    int64s_in,
-    void,
-)
+from juncture.kernels.array_types import Codes, IntCubeOut, Ints
+from juncture.kernels.compiled import compiled, inlined
 
 __all__ = ["advance", "merge"]
 
@@ -45,22 +36,7 @@ def advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> A
     return position
 
 
-@compiled(
-    void(
-        int64s_in,
-        int64s_in,
-        int64,
-        int64,
-        int64,
-        int64s_in,
-        int64s_in,
-        int64s_in,
-        int32s_in,
-        boolean,
-        boolean,
-        int64_cube,
-    )
-)
+@compiled
 def merge(
     on: Ints,
     starts: Ints,
@@ -73,7 +49,7 @@ def merge(
     run_ends: Codes,
     forward: bool,
     strict: bool,
-    best: Ints,
+    best: IntCubeOut,
 ) -> None:
     """List the best right rows for each slot, both sides being sorted: a linear pass.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import boolean, compiled, int32s_in, int64, int64s, int64s_in, void
+from juncture.kernels.array_types import Codes, Ints, IntsOut
+from juncture.kernels.compiled import compiled
 
 __all__ = ["nth_neighbours"]
 
 
-@compiled(void(int32s_in, int64s_in, int32s_in, int64s_in, int64s_in, int64s_in, int64, boolean, int64s))
+@compiled
 def nth_neighbours(
     keys: Codes,
     codes: Ints,
@@ -20,7 +20,7 @@ def nth_neighbours(
     weights: Ints,
     nth: int,
     forward: bool,
-    found: Ints,
+    found: IntsOut,
 ) -> None:
     """Find the code of the nth held row of each row's key, from the row's code on.
 

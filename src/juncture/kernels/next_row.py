@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import boolean, compiled, int32s_in, int64, int64s, int64s_in, uint8s, void
+from juncture.kernels.array_types import BytesOut, Codes, Ints, IntsOut
+from juncture.kernels.compiled import compiled
 from juncture.kernels.gallop import first_at_least, first_from_start, group_of
 
 __all__ = ["find_next", "mark_wanted"]
@@ -14,7 +13,7 @@ __all__ = ["find_next", "mark_wanted"]
 _GREATEST = 2**63 - 1
 
 
-@compiled(void(int32s_in, int64s_in, int64s_in, int32s_in, int64s_in, int64, int64, int64, boolean, uint8s))
+@compiled
 def mark_wanted(
     keys: Codes,
     codes: Ints,
@@ -25,7 +24,7 @@ def mark_wanted(
     last: int,
     matches: int,
     strict: bool,
-    wanted: npt.NDArray[np.uint8],
+    wanted: BytesOut,
 ) -> None:
     """Mark the rows that are among the last few before a query of their key, or before one that may still come.
 
@@ -84,7 +83,7 @@ def mark_wanted(
         start = end
 
 
-@compiled(void(int32s_in, int64s_in, int32s_in, int64s_in, int64s_in, boolean, int64s, uint8s))
+@compiled
 def find_next(
     keys: Codes,
     codes: Ints,
@@ -92,8 +91,8 @@ def find_next(
     starts: Ints,
     held: Ints,
     forward: bool,
-    positions: Ints,
-    tied: npt.NDArray[np.uint8],
+    positions: IntsOut,
+    tied: BytesOut,
 ) -> None:
     """Find the held row of each row's key whose code is next to its own, or equal.
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut
 from juncture.kernels.band import NOWHERE
-from juncture.kernels.compiled import boolean, compiled, inlined, int32s, int32s_in, int64, int64s, int64s_in, void
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, at_least_in_window, bit_count, lowest_bit
 
 __all__ = ["LEAST", "build_level", "count_above", "fill_above"]
@@ -30,8 +30,8 @@ _BITS = 4
 _ALL = (1 << WINDOW) - 1
 
 
-@compiled(void(int64s, int64, int64, int64, int64))
-def build_level(tree: Ints, below: int, above: int, first: int, end: int) -> None:
+@compiled
+def build_level(tree: IntsOut, below: int, above: int, first: int, end: int) -> None:
     """Fill a range of the nodes of a level with the greatest of the nodes below each.
 
     Parameters
@@ -84,9 +84,9 @@ def _block_mask(tree: Ints, block: Any, start: Any, stop: Any, threshold: Any) -
     return mask & _ALL
 
 
-@compiled(void(int32s_in, int32s_in, int64s_in, int64s_in, int64s_in, boolean, int64s))
+@compiled
 def count_above(
-    first: Codes, end: Codes, thresholds: Ints, tree: Ints, levels: Ints, only_whether: bool, counts: Ints
+    first: Codes, end: Codes, thresholds: Ints, tree: Ints, levels: Ints, only_whether: bool, counts: IntsOut
 ) -> None:
     """Count the positions of each span whose value is at least the span's threshold.
 
@@ -117,10 +117,7 @@ def count_above(
         counts[query] = count
 
 
-@compiled(
-    int64(int32s_in, int32s_in, int32s_in, int64s_in, int64s_in, int64s_in, int64s_in, int64, int64, boolean,
-          int32s, int32s)
-)  # fmt: skip
+@compiled  # fmt: skip
 def fill_above(
     rows: Codes,
     first: Codes,
@@ -132,8 +129,8 @@ def fill_above(
     first_entry: int,
     end_entry: int,
     keep: bool,
-    lefts: Codes,
-    positions: Codes,
+    lefts: CodesOut,
+    positions: CodesOut,
 ) -> int:
     """Write the pairs that spans with thresholds stand for, and return how many there are.
 

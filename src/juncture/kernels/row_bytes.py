@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Ints
-from juncture.kernels.compiled import compiled, int64s, int64s_in, uint8s, uint8s_in, void
+from juncture.kernels.array_types import Bytes, BytesOut, Ints, IntsOut
+from juncture.kernels.compiled import compiled
 
 __all__ = ["copy_escaped", "copy_pieces", "copy_unescaped", "escaped_lengths", "unescaped_lengths"]
 
-Bytes = npt.NDArray[np.uint8]
 
 _ESCAPE = 0xFF
 
 
-@compiled(void(int64s_in, uint8s_in, int64s, uint8s))
-def copy_pieces(offsets: Ints, data: Bytes, positions: Ints, target: Bytes) -> None:
+@compiled
+def copy_pieces(offsets: Ints, data: Bytes, positions: IntsOut, target: BytesOut) -> None:
     """Copy a piece of bytes to each position, and move the positions behind them.
 
     Parameters
@@ -36,8 +34,8 @@ def copy_pieces(offsets: Ints, data: Bytes, positions: Ints, target: Bytes) -> N
         positions[i] = position
 
 
-@compiled(void(int64s_in, uint8s_in, int64s))
-def escaped_lengths(offsets: Ints, data: Bytes, lengths: Ints) -> None:
+@compiled
+def escaped_lengths(offsets: Ints, data: Bytes, lengths: IntsOut) -> None:
     """Count the bytes of each piece once its zeros are escaped and it has its end.
 
     Parameters
@@ -54,8 +52,8 @@ def escaped_lengths(offsets: Ints, data: Bytes, lengths: Ints) -> None:
         lengths[i] = length
 
 
-@compiled(void(int64s_in, uint8s_in, int64s_in, uint8s))
-def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: Bytes) -> None:
+@compiled
+def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: BytesOut) -> None:
     """Write each piece with its zeros escaped, and a zero at its end.
 
     Parameters
@@ -78,8 +76,8 @@ def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: Bytes) -> 
         target[position] = 0
 
 
-@compiled(void(uint8s_in, int64s, int64s))
-def unescaped_lengths(data: Bytes, positions: Ints, lengths: Ints) -> None:
+@compiled
+def unescaped_lengths(data: Bytes, positions: IntsOut, lengths: IntsOut) -> None:
     """Count the bytes of escaped pieces as they were, and move the positions behind their ends.
 
     Parameters
@@ -101,8 +99,8 @@ def unescaped_lengths(data: Bytes, positions: Ints, lengths: Ints) -> None:
         lengths[i] = length
 
 
-@compiled(void(uint8s_in, int64s_in, int64s_in, uint8s))
-def copy_unescaped(data: Bytes, positions: Ints, offsets: Ints, target: Bytes) -> None:
+@compiled
+def copy_unescaped(data: Bytes, positions: Ints, offsets: Ints, target: BytesOut) -> None:
     """Copy escaped pieces as they were.
 
     Parameters

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import compiled, inlined, int32s, int32s_in, int64s_in, void
+from juncture.kernels.array_types import Codes, CodesOut, Ints
+from juncture.kernels.compiled import compiled, inlined
 
 __all__ = ["sort_rows"]
 
@@ -114,8 +114,8 @@ def _by_keys(keys: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any
     return _by_digits(digits, most, order, other, counts)
 
 
-@compiled(void(int32s_in, int64s_in, int32s))
-def sort_rows(keys: Codes, codes: Ints, order: Codes) -> None:
+@compiled
+def sort_rows(keys: Codes, codes: Ints, order: CodesOut) -> None:
     """Write the order of rows by key and then code, stably.
 
     Parameters

@@ -18,23 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    inlined,
-    int32s,
-    int32s_in,
-    int64,
-    int64_table,
-    int64_table_in,
-    int64s,
-    int64s_in,
-    uint8s,
-    void,
-)
+from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 
 __all__ = ["BLOCK", "GROUP_COLUMNS", "fill_index", "locate", "partition_count", "partition_scatter", "plan_index"]
@@ -55,8 +41,8 @@ def _bucket(value: Any, minimum: Any, shift: Any) -> Any:
     return np.int64((np.uint64(value) - np.uint64(minimum)) >> np.uint64(shift))
 
 
-@compiled(int64(int64s_in, int64s_in, int64, int64_table))
-def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: Ints) -> int:
+@compiled
+def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: IntTableOut) -> int:
     """Describe each group's buckets, and return the number of entries of the index.
 
     Parameters
@@ -95,8 +81,10 @@ def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: Ints) -> in
     return entries
 
 
-@compiled(void(int64s_in, int64s_in, int64_table_in, int64, int64, int64, int32s))
-def fill_index(on: Ints, starts: Ints, groups: Ints, first_slot: int, end_slot: int, group: int, index: Codes) -> None:
+@compiled
+def fill_index(
+    on: Ints, starts: Ints, groups: IntTable, first_slot: int, end_slot: int, group: int, index: CodesOut
+) -> None:
     """Write the entries that a range of slots decides: the first slot of each bucket, and each group's end.
 
     Parameters
@@ -128,17 +116,17 @@ def fill_index(on: Ints, starts: Ints, groups: Ints, first_slot: int, end_slot: 
             index[first + bucket + 1] = slot + 1
 
 
-@compiled(int64(int32s_in, int64s_in, int64_table_in, boolean, boolean, int64, uint8s, int32s, int64s))
+@compiled
 def partition_count(
     keys: Codes,
     on: Ints,
-    groups: Ints,
+    groups: IntTable,
     forward: bool,
     strict: bool,
     shift: int,
-    seen: npt.NDArray[np.uint8],
-    buckets: Codes,
-    counts: Ints,
+    seen: BytesOut,
+    buckets: CodesOut,
+    counts: IntsOut,
 ) -> int:
     """Find each query's bucket, and count the queries of each partition.
 
@@ -192,9 +180,9 @@ def partition_count(
     return kept
 
 
-@compiled(void(int64s_in, int32s_in, int64, int64s, int64s, int32s, int32s))
+@compiled
 def partition_scatter(
-    on: Ints, buckets: Codes, shift: int, offsets: Ints, out_on: Ints, out_buckets: Codes, out_rows: Codes
+    on: Ints, buckets: Codes, shift: int, offsets: IntsOut, out_on: IntsOut, out_buckets: CodesOut, out_rows: CodesOut
 ) -> None:
     """Bring the queries of each partition together.
 
@@ -219,9 +207,9 @@ def partition_scatter(
         out_rows[position] = query
 
 
-@compiled(void(int64s_in, int32s_in, int64, int64s_in, int32s_in, boolean, boolean, int32s))
+@compiled
 def locate(
-    values: Ints, buckets: Codes, queries: int, on: Ints, index: Codes, forward: bool, strict: bool, slots: Codes
+    values: Ints, buckets: Codes, queries: int, on: Ints, index: Codes, forward: bool, strict: bool, slots: CodesOut
 ) -> None:
     """Find the slot that each query serves first.
 

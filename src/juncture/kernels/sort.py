@@ -8,32 +8,18 @@ share one sort whatever the values; the caller adds up the counts between the st
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Ints, Words
-from juncture.kernels.compiled import (
-    boolean,
-    compiled,
-    int32s,
-    int32s_in,
-    int64,
-    int64s,
-    int64s_in,
-    uint64s,
-    uint64s_in,
-    void,
-)
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, WordsOut
+from juncture.kernels.compiled import compiled
 
 __all__ = ["DIGITS", "count_digits", "is_ascending", "mark_runs", "move_by_digit"]
 
 DIGITS = 256
 """Values of a digit: as many streams to write to as the caches hold with ease."""
 
-Rows = npt.NDArray[np.int32]
 
-
-@compiled(void(uint64s_in, int64, int64s))
-def count_digits(codes: Words, shift: int, counts: Ints) -> None:
+@compiled
+def count_digits(codes: Words, shift: int, counts: IntsOut) -> None:
     """Count how often each digit occurs.
 
     Parameters
@@ -50,8 +36,10 @@ def count_digits(codes: Words, shift: int, counts: Ints) -> None:
         counts[np.int64((codes[i] >> np.uint64(shift)) & np.uint64(DIGITS - 1))] += 1
 
 
-@compiled(void(uint64s_in, int32s_in, int64, int64s, uint64s, int32s))
-def move_by_digit(codes: Words, rows: Rows, shift: int, offsets: Ints, out_codes: Words, out_rows: Rows) -> None:
+@compiled
+def move_by_digit(
+    codes: Words, rows: Codes, shift: int, offsets: IntsOut, out_codes: WordsOut, out_rows: CodesOut
+) -> None:
     """Move each item of a slice to where its digit belongs, keeping the order among equal digits.
 
     Parameters
@@ -77,7 +65,7 @@ def move_by_digit(codes: Words, rows: Rows, shift: int, offsets: Ints, out_codes
         out_rows[place] = rows[i]
 
 
-@compiled(boolean(uint64s_in))
+@compiled
 def is_ascending(codes: Words) -> bool:
     """Tell whether codes are sorted already, in a linear pass that ends at the first descent."""
     ascending = True
@@ -88,8 +76,8 @@ def is_ascending(codes: Words) -> bool:
     return ascending
 
 
-@compiled(int64(int64s_in, int64s_in, int32s))
-def mark_runs(on: Ints, starts: Ints, ends: Rows) -> int:
+@compiled
+def mark_runs(on: Ints, starts: Ints, ends: CodesOut) -> int:
     """Find the runs of equal values within sorted groups.
 
     Parameters

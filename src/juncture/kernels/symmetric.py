@@ -13,19 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.compiled import (
-    compiled,
-    int32s,
-    int32s_in,
-    int64,
-    int64_table_in,
-    int64s,
-    int64s_in,
-    uint8s,
-)
+from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
+from juncture.kernels.compiled import compiled
 from juncture.kernels.gallop import first_from_end, group_of
 
 __all__ = ["UNLIMITED", "expire_rows", "find_matches", "index_rows", "mark_late", "reach_of"]
@@ -35,21 +25,19 @@ UNLIMITED = -1
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
-Table = npt.NDArray[np.int64]
 
-
-@compiled(int64(int32s_in, int64_table_in, int64, int32s_in, int64s_in, int64_table_in, int64, int64s, int32s, int32s))
+@compiled
 def find_matches(
     keys: Codes,
-    codes: Table,
+    codes: IntTable,
     relations: int,
     groups: Codes,
     starts: Ints,
-    held: Table,
+    held: IntTable,
     reach: int,
-    resume: Ints,
-    rows: Codes,
-    positions: Codes,
+    resume: IntsOut,
+    rows: CodesOut,
+    positions: CodesOut,
 ) -> int:
     """Write the pairs of rows and held rows that match, and return how many there are.
 
@@ -120,8 +108,8 @@ def find_matches(
     return written
 
 
-@compiled(int64(int64_table_in))
-def reach_of(codes: Table) -> int:
+@compiled
+def reach_of(codes: IntTable) -> int:
     """Return the most that first codes are above the complements of second ones; `UNLIMITED` beyond 62 bits.
 
     Rows whose first code is below do not count.
@@ -140,8 +128,8 @@ def reach_of(codes: Table) -> int:
     return int(reach)
 
 
-@compiled(int64(int64s_in, int64, int64, int64, uint8s))
-def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: npt.NDArray[np.uint8]) -> int:
+@compiled
+def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut) -> int:
     """Mark the rows that are farther behind the greatest code before them than a delay, and return how many there are.
 
     Parameters
@@ -176,8 +164,8 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: npt.NDAr
     return int(count)
 
 
-@compiled(int64(int32s_in, int64_table_in, int64s, int32s, int64s))
-def index_rows(keys: Codes, codes: Table, starts: Ints, groups: Codes, least: Ints) -> int:
+@compiled
+def index_rows(keys: Codes, codes: IntTable, starts: IntsOut, groups: CodesOut, least: IntsOut) -> int:
     """Find where each key starts among sorted rows and the least code of each line, and return how many keys there are.
 
     Parameters
@@ -208,8 +196,8 @@ def index_rows(keys: Codes, codes: Table, starts: Ints, groups: Codes, least: In
     return int(count)
 
 
-@compiled(int64(int64_table_in, int64s_in, uint8s, int64s, int64s))
-def expire_rows(codes: Table, limits: Ints, alive: npt.NDArray[np.uint8], gone: Ints, least: Ints) -> int:
+@compiled
+def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: IntsOut, least: IntsOut) -> int:
     """Let go of the rows that have a code below its line's limit, and return how many there are.
 
     Parameters

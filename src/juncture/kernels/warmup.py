@@ -44,19 +44,19 @@ def all_kernels() -> Iterator[Kernel]:
                 yield value
 
 
-def warm_up(progress: Callable[[int, int], None] | None = None) -> Warmup:
+def warm_up(report: Callable[[int, int], None] | None = None) -> Warmup:
     """Compile all kernels that are not there yet.
 
     Parameters
     ----------
-    progress
+    report
         Called with how many kernels are done, and how many there are.
     """
     start, found = perf_counter(), list(all_kernels())
     compilations = []
     for done, kernel in enumerate(found):
-        if progress is not None:
-            progress(done, len(found))
+        if report is not None:
+            report(done, len(found))
         compilations.append(kernel.compile())
     folders = {each.folder for each in compilations if each.folder is not None}
     new = sum(each.is_new for each in compilations)

@@ -11,6 +11,7 @@ from juncture.inputs import Given, kind_of, paths_of, read_table
 from juncture.local.statistics import Looked, look
 from juncture.planner.statistics import SideStats, combined
 from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.runtime.spill import SpooledSource
@@ -68,7 +69,7 @@ class Input:
             If it is a stream that an earlier run has read.
         """
         if self._source is not None:
-            return self._source.within(context.memory.total_bytes)
+            return self._source.within(context.memory)
         if self.given.is_stream and self._is_read:
             raise PlanError(
                 f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
@@ -76,10 +77,10 @@ class Input:
             )
         self._is_read = True
         assert self.given.batches is not None
-        schema, memory_bytes = self.given.schema, context.memory.total_bytes
+        schema, memory = self.given.schema, MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16))
         if self.given.number is not None:
             schema = schema.append(pa.field(self.given.number, pa.int64()))
-        return SpooledSource(schema, self.given.batches(), context.spill, min(SPOOLED_BYTES, memory_bytes // 16))
+        return SpooledSource(schema, self.given.batches(), context.spill, memory)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled and copied.

@@ -16,11 +16,10 @@ from juncture.local.asof.report import match_report
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.profile import Opened, measure
-from juncture.local.resources import resources_here
 from juncture.planner.choose import choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
@@ -65,7 +64,7 @@ class _Execution:
         batches = self.as_arrow.batches(self._batches(self.as_arrow.run, report))
         return pa.RecordBatchReader.from_batches(self.as_arrow.schema, batches)
 
-    def measure(self, report: Report | None, keep: bool) -> tuple[Run, Any]:
+    def measure(self, report: Report | None, keep: bool) -> tuple[Measured, Any]:
         """Return what happened, and the joined table if it is to be kept."""
         kept: list[pa.RecordBatch] = []
         with self._context(report) as context:
@@ -107,7 +106,7 @@ def plan(
     *,
     algorithm: str,
     stats: Stats | None,
-    memory_bytes: int | None = None,
+    resources: Resources,
 ) -> Plan:
     """Plan a join of Arrow tables, streams and Parquet files.
 
@@ -115,8 +114,8 @@ def plan(
     ----------
     spec, left, right, algorithm, stats
         As for `juncture.plan`.
-    memory_bytes
-        How much the join may hold.
+    resources
+        What the join may use.
 
     Raises
     ------
@@ -134,7 +133,6 @@ def plan(
     given = stats or Stats()
     looked = ours.look(join, "left", given.left), theirs.look(join, "right", given.right)
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
-    resources = resources_here(memory_bytes)
     choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 
     execution = _Execution(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from juncture.local.kinds import EXECUTORS
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import Source
@@ -33,7 +33,7 @@ class Opened:
 
 def measure(
     opened: Callable[[JoinContext], Opened], context: JoinContext, take: Callable[[pa.RecordBatch], object]
-) -> Run:
+) -> Measured:
     """Open a join and run it, hand on each batch of the result, and return what happened."""
     earlier_peak_bytes, progress, rows = peak_memory_bytes(), context.progress, 0
     inputs = opened(context)
@@ -42,7 +42,7 @@ def measure(
         rows += batch.num_rows
         take(batch)
     progress.extend("output")
-    return Run(
+    return Measured(
         algorithm=inputs.algorithm,
         seconds=progress.seconds,
         left_rows=inputs.left.num_rows,

@@ -7,20 +7,22 @@ from juncture.planner.constants import constants_at_hand
 from juncture.planner.statistics import Resources
 from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.runtime.threads import available_cores
-from juncture.spec.size import format_size
+from juncture.spec.size import format_size, size_bytes
 
 __all__ = ["resources_here"]
 
 
-def resources_here(memory_bytes: int | None) -> Resources:
+def resources_here(memory: str | int | None) -> Resources:
     """Return what a join may use that is told that it may hold so much; by default a share of what there is.
 
     Raises
     ------
+    SpecError
+        If it is not a size.
     PlanError
         If it is too little to work in.
     """
-    budget = default_budget_bytes() if memory_bytes is None else memory_bytes
+    budget = default_budget_bytes() if memory is None else size_bytes(memory, argument="memory")
     if budget < LEAST_MEMORY_BYTES:
         raise PlanError(
             f"memory= leaves {format_size(budget)} to join in, which is too small: the least is "

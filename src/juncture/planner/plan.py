@@ -15,7 +15,7 @@ from juncture.planner.decision import Decision
 from juncture.planner.explain.formats import explain
 from juncture.planner.explain.text import in_a_line, in_short
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
 
 __all__ = ["Analysis", "Plan"]
@@ -64,7 +64,7 @@ class Plan(Decision):
     """
 
     run: Callable[[Report | None], Any] = field(repr=False)
-    measure: Callable[[Report | None, bool], tuple[Run, Any]] = field(repr=False)
+    measure: Callable[[Report | None, bool], tuple[Measured, Any]] = field(repr=False)
     stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
     count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
 
@@ -230,7 +230,7 @@ class Plan(Decision):
         matched        1  33.33%
         nothing there  1  33.33%
         too far        1  33.33%
-        distance       min 1, p50 1, p90 1, p99 1, max 1
+        distance       min 1, median 1, 90% 1, 99% 1, max 1
         """
         if self.count_matches is None:
             raise PlanError(
@@ -275,7 +275,7 @@ class Analysis:
     """
 
     plan: Plan
-    run: Run
+    run: Measured
     result: Any = None
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from juncture.spec.duration import format_duration
+
 __all__ = ["REASONS", "Distances", "MatchReport"]
 
 
@@ -27,9 +29,11 @@ class Distances:
 
     def words(self) -> str:
         """Say what they are in a line."""
-        figures = {"min": "minimum", "p50": "p50", "p90": "p90", "p99": "p99", "max": "maximum"}
-        unit = " ns" if self.is_time else ""
-        return ", ".join(f"{name} {getattr(self, field):,.12g}{unit}" for name, field in figures.items())
+        figures = {"min": self.minimum, "median": self.p50, "90%": self.p90, "99%": self.p99, "max": self.maximum}
+        return ", ".join(f"{name} {self._figure(value)}" for name, value in figures.items())
+
+    def _figure(self, value: float) -> str:
+        return format_duration(int(value)) if self.is_time else f"{value:,.12g}"
 
 
 REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from juncture.runtime.progress import Phase
 
-__all__ = ["Run"]
+__all__ = ["Measured"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Measured:
     """What happened when a join ran. None stands for what cannot be known, and ``unknown`` says why.
 
     Attributes

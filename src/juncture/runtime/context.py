@@ -74,5 +74,6 @@ def join_context(
     ...     context.memory.reserve("left rows", 1 / 4).total_bytes
     250000000
     """
-    with Threads(threads) as pool, SpillFolder(memory_bytes=memory_bytes) as spill:
-        yield JoinContext(pool, MemoryBudget(memory_bytes), spill, Progress(report))
+    memory = MemoryBudget(memory_bytes)
+    with Threads(threads) as pool, SpillFolder(memory=memory) as spill:
+        yield JoinContext(pool, memory, spill, Progress(report))

@@ -55,7 +55,7 @@ class MemoryBudget:
     >>> held = budget.reserve("left rows", 1 / 2)
     >>> held.total_bytes, budget.reserved
     (500, {'left rows': 500})
-    >>> budget.release("left rows")
+    >>> budget.release()
     >>> budget.reserved
     {}
     """
@@ -76,8 +76,7 @@ class MemoryBudget:
 
         Work that is done again takes its reservation again, under the same name.
         """
-        self.release(name)
-        taken = sum(self._shares.values()) + share
+        taken = sum(other for held, other in self._shares.items() if held != name) + share
         assert taken <= 1 + _ROUNDING, f"{name} asks for more than is left: {self._shares}"
         self._shares[name] = share
         self._parts[name] = part = MemoryBudget(max(1, int(self.total_bytes * share)))
@@ -90,10 +89,10 @@ class MemoryBudget:
         self._held_bytes += size_bytes
         return True
 
-    def release(self, name: str) -> None:
-        """Give back what was reserved under a name, if anything was."""
-        self._parts.pop(name, None)
-        self._shares.pop(name, None)
+    def release(self) -> None:
+        """Give back all that was reserved: what comes next is another part of the work."""
+        self._parts.clear()
+        self._shares.clear()
 
 
 def release_unused() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.kernels import sort as kernels
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Rows, Words
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
@@ -22,8 +22,6 @@ ROWS_MOST = 1 << 29
 
 _SLICE_LEAST = 1 << 16
 _DIGIT_BITS = 8
-
-Rows = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from juncture.runtime.footers import (
     read_footers,
 )
 from juncture.runtime.int96 import check_whole_micros
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.partitions import Value, partitions_of
 from juncture.runtime.paths import FoundFile, files_of
 
@@ -93,7 +94,7 @@ class Source(ABC):
         """Return about how many bytes the values of some columns take once they are decoded."""
         return self.bytes_of(columns)
 
-    def within(self, _memory_bytes: int, /) -> Self:
+    def within(self, _memory: MemoryBudget, /) -> Self:
         """Return the same rows in batches that suit what may be held, if they have to be decoded."""
         return self
 
@@ -262,10 +263,10 @@ class ParquetSource(Source):
         row_bytes = self.plain_bytes_of(columns) // max(self.num_rows, 1)
         return max(1, min(BATCH_ROWS, self._batch_bytes // max(row_bytes, 1)))
 
-    def within(self, memory_bytes: int, /) -> Self:
+    def within(self, memory: MemoryBudget, /) -> Self:
         """Return the same, decoded in batches that suit what may be held."""
         smaller = copy(self)
-        smaller._batch_bytes = min(_BATCH_BYTES, memory_bytes // _BATCHES_OF_MEMORY)
+        smaller._batch_bytes = min(_BATCH_BYTES, memory.total_bytes // _BATCHES_OF_MEMORY)
         return smaller
 
     def converted(self, types: Mapping[str, pa.DataType]) -> Self:

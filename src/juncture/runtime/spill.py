@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import memory_pool
 from juncture.errors import StateError
-from juncture.runtime.memory import release_unused
+from juncture.runtime.memory import MemoryBudget, release_unused
 from juncture.runtime.sources import Source
 from juncture.spec.size import format_size
 
@@ -25,7 +25,7 @@ __all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "Spooled
 _log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 256 << 20
-"""How much of a stream is kept in memory unless the caller says otherwise."""
+"""How much of a stream is kept in memory, at most, unless the caller says otherwise."""
 
 _ALIGNED_BYTES = 64
 _RELEASED_SHARE = 0.125
@@ -44,8 +44,8 @@ class SpillFolder:
     ----------
     parent
         Where to make it; by default in the system's folder for temporary files (``TMPDIR``).
-    memory_bytes
-        How much the join may hold.
+    memory
+        How much the join may hold; without it, 256 MiB.
 
     Examples
     --------
@@ -54,9 +54,10 @@ class SpillFolder:
     0
     """
 
-    def __init__(self, parent: str | os.PathLike[str] | None = None, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, parent: str | os.PathLike[str] | None = None, memory: MemoryBudget | None = None) -> None:
         self._parent = parent
-        self._released_bytes = max(_RELEASED_BYTES_LEAST, int(memory_bytes * _RELEASED_SHARE))
+        total_bytes = MEMORY_BYTES if memory is None else memory.total_bytes
+        self._released_bytes = max(_RELEASED_BYTES_LEAST, int(total_bytes * _RELEASED_SHARE))
         self._path: Path | None = None
         self._remove: finalize[..., SpillFolder] | None = None
         self._files = 0
@@ -311,8 +312,8 @@ class SpooledSource(Source):
         Read once, to the end.
     spill
         Where to put what exceeds the limit. Without a folder, all is kept in memory.
-    memory_bytes
-        The limit.
+    memory
+        The limit; without it, 256 MiB.
 
     Raises
     ------
@@ -325,7 +326,7 @@ class SpooledSource(Source):
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
         spill: SpillFolder | None = None,
-        memory_bytes: int = MEMORY_BYTES,
+        memory: MemoryBudget | None = None,
     ) -> None:
         self.schema = schema
         self._held: list[list[pa.RecordBatch]] = []
@@ -333,12 +334,12 @@ class SpooledSource(Source):
         self._file: SpillFile | None = None
         self._bytes = 0
         self.part_rows = []
-        written = 0
+        written, most_bytes = 0, MEMORY_BYTES if memory is None else memory.total_bytes
         for part in _parts(batches):
             self.part_rows.append(sum(batch.num_rows for batch in part))
             size = sum(batch.nbytes for batch in part)
             self._bytes += size
-            if spill is None or (self._file is None and self._bytes <= memory_bytes):
+            if spill is None or (self._file is None and self._bytes <= most_bytes):
                 self._held.append(part)
                 continue
             if self._file is None:

@@ -12,7 +12,7 @@ from juncture.errors import PlanError
 from juncture.inputs import is_spark_frame, is_stream, kind_of, paths_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
@@ -22,7 +22,7 @@ from juncture.spark.inequality.plan import InequalityPlanning
 from juncture.spark.input.files import FileSide, in_sql
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
-from juncture.spark.planning import Planning, Request
+from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
@@ -42,7 +42,7 @@ __all__ = ["Query", "plan", "typed_sides"]
 
 _log = logging.getLogger(__name__)
 
-PLANNINGS: dict[type, Callable[[Request], Planning]] = {
+PLANNINGS: dict[type, Callable[[PlanRequest], Planning]] = {
     Asof: AsofPlanning,
     Range: InequalityPlanning,
     Overlap: InequalityPlanning,
@@ -83,7 +83,7 @@ def plan(
     check_times(ours.spark_schema, theirs.spark_schema, session)
     check_types(join, ours.spark_schema, theirs.spark_schema)
     join, *sides = typed_sides(join, ours, theirs)
-    request = Request(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
+    request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[type(spec)](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
@@ -131,7 +131,7 @@ class Query:
         """Return the result."""
         return self.frame
 
-    def measure(self, _report: Report | None, keep: bool) -> tuple[Run, Any]:
+    def measure(self, _report: Report | None, keep: bool) -> tuple[Measured, Any]:
         """Compute the result, and return what happened, and the result if it is to be kept."""
         return measure(self.frame), self.frame if keep else None
 

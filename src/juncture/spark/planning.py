@@ -19,11 +19,11 @@ from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side
 
-__all__ = ["Planning", "Request"]
+__all__ = ["PlanRequest", "Planning"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class PlanRequest:
     """What a plan is to be made for.
 
     Attributes
@@ -63,7 +63,7 @@ class Planning(ABC):
     statistics: Statistics
     _measured_sides: ClassVar[tuple[Side, ...]] = ("left", "right")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         self._join, self._left, self._right = request.join, request.left, request.right
         self._resources, self._lazy = request.resources, request.lazy
         self._shuffle_partitions = int(request.left.session.conf.get(SHUFFLE_PARTITIONS) or 1)

@@ -10,7 +10,7 @@ from pyspark.sql import types as st
 
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.schema import arrow_schema, nullable, spark_schema
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 
@@ -37,10 +37,10 @@ def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.Struc
     return st.StructType(fields)
 
 
-def task_output(schema: st.StructType) -> Output:
+def task_output(schema: st.StructType) -> TaskOutput:
     """Return what the last tasks make of their rows, whose columns go by number."""
     wire = arrow_schema(schema, "left")
-    return Output(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
+    return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
 
 def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide) -> DataFrame:

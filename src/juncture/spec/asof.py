@@ -17,9 +17,8 @@ from juncture.spec.arguments import (
     check_suffix,
     freeze_flags,
     freeze_names,
-    pair_names,
 )
-from juncture.spec.base import KeyedSpec
+from juncture.spec.base import OrderedSpec
 from juncture.spec.distance import (
     Distance,
     check_distance_column,
@@ -151,53 +150,12 @@ class ResolvedAsof(Resolved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asof(KeyedSpec):
+class Asof(OrderedSpec):
     """What an as-of join means, without a word about where or how it runs.
 
     Each left row is matched with the right row of equal ``by`` whose ``on`` is closest on the wanted side.
 
-    Parameters
-    ----------
-    on
-        The column of both tables that orders them: an integer, float, decimal, date or timestamp. Or
-        ``left_on`` and ``right_on`` where the names differ.
-    by
-        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
-    direction
-        - ``"backward"``: the greatest right ``on`` that is not greater than the left's;
-        - ``"forward"``: the least right ``on`` that is not less;
-        - ``"nearest"``: the one at the least distance.
-    prefer
-        Which of two right rows at the same distance is the nearest: ``"earlier"`` or ``"later"``.
-    tolerance
-        The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as
-        ``"5m"``, or the name of a left column that holds one per row. A left column of that name goes first.
-    allow_exact_matches
-        Whether an equal ``on`` matches.
-    how
-        ``"left"`` keeps every left row, ``"inner"`` the matched ones; ``"right"`` and ``"full"`` keep the right rows
-        that no left row took; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
-    matches
-        The most right rows for one left row, best first.
-    order_by
-        Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right
-        columns decide after them, so that a tie has one answer on every engine.
-    ties
-        - ``"greatest"``: the greatest row wins, as ``order_by`` says;
-        - ``"first"``, ``"last"``: the first or the last row in the order of the right table, or in that of ``order_by``
-          where it is given;
-        - ``"error"``: data in which a tie has to be decided are refused.
-    nulls_equal
-        Whether a null in ``by`` equals a null.
-    known
-        Of the right rows known at the left row's time, the one in force: the right column that says since when a row is
-        known, and the left one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the
-        second is left out. Of several known rows at the best ``on`` the one that was known last is taken; those known
-        at the same time are a tie.
-    coalesce
-        Whether the right ``on`` column is left out where ``on`` names both.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join_asof`, which says what each of them means.
 
     Raises
     ------
@@ -215,6 +173,7 @@ class Asof(KeyedSpec):
 
     kind: ClassVar[str] = "asof"
     title: ClassVar[str] = "an as-of join"
+    used_for: ClassVar[str] = "to order by"
 
     on: str | None = None
     left_on: str | None = None
@@ -260,16 +219,6 @@ class Asof(KeyedSpec):
         self.known_pair()
         freeze_names(self, "by", "left_by", "right_by", "order_by", "known")
 
-    def on_pair(self) -> tuple[str, str]:
-        """Return the left and the right ``on`` column."""
-        pairs = pair_names("on", self.on, self.left_on, self.right_on)
-        if len(pairs) != 1:
-            raise SpecError(
-                'An as-of join needs exactly one column to order by: pass on="…", or both left_on="…" and '
-                f'right_on="…". Got {len(pairs)}.'
-            )
-        return pairs[0]
-
     def known_pair(self) -> tuple[str, str] | None:
         """Return the left and the right column of ``known``, or None."""
         if self.known is None:
@@ -292,11 +241,6 @@ class Asof(KeyedSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Check the spec against two schemas, and work out all that follows from them.
-
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
 
         Raises
         ------

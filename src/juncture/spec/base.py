@@ -6,17 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError, did_you_mean
-from juncture.spec.arguments import pair_names
+from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
+from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Closed, How
 from juncture.spec.values import TimeLength
 
-__all__ = ["KeyedSpec", "Spec"]
+__all__ = ["AggregatingSpec", "KeyedSpec", "OrderedSpec", "Spec"]
 
 _DISTANCES = ("tolerance", "lower", "upper")
 
@@ -38,6 +40,11 @@ class Spec(ABC):
     @abstractmethod
     def resolve(self, left: pa.Schema, right: pa.Schema) -> Resolved:
         """Check the spec against the schemas of both inputs, and work out all that follows from them.
+
+        Parameters
+        ----------
+        left, right
+            The Arrow schemas of the inputs.
 
         Raises
         ------
@@ -86,6 +93,52 @@ class KeyedSpec(Spec):
     def by_pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of left and right ``by`` columns."""
         return pair_names("by", self.by, self.left_by, self.right_by)
+
+
+class OrderedSpec(KeyedSpec):
+    """What a join means that compares one column of each side besides.
+
+    Attributes
+    ----------
+    used_for
+        What a sentence says that it does with the column.
+    """
+
+    used_for: ClassVar[str]
+
+    on: str | None
+    left_on: str | None
+    right_on: str | None
+
+    def on_pair(self) -> tuple[str, str]:
+        """Return the left and the right ``on`` column."""
+        pairs = pair_names("on", self.on, self.left_on, self.right_on)
+        if len(pairs) != 1:
+            raise SpecError(
+                f'{self.title.capitalize()} needs exactly one column {self.used_for}: pass on="…", or both '
+                f'left_on="…" and right_on="…". Got {len(pairs)}.'
+            )
+        return pairs[0]
+
+
+class AggregatingSpec(KeyedSpec):
+    """What a join means that gives all matches of a left row, or aggregates of them."""
+
+    closed: Closed
+    how: How | None
+    agg: Agg | None
+    suffix: str
+
+    def check_matches(self) -> None:
+        """Check what these specs have in common, and keep it as it is compared and pickled."""
+        self.by_pairs()
+        check_choice("closed", self.closed, get_args(Closed))
+        if self.how is not None:
+            check_choice("how", self.how, get_args(How))
+        check_suffix(self.suffix)
+        object.__setattr__(self, "agg", freeze_aggregates(self.agg))
+        aggregate_how(self.how, self.agg)
+        freeze_names(self, "by", "left_by", "right_by")
 
 
 def _plain(argument: str, value: Any) -> Any:

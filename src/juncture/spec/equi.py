@@ -58,22 +58,7 @@ class Equi(Spec):
     A left and a right row match if their keys are equal, and ``where`` is true of them. NaN equals NaN as in Spark, and
     -0.0 equals 0.0; a null equals nothing unless ``nulls_equal`` says so.
 
-    Parameters
-    ----------
-    on
-        The key: a column of both tables, or several. Or ``left_on`` and ``right_on`` where the names differ.
-    how
-        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
-        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
-    where
-        A condition besides, over columns of the two tables, ``l.…`` and ``r.…``, in Spark's SQL.
-    nulls_equal
-        Whether a null equals a null.
-    coalesce
-        Whether to leave out the right key, which equals the left one. In rows without a left match, its values then
-        stand in the left key. Without, both are shown.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join`, which says what each of them means.
 
     Raises
     ------
@@ -121,11 +106,6 @@ class Equi(Spec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui:
         """Check the spec against two schemas, and work out all that follows from them.
-
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
 
         Raises
         ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -13,12 +13,11 @@ from juncture.errors import SpecError
 from juncture.spec.aggregate import (
     Agg,
     aggregate_how,
-    freeze_aggregates,
     resolve_aggregates,
     typed_aggregated,
 )
-from juncture.spec.arguments import check_choice, check_name, check_suffix, freeze_names
-from juncture.spec.base import KeyedSpec
+from juncture.spec.arguments import check_name
+from juncture.spec.base import AggregatingSpec
 from juncture.spec.condition import (
     BoundedValue,
     JoinCondition,
@@ -29,8 +28,8 @@ from juncture.spec.condition import (
     is_unsigned,
 )
 from juncture.spec.nulls import first_type, typed, typed_pairs
-from juncture.spec.range import Closed
 from juncture.spec.schema import (
+    Closed,
     Domain,
     How,
     Side,
@@ -105,31 +104,12 @@ class ResolvedOverlap(ResolvedInequality):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overlap(KeyedSpec):
+class Overlap(AggregatingSpec):
     """What an overlap join means, without a word about where or how it runs.
 
     A left and a right row match if their ``by`` are equal and their intervals share a point.
 
-    Parameters
-    ----------
-    left_interval, right_interval
-        The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
-        timestamps. None for one of the two where all intervals are unbounded on that side.
-    by
-        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
-    closed
-        Which ends belong to the intervals: ``"left"`` (half-open ``[start, end)``, the default), ``"both"``,
-        ``"right"`` or ``"none"``. Only with ``"both"`` do intervals overlap that touch in one point, or that are one.
-        An interval that holds no point matches nothing; one that starts after its end is refused when it is read.
-    how
-        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
-        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match. The default
-        is ``"inner"``, and ``"left"`` with ``agg``, which takes these two only.
-    agg
-        Aggregates in place of the matches, by right column: ``{"value": ["mean", "max"], "*": "count"}``. The output
-        has one row per left row then.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join_overlap`, which says what each of them means.
 
     Raises
     ------
@@ -159,14 +139,7 @@ class Overlap(KeyedSpec):
     def __post_init__(self) -> None:
         for argument in ("left_interval", "right_interval"):
             object.__setattr__(self, argument, _interval(argument, getattr(self, argument)))
-        self.by_pairs()
-        check_choice("closed", self.closed, get_args(Closed))
-        if self.how is not None:
-            check_choice("how", self.how, get_args(How))
-        check_suffix(self.suffix)
-        object.__setattr__(self, "agg", freeze_aggregates(self.agg))
-        aggregate_how(self.how, self.agg)
-        freeze_names(self, "by", "left_by", "right_by")
+        self.check_matches()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: the arguments that differ from their defaults, and its kind.
@@ -200,11 +173,6 @@ class Overlap(KeyedSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
         """Check the spec against two schemas, and work out all that follows from them.
-
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
 
         Raises
         ------

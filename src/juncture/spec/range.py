@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -15,12 +15,10 @@ from juncture.errors import SpecError
 from juncture.spec.aggregate import (
     Agg,
     aggregate_how,
-    freeze_aggregates,
     resolve_aggregates,
     typed_aggregated,
 )
-from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
-from juncture.spec.base import KeyedSpec
+from juncture.spec.base import AggregatingSpec, OrderedSpec
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
 from juncture.spec.distance import (
     Distance,
@@ -32,12 +30,20 @@ from juncture.spec.distance import (
 )
 from juncture.spec.duration import duration_ns
 from juncture.spec.nulls import typed_pairs
-from juncture.spec.schema import Domain, How, Side, check_keys, check_pairs, common_domain, left_columns, output_columns
+from juncture.spec.schema import (
+    Closed,
+    Domain,
+    How,
+    Side,
+    check_keys,
+    check_pairs,
+    common_domain,
+    left_columns,
+    output_columns,
+)
 from juncture.spec.values import TimeLength
 
-__all__ = ["Bound", "Closed", "Range", "ResolvedRange"]
-
-Closed = Literal["both", "left", "right", "none"]
+__all__ = ["Bound", "Range", "ResolvedRange"]
 
 
 @dataclass(frozen=True)
@@ -124,33 +130,12 @@ class ResolvedRange(ResolvedInequality):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range(KeyedSpec):
+class Range(OrderedSpec, AggregatingSpec):
     """What a range join means, without a word about where or how it runs.
 
     A left and a right row match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``.
 
-    Parameters
-    ----------
-    on
-        The column of both tables that is compared: an integer, float, decimal, date or timestamp. Or ``left_on`` and
-        ``right_on`` where the names differ.
-    by
-        Columns that have to be equal, one name or several. Or ``left_by`` and ``right_by``.
-    lower, upper
-        Where the window starts and ends, counted from the left ``on``: a number, a ``timedelta``, a duration such as
-        ``"-1h"``, or the name of a left column that holds one per row. A left column of that name goes first. None
-        for an open side; one of them has to be given. A row whose window starts after its end matches nothing.
-    closed
-        Which ends belong to the window: ``"both"``, ``"left"``, ``"right"`` or ``"none"``.
-    how
-        ``"inner"`` keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the right rows
-        that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match. The default
-        is ``"inner"``, and ``"left"`` with ``agg``, which takes these two only.
-    agg
-        Aggregates in place of the matches, by right column: ``{"value": ["mean", "max"], "*": "count"}``. The output
-        has one row per left row then.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join_range`, which says what each of them means.
 
     Raises
     ------
@@ -166,6 +151,7 @@ class Range(KeyedSpec):
 
     kind: ClassVar[str] = "range"
     title: ClassVar[str] = "a range join"
+    used_for: ClassVar[str] = "to compare"
 
     on: str | None = None
     left_on: str | None = None
@@ -182,35 +168,13 @@ class Range(KeyedSpec):
 
     def __post_init__(self) -> None:
         self.on_pair()
-        self.by_pairs()
-        check_choice("closed", self.closed, get_args(Closed))
-        if self.how is not None:
-            check_choice("how", self.how, get_args(How))
-        check_suffix(self.suffix)
+        self.check_matches()
         for argument in ("lower", "upper"):
             object.__setattr__(self, argument, freeze_distance(argument, getattr(self, argument)))
         _check_window(self.lower, self.upper)
-        object.__setattr__(self, "agg", freeze_aggregates(self.agg))
-        aggregate_how(self.how, self.agg)
-        freeze_names(self, "by", "left_by", "right_by")
-
-    def on_pair(self) -> tuple[str, str]:
-        """Return the left and the right ``on`` column."""
-        pairs = pair_names("on", self.on, self.left_on, self.right_on)
-        if len(pairs) != 1:
-            raise SpecError(
-                'A range join needs exactly one column to compare: pass on="…", or both left_on="…" and '
-                f'right_on="…". Got {len(pairs)}.'
-            )
-        return pairs[0]
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
         """Check the spec against two schemas, and work out all that follows from them.
-
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
 
         Raises
         ------

@@ -22,6 +22,7 @@ __all__ = [
     "LEFT_OUT",
     "SIDES",
     "TIME_UNITS",
+    "Closed",
     "Domain",
     "How",
     "OutputColumn",
@@ -45,6 +46,7 @@ __all__ = [
 LEFT_OUT = b"juncture.left_out"
 """In the metadata of a schema: names of what a table has beside its columns, as a JSON array."""
 
+Closed = Literal["both", "left", "right", "none"]
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 Side = Literal["left", "right"]
 

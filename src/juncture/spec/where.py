@@ -62,22 +62,7 @@ class Where(KeyedSpec):
 
     A left and a right row match if their ``by`` are equal and the predicate is true: neither false nor null.
 
-    Parameters
-    ----------
-    predicate
-        A condition over columns of the two tables, ``l.…`` and ``r.…``, in Spark's SQL.
-    by
-        Columns that have to be equal besides, one name or several. Or ``left_by`` and ``right_by``.
-    how
-        ``"inner"`` (the default, as is None) keeps the matches, ``"left"`` every left row too; ``"right"`` and
-        ``"full"`` keep the right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with
-        and without a match.
-    allow_cross
-        Whether a predicate passes that ties no left row to any right row.
-    names
-        What the predicate calls the two tables.
-    suffix
-        Added to the name of a right column that the left table has too.
+    Its arguments are those of `juncture.join_where`, which says what each of them means.
 
     Raises
     ------
@@ -122,11 +107,6 @@ class Where(KeyedSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
         """Check the spec against two schemas, and work out all that follows from them.
-
-        Parameters
-        ----------
-        left, right
-            The Arrow schemas of the inputs.
 
         Raises
         ------

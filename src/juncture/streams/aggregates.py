@@ -21,7 +21,7 @@ from juncture.streams.frontier import Frontier
 from juncture.streams.limits import GREATEST, Limits
 from juncture.streams.output import held_schema
 from juncture.streams.state.keys import HeldKeys, in_order
-from juncture.streams.state.store import Store
+from juncture.streams.state.store import RowStore
 
 __all__ = ["AggregateJoin"]
 
@@ -42,7 +42,10 @@ class AggregateJoin:
         self._bounds = bounds
         self._frontiers = frontiers
         self.failed = False
-        self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
+        self.stores: dict[Side, RowStore] = {
+            "left": RowStore(condition.matching),
+            "right": RowStore(condition.matching),
+        }
         self._keys = HeldKeys(condition.key_types, self.stores)
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -30,7 +30,7 @@ from juncture.streams.output import Output, held_schema
 from juncture.streams.reach import Reach, improving, moved, reach_of, served
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.segment import Segment
-from juncture.streams.state.store import Store
+from juncture.streams.state.store import RowStore
 
 __all__ = ["AsofBounds", "AsofJoin", "AsofSide"]
 
@@ -150,7 +150,7 @@ class AsofJoin:
         self._search = replace(self._join, how="left", spec=replace(self._join.spec, how="left"))
         if self._any_does:
             self._search = replace(self._search, spec=replace(self._search.spec, matches=1))
-        self.stores: dict[Side, Store] = {"left": Store(0), "right": Store(0)}
+        self.stores: dict[Side, RowStore] = {"left": RowStore(0), "right": RowStore(0)}
         types = [
             [schema.field(name).type for name in by]
             for schema, by in (

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import Mask
 from juncture.spec.schema import Side
-from juncture.streams.state.store import Store
+from juncture.streams.state.store import RowStore
 
-__all__ = ["Operator"]
+__all__ = ["StreamOperator"]
 
 
-class Operator(Protocol):
+class StreamOperator(Protocol):
     """Takes rows of both sides, holds what may still match, and yields rows of the answer that are final.
 
     Attributes
@@ -25,7 +25,7 @@ class Operator(Protocol):
         Whether there was an error after which there is no answer.
     """
 
-    stores: dict[Side, Store]
+    stores: dict[Side, RowStore]
     failed: bool
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from juncture.streams.frontier import Frontier
 from juncture.streams.output import Output
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.segment import Segment
-from juncture.streams.state.store import Store
+from juncture.streams.state.store import RowStore
 
 __all__ = ["PairJoin"]
 
@@ -48,7 +48,10 @@ class PairJoin:
         self.failed = False
         self._output = output
         self._how = condition.join.how
-        self.stores: dict[Side, Store] = {"left": Store(condition.matching), "right": Store(condition.matching)}
+        self.stores: dict[Side, RowStore] = {
+            "left": RowStore(condition.matching),
+            "right": RowStore(condition.matching),
+        }
         self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
         keeps = {"left": ("left", "full", "anti"), "right": ("right", "full")}
         self._keeps: dict[Side, bool] = {"left": self._how in keeps["left"], "right": self._how in keeps["right"]}

@@ -19,7 +19,7 @@ from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition, condition_of
 from juncture.streams.frontier import Frontier
-from juncture.streams.operator import Operator
+from juncture.streams.operator import StreamOperator
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output, held_schema, streaming_join
 from juncture.streams.pairs import PairJoin
@@ -104,7 +104,7 @@ class StreamPlan:
         names = {*self.held[side].names, *ordered}
         return pa.schema([field for field in schema if field.name in names])
 
-    def operator(self, frontiers: Mapping[Side, Frontier]) -> Operator:
+    def operator(self, frontiers: Mapping[Side, Frontier]) -> StreamOperator:
         """Return what does the join, which holds no rows yet.
 
         Parameters

@@ -27,7 +27,7 @@ import pyarrow as pa
 import rocksdict
 
 from juncture.errors import StateError
-from juncture.incremental.store.saved import Progress, Rows, packed, unpacked
+from juncture.incremental.store.saved import Position, Rows, packed, unpacked
 from juncture.kernels.array_types import Ints
 from juncture.spec.schema import Side
 
@@ -124,12 +124,12 @@ class RocksStore:
         except Exception as error:
             raise StateError(f"The state cannot be written to {self._folder}: {error}.") from error
 
-    def progress(self) -> Progress | None:
+    def position(self) -> Position | None:
         """Return how far the join has come; None for one that has not begun."""
         if "epoch" not in self._manifest:
             return None
         found = self._manifest
-        return Progress(found["epoch"], found["offset"], {side: found["missing"][side] for side in _SIDES})
+        return Position(found["epoch"], found["offset"], {side: found["missing"][side] for side in _SIDES})
 
     def rows(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the rows of a side: those of the last checkpoint, and all changes since."""
@@ -151,36 +151,36 @@ class RocksStore:
             content = self._database.get(_LAST)
             return [] if not content else list(pa.ipc.open_stream(content))
 
-    def commit(self, progress: Progress, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
+    def commit(self, position: Position, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
         """Keep an epoch: its number and offset, what changed, and what it gave."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
         for side, changes in deltas.items():
             for delta, weights in changes:
                 if delta.num_rows:
-                    batch.put(_epoch_key(progress.epoch, side), packed(delta, weights))
+                    batch.put(_epoch_key(position.epoch, side), packed(delta, weights))
                     rows += delta.num_rows
         batch.put(_LAST, _stream(answer))
-        manifest = self._manifest | _told(progress) | {"log_rows": self._manifest["log_rows"] + rows}
+        manifest = self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows}
         batch.put(_MANIFEST, json.dumps(manifest).encode())
         with self._writing():
             self._database.write(batch, self._sync)
         self._manifest = manifest
 
-    def checkpoint(self, progress: Progress, rows: Mapping[Side, Rows]) -> None:
+    def checkpoint(self, position: Position, rows: Mapping[Side, Rows]) -> None:
         """Keep all rows anew, in place of the last checkpoint and the changes since."""
         number = self._manifest["checkpoint"] + 1
         with self._writing():
             blocks, count = self._take_in(number, rows)
             batch = rocksdict.WriteBatch(raw_mode=True)
             batch.delete_range(_checkpoint_key(0), _checkpoint_key(number))
-            batch.delete_range(_epoch_key(0), _epoch_key(progress.epoch + 1))
+            batch.delete_range(_epoch_key(0), _epoch_key(position.epoch + 1))
             manifest = {
-                **_told(progress),
+                **_told(position),
                 "checkpoint": number,
                 "blocks": blocks,
                 "rows": count,
-                "since": progress.epoch + 1,
+                "since": position.epoch + 1,
                 "log_rows": 0,
             }
             batch.put(_MANIFEST, json.dumps(manifest).encode())
@@ -217,8 +217,8 @@ class RocksStore:
         self._database.close()
 
 
-def _told(progress: Progress) -> dict[str, Any]:
-    return {"epoch": progress.epoch, "offset": progress.offset, "missing": dict(progress.missing)}
+def _told(position: Position) -> dict[str, Any]:
+    return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
 
 
 def _checkpoint_key(number: int, side: Side = "left", block: int = 0) -> bytes:

@@ -13,7 +13,7 @@ from juncture.columnar.arrays import array_of
 from juncture.kernels.array_types import Ints
 from juncture.spec.schema import Side
 
-__all__ = ["Progress", "Rows", "Store", "packed", "unpacked", "weighted_schema"]
+__all__ = ["Position", "Rows", "Store", "packed", "unpacked", "weighted_schema"]
 
 _WEIGHT = " weight"
 
@@ -22,7 +22,7 @@ Rows = Iterable[tuple[pa.RecordBatch, Ints]]
 
 
 @dataclass(frozen=True)
-class Progress:
+class Position:
     """How far a join has come.
 
     Attributes
@@ -43,7 +43,7 @@ class Progress:
 class Store(Protocol):
     """Keeps the state of one join: what is committed is there whole, and what is not is not there."""
 
-    def progress(self) -> Progress | None:
+    def position(self) -> Position | None:
         """Return how far the join has come; None for one that has not begun."""
 
     def rows(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
@@ -52,10 +52,10 @@ class Store(Protocol):
     def last(self) -> list[pa.RecordBatch]:
         """Return what the last epoch gave."""
 
-    def commit(self, progress: Progress, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
+    def commit(self, position: Position, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
         """Keep an epoch: its number and offset, what changed, and what it gave."""
 
-    def checkpoint(self, progress: Progress, rows: Mapping[Side, Rows]) -> None:
+    def checkpoint(self, position: Position, rows: Mapping[Side, Rows]) -> None:
         """Keep all rows anew, in place of the last checkpoint and the changes since."""
 
     @property

@@ -15,8 +15,28 @@ from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, gather, nulls, select
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import is_fixed
 
-__all__ = ["assemble", "pairs_of", "unmatched_right", "unmatched_right_rows"]
+__all__ = ["assemble", "output_row_bytes", "pairs_of", "unmatched_right", "unmatched_right_rows"]
+
+
+_MATCH_BYTES = 16
+"""What a match takes until the output is whole: the number of the right row, and the code of its ``on``."""
+_PLACE_BYTES = 5
+"""What a gathered value takes beside itself: its place, and whether there is one."""
+_KEPT = 3
+"""How often a value of no fixed width is held while it is gathered: as it came, together with the others, in order."""
+
+
+def output_row_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
+    """Return about what a left row and its matches take while `assemble` makes a table of them."""
+    pair_bytes = _MATCH_BYTES + _PLACE_BYTES
+    for side, source in (("left", left), ("right", right)):
+        for column in join.output:
+            if column.side == side:
+                times = 1 if side == "left" or is_fixed(source.schema.field(column.source).type) else _KEPT
+                pair_bytes += times * source.plain_bytes_of([column.source]) // max(source.num_rows, 1)
+    return pair_bytes * (1 if join.spec.how in ("semi", "anti") else join.spec.matches)
 
 
 def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:

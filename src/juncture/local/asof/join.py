@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
-from juncture.local.asof.assemble import assemble, pairs_of, unmatched_right, unmatched_right_rows
+from juncture.local.asof.assemble import assemble, output_row_bytes, pairs_of, unmatched_right, unmatched_right_rows
 from juncture.local.asof.late import Execute, fetch
 from juncture.local.asof.search import Algorithm, Found, Prepared, Search, pieces
 from juncture.runtime.context import JoinContext
@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 _LEFT_SHARE = 0.3
 """How much of the memory the left side takes, or a piece of it. The rest is for what goes by."""
+
+_OUTPUT_SHARE = 0.5
+"""How much of it the joined table may take that is made at once, when the left side is not held any more."""
 
 _ALONE: dict[How, How] = {"right": "inner", "full": "left"}
 """What comes before the right rows without a match."""
@@ -65,8 +68,8 @@ def execute(
     algorithm
         ``"probe"`` streams the right side past the sorted left; ``"merge"`` sorts both.
     context
-        What the join may use. It holds the left side with its matches and the output, or as much of the left side as
-        fits at a time. The right side goes by once for each piece, and is never held.
+        What the join may use. It holds the left side with its matches, then these with the output; or as much of the
+        left side as fits at a time. The right side goes by once for each piece, and is never held.
     by_number
         The equality join that fetches right rows by their numbers, where there are several pieces.
 
@@ -84,11 +87,15 @@ def execute(
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     search = _search(join, left, right, algorithm, context)
-    if left.num_rows * (search.row_bytes + _shown_bytes(join, left, right)) <= room_bytes:
-        yield from _in_one_piece(join, left, right, search.run(room_bytes), context)
+    output_bytes = left.num_rows * output_row_bytes(join, left, right)
+    if left.num_rows * search.row_bytes <= room_bytes and output_bytes <= context.memory.total_bytes * _OUTPUT_SHARE:
+        found = search.run(room_bytes)
+        context.memory.release()
+        context.memory.reserve("matches and output", _OUTPUT_SHARE)
+        yield from _in_one_piece(join, left, right, found, context)
         return
-    found = _piecewise(join, left, right, algorithm, context, search.row_bytes)
-    yield from fetch(join, found, right, by_number, context)
+    pointed = _piecewise(join, left, right, algorithm, context, search.row_bytes)
+    yield from fetch(join, pointed, right, by_number, context)
 
 
 def find(
@@ -177,12 +184,4 @@ def _piecewise(
         search = Search(join, ours, right, algorithm, context, first_row=first)
         yield ours, search.run(room_bytes).pointers
     # The join that fetches right rows reserves memory of its own.
-    for name in context.memory.reserved:
-        context.memory.release(name)
-
-
-def _shown_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
-    """Return what a left row and its matches take in the output, and where they are gathered."""
-    shown = (left, join.needed("left")), (right, join.needed("right"))
-    row_bytes = [source.plain_bytes_of(names) // max(source.num_rows, 1) for source, names in shown]
-    return 2 * (row_bytes[0] + row_bytes[1] * join.spec.matches)
+    context.memory.release()

@@ -20,14 +20,13 @@ from juncture.kernels.array_types import Ints
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.merge import load, order_ties, turned
-from juncture.local.asof.probe import Direction, Right
+from juncture.local.asof.probe import Direction, RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["search_known"]
 
-Rows = npt.NDArray[np.int32]
 
 _ROW_BYTES = 96
 """What a right row takes while it is sorted."""
@@ -39,7 +38,7 @@ _BATCH_ROWS_LEAST = 1 << 12
 def search_known(
     slots: Slots,
     seen: Ints,
-    right: Right,
+    right: RightRows,
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
@@ -83,7 +82,7 @@ def _nothing(slots: Slots, places: int) -> Ints:
     return np.full((len(slots), places, kernels.WORDS), NOWHERE, np.int64)
 
 
-def _batches(right: Right, most: int) -> list[list[int]]:
+def _batches(right: RightRows, most: int) -> list[list[int]]:
     """Group the parts into batches of so many rows, or of one part."""
     batches: list[list[int]] = []
     held = 0
@@ -100,7 +99,7 @@ def _batches(right: Right, most: int) -> list[list[int]]:
 class _Batch:
     """Right rows in order, and the tree of their known codes."""
 
-    def __init__(self, slots: Slots, right: Right, parts: Sequence[int], context: JoinContext) -> None:
+    def __init__(self, slots: Slots, right: RightRows, parts: Sequence[int], context: JoinContext) -> None:
         keys, on, known, pointers = load(right, parts, context)
         self.rows = len(keys)
         self._slots = slots
@@ -126,7 +125,7 @@ class _Batch:
         """Which keys it has."""
         return np.diff(self._ordered.starts) > 0
 
-    def _break_ties(self, right: Right) -> None:
+    def _break_ties(self, right: RightRows) -> None:
         """Order the rows of equal key, ``on`` and known code, the winner last."""
         known = self._tree[: len(self._ends)]
         last = np.ones(len(known), np.bool_)
@@ -155,7 +154,7 @@ class _Batch:
         return best
 
 
-def _combine(best: Ints, found: Ints, slots: Slots, right: Right, context: JoinContext) -> None:
+def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: JoinContext) -> None:
     """Let each slot keep the best of its candidates and others, all of them of later right rows."""
     before = best.copy() if right.ties != "ignore" else best
     tied = np.zeros(len(best), np.uint8)

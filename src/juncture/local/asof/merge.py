@@ -14,21 +14,19 @@ import numpy.typing as npt
 from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import merge as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.probe import Direction, Right
+from juncture.local.asof.probe import Direction, RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
 
 __all__ = ["load", "merge", "order_ties", "turned"]
 
-Rows = npt.NDArray[np.int32]
-
 
 def merge(
-    slots: Slots, right: Right, directions: Sequence[Direction], places: int, context: JoinContext
+    slots: Slots, right: RightRows, directions: Sequence[Direction], places: int, context: JoinContext
 ) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
     """Return each slot's best right rows in each direction, and which keys the right side has: as `probe`.
 
@@ -66,7 +64,7 @@ def merge(
     return best, np.diff(ordered.starts) > 0
 
 
-def load(right: Right, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Ints]:
+def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Ints]:
     """Return key code, ``on`` code, known code if that matters, and pointer of the rows of some parts."""
     sizes = [right.source.part_rows[part] for part in parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -92,7 +90,7 @@ def load(right: Right, parts: Sequence[int], context: JoinContext) -> tuple[Rows
     return keys, on, known, pointers
 
 
-def order_ties(pointers: Ints, ends: Rows, right: Right, context: JoinContext) -> None:
+def order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinContext) -> None:
     """Order the rows within each run of equal key and ``on``, the winner last."""
     inside = np.ones(len(ends), np.bool_)
     inside[1:] = ends[1:] == ends[:-1]

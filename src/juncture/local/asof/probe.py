@@ -31,7 +31,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
 
-__all__ = ["Direction", "Right", "TieFloodError", "Ties", "probe"]
+__all__ = ["Direction", "RightRows", "TieFloodError", "Ties", "probe"]
 
 _BATCH_ROWS = 1 << 21
 _BATCH_ROWS_LEAST = 1 << 16
@@ -71,7 +71,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Right:
+class RightRows:
     """The right side of a join, as the algorithms read it.
 
     Attributes
@@ -227,7 +227,7 @@ class _Pass:
     def __init__(
         self,
         slots: Slots,
-        right: Right,
+        right: RightRows,
         directions: Sequence[Direction],
         places: int,
         context: JoinContext,
@@ -397,7 +397,7 @@ class _Pass:
 
 def probe(
     slots: Slots,
-    right: Right,
+    right: RightRows,
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
@@ -461,7 +461,7 @@ def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, i
     kernels.spread(best, starts, *groups, direction.forward)
 
 
-def _rows_at_once(right: Right, context: JoinContext) -> int:
+def _rows_at_once(right: RightRows, context: JoinContext) -> int:
     """Return how many rows a thread looks at in one go."""
     row_bytes = context.threads.count * (_SCRATCH_ROW_BYTES + 8 * len(right.code_columns))
     return _most(context, "right rows looked at", _BATCH_ROWS, row_bytes)
@@ -472,7 +472,7 @@ def _most(context: JoinContext, what: str, count: int, each_bytes: int) -> int:
     return max(1, min(count, context.memory.reserve(what, _SHARE).total_bytes // each_bytes))
 
 
-def _batches(right: Right, context: JoinContext) -> list[list[int]]:
+def _batches(right: RightRows, context: JoinContext) -> list[list[int]]:
     """Group consecutive parts into batches that are worth a thread's while, and enough of them for all threads."""
     wanted = min(_rows_at_once(right, context), max(_BATCH_ROWS_LEAST, right.rows // (4 * context.threads.count)))
     batches: list[list[int]] = []

@@ -22,7 +22,7 @@ from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
 from juncture.local.asof.left import Left, in_chains, read_left
 from juncture.local.asof.merge import merge
-from juncture.local.asof.probe import Direction, Right, TieFloodError, probe
+from juncture.local.asof.probe import Direction, RightRows, TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST
@@ -296,14 +296,14 @@ class Search:
             "parts_skipped": len(self._right.part_rows) - len(right.parts),
         }
 
-    def _prepare(self, left: Left) -> Right:
+    def _prepare(self, left: Left) -> RightRows:
         """Say what of the right side to read, and how."""
         join, columns = self._join, self._coded
         parts = list(range(len(self._right.part_rows)))
         if self._skip_parts and isinstance(self._coder, StepCoder):
             parts = useful_parts(join, left, self._right, self._coder)
         possible = bool(code_columns(self._right.schema, join.tie_columns)[0])
-        return Right(
+        return RightRows(
             source=self._right,
             on=join.right_on,
             by=join.right_by,

@@ -47,7 +47,8 @@ class ExternalMergeJoin:
     def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
         self._numbered = numbered
         self._context = context
-        self._room = max(1, context.memory.reserve("rows of one window", _SHARE).total_bytes)
+        self._window = context.memory.reserve("rows of one window", _SHARE)
+        self._room = self._window.total_bytes
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
         self._code = numbered.number + "_code"
 
@@ -77,10 +78,10 @@ class ExternalMergeJoin:
         while held := right.fill(self._room // 2):
             end = int(_values(held[-1])[-1])
             yield (
-                SpooledSource(left.schema, left.through(end), self._context.spill, self._room),
-                SpooledSource(right.schema, chain(held, right.through(end)), self._context.spill, self._room),
+                SpooledSource(left.schema, left.through(end), self._context.spill, self._window),
+                SpooledSource(right.schema, chain(held, right.through(end)), self._context.spill, self._window),
             )
-        rest = SpooledSource(left.schema, left.rest(), self._context.spill, self._room)
+        rest = SpooledSource(left.schema, left.rest(), self._context.spill, self._window)
         yield rest, SpooledSource(right.schema, [], self._context.spill)
 
     def _sorted(self, side: Source, names: Sequence[str], phase: str) -> _Ascending:

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from juncture.local.equi.external_sort_merge import ExternalMergeJoin
 from juncture.local.equi.grace import GraceJoin
-from juncture.local.equi.in_memory import stream_held
-from juncture.local.equi.late import LateColumns, are_worth_holding
+from juncture.local.equi.in_memory import held_bytes, stream_held
+from juncture.local.equi.late import LateColumns
 from juncture.local.equi.prune import within_keys
+from juncture.local.equi.swapped import can_swap
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
@@ -83,7 +84,9 @@ def _on_disk(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order."""
     late, share, memory = None, _PIECE_SHARE, context.memory
-    if algorithm == "grace" and are_worth_holding(numbered, int(memory.total_bytes * _LEFT_SHARE)):
+    room = int(memory.total_bytes * _LEFT_SHARE)
+    fits = can_swap(numbered) and held_bytes(numbered.left) <= room < held_bytes(numbered.right)
+    if algorithm == "grace" and fits:
         memory.reserve("left rows", _LEFT_SHARE)
         late, share = LateColumns(numbered, context), _LEFT_SHARE
         numbered = late.narrow

@@ -7,19 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.local.equi.in_memory import held_bytes
-from juncture.local.equi.swapped import can_swap
 from juncture.local.output.payload import read_held
 from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["LateColumns", "are_worth_holding"]
-
-
-def are_worth_holding(numbered: NumberedJoin[ResolvedEqui], memory_bytes: int) -> bool:
-    """Tell whether all left rows fit in memory, so that only right ones have to go through the disk."""
-    return can_swap(numbered) and held_bytes(numbered.left) <= memory_bytes < held_bytes(numbered.right)
+__all__ = ["LateColumns"]
 
 
 class LateColumns:

@@ -24,7 +24,7 @@ from juncture.local.inequality.key_ranges import (
     LEFT_FIELDS,
     RIGHT_FIELDS,
     BuildRange,
-    KeyRanges,
+    KeyRangeRules,
     ProbeRange,
     last_fields,
     left_fields,
@@ -40,7 +40,7 @@ from juncture.runtime.row_ids import Join, NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.selection import SelectedSource, SomeParts
 from juncture.runtime.sources import Source, TableSource
-from juncture.runtime.spill import SpilledSource, SpillFolder
+from juncture.runtime.spill import SpilledSource
 from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
 
@@ -60,7 +60,7 @@ def stream_merged(
     join: Join,
     left: Source,
     right: Source,
-    key_ranges: Callable[[Join], KeyRanges],
+    key_ranges: Callable[[Join], KeyRangeRules],
     in_memory: Callable[[Join, Source, Source, JoinContext], Iterator[pa.RecordBatch]],
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,7 @@ class _Merge(Generic[Join]):
     def __init__(
         self,
         numbered: NumberedJoin[Join],
-        key_ranges: KeyRanges,
+        key_ranges: KeyRangeRules,
         run: Run[Join],
         context: JoinContext,
     ) -> None:
@@ -273,7 +273,7 @@ class _Merge(Generic[Join]):
 
     def _aggregated(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with their aggregates, each stretch of them beside all that it reaches."""
-        shelf = _Shelf(self._numbered.right.schema, self._context.spill)
+        shelf = _Shelf(self._numbered.right.schema, self._context)
         for batch in right:
             rows, fields = last_fields(batch, 2)
             shelf.put(rows, BuildRange.of(*fields), self._held_bytes(rows))
@@ -332,8 +332,8 @@ class _Merge(Generic[Join]):
 class _Shelf:
     """Right rows in order, part by part, with the extent of each part and what it takes where a join holds it."""
 
-    def __init__(self, schema: pa.Schema, spill: SpillFolder) -> None:
-        self.source = SpilledSource(schema, spill, 0)
+    def __init__(self, schema: pa.Schema, context: JoinContext) -> None:
+        self.source = SpilledSource(schema, context.spill, 0)
         self._extents: list[BuildRange] = []
         self._held_bytes: list[int] = []
 
@@ -363,7 +363,7 @@ def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
     return replace(numbered, join=replace(join, output=output))
 
 
-def _roughly(key_ranges: KeyRanges) -> Callable[[pa.RecordBatch, int], BuildKeys]:
+def _roughly(key_ranges: KeyRangeRules) -> Callable[[pa.RecordBatch, int], BuildKeys]:
     """Return what codes right rows in their order only."""
     return lambda batch, _first: BuildKeys([], None if key_ranges.rough is None else key_ranges.rough(batch))
 

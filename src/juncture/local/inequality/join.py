@@ -21,7 +21,7 @@ from juncture.local.inequality.block_nested_loop import BlockProber
 from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.external_merge import stream_merged
 from juncture.local.inequality.index import BuildKeys, read_sorted_index
-from juncture.local.inequality.key_ranges import KeyRanges
+from juncture.local.inequality.key_ranges import KeyRangeRules
 from juncture.local.inequality.own_interval import check_interval, check_intervals
 from juncture.local.inequality.probe import InequalityProber, Prepare, ProbeKeys, run
 from juncture.local.inequality.prune import within_reach
@@ -155,14 +155,14 @@ def _prepared(
     return prepare
 
 
-def _key_ranges(join: ResolvedInequality) -> KeyRanges:
+def _key_ranges(join: ResolvedInequality) -> KeyRangeRules:
     """Return where rows lie: by a band, else by a hash of what is equal, else by a single limit."""
     coded = CodedCondition.of(join)
     condition, by_row = coded.condition, coded.condition.predicate is not None
     if by_row and coded.has_keys and not condition.is_bounded:
         return _key_ranges_by_hash(coded)
     first, interval = coded.first, condition.left_interval
-    return KeyRanges(
+    return KeyRangeRules(
         coded.coded,
         coded.probe_keys,
         rough=None if first is None or by_row else lambda batch: first.encoding.rough(first.right_values(batch)),
@@ -171,7 +171,7 @@ def _key_ranges(join: ResolvedInequality) -> KeyRanges:
     )
 
 
-def _key_ranges_by_hash(coded: CodedCondition) -> KeyRanges:
+def _key_ranges_by_hash(coded: CodedCondition) -> KeyRangeRules:
     hashes = KeyHashes(*coded.key_types)
 
     def code(batch: pa.RecordBatch, _first_row: int) -> BuildKeys:
@@ -182,4 +182,4 @@ def _key_ranges_by_hash(coded: CodedCondition) -> KeyRanges:
         codes, usable = hashes.of(coded.keys(batch, "left"))
         return ProbeKeys([], codes.view(np.int64), codes.view(np.int64), possible=usable)
 
-    return KeyRanges(code, seek, by_row=True)
+    return KeyRangeRules(code, seek, by_row=True)

@@ -18,7 +18,7 @@ __all__ = [
     "LEFT_FIELDS",
     "RIGHT_FIELDS",
     "BuildRange",
-    "KeyRanges",
+    "KeyRangeRules",
     "ProbeRange",
     "last_fields",
     "left_fields",
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class KeyRanges:
+class KeyRangeRules:
     """How it is told where rows lie.
 
     Attributes

@@ -12,8 +12,7 @@ from juncture.local.many.answers import LOOKUP, Answer, answer
 from juncture.local.many.report import report_of
 from juncture.local.many.run import about, is_lookup
 from juncture.local.many.spine import Spine
-from juncture.local.many.together import Part, together
-from juncture.local.resources import resources_here
+from juncture.local.many.together import JoinedTable, together
 from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
@@ -28,7 +27,7 @@ __all__ = ["details_of", "plan"]
 
 
 @dataclass(frozen=True)
-class _Table:
+class _TableInput:
     """A table, ready to be read."""
 
     table: ResolvedTable
@@ -37,11 +36,11 @@ class _Table:
 
 
 @dataclass(frozen=True)
-class _Execution:
+class _ManyExecution:
     """Joins that have been planned, to be run as often as their inputs can be read."""
 
     spine: Input
-    tables: tuple[_Table, ...]
+    tables: tuple[_TableInput, ...]
     resources: Resources
 
     def execute(self, report: Report | None) -> Any:
@@ -51,7 +50,7 @@ class _Execution:
             spine, parts = Spine(left.num_rows, context), []
             for each in self.tables:
                 with about(each.table.name):
-                    parts.append(Part(each.table, self._found(each, spine, left, context), each.input.given))
+                    parts.append(JoinedTable(each.table, self._found(each, spine, left, context), each.input.given))
             return together(self.spine.given, left, parts, context)
 
     def match_report(self) -> ManyReport:
@@ -66,11 +65,11 @@ class _Execution:
                     reports[each.table.name] = report_of(each.table, algorithm, spine, left, right, context)
             return ManyReport(reports)
 
-    def _found(self, each: _Table, spine: Spine, left: Source, context: JoinContext) -> Answer:
+    def _found(self, each: _TableInput, spine: Spine, left: Source, context: JoinContext) -> Answer:
         right = each.input.source(context)
         return answer(each.table, self._algorithm(each, left, right), spine, left, right, context)
 
-    def _algorithm(self, each: _Table, left: Source, right: Source) -> str:
+    def _algorithm(self, each: _TableInput, left: Source, right: Source) -> str:
         """Return the algorithm that serves now that streams have been counted."""
         chosen, stats, join = each.decision.algorithm, each.decision.stats, each.table.join
         if chosen == LOOKUP:
@@ -82,29 +81,29 @@ class _Execution:
         return serving(planning_input(join, seen, self.resources), chosen)
 
 
-def plan(spine: Any, rights: Mapping[str, Right], *, memory_bytes: int | None = None) -> ManyPlan:
+def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyPlan:
     """Plan joins of Arrow tables, streams and Parquet files to a spine of these.
 
     Parameters
     ----------
     spine, rights
         As for `juncture.plan_many`.
-    memory_bytes
-        How much the joins may hold.
+    resources
+        What the joins may use.
 
     Raises
     ------
     SpecError, SchemaError, PlanError, DataError
         As `juncture.plan_many` does.
     """
-    left, resources = Input(spine, "left"), resources_here(memory_bytes)
-    taken, tables = set(left.given.schema.names), list[_Table]()
+    left = Input(spine, "left")
+    taken, tables = set(left.given.schema.names), list[_TableInput]()
     for name, right in rights.items():
         with about(name):
             theirs = Input(right.table, "right")
             table = resolve_table(name, right, left.given.schema, theirs.given.schema, taken)
-            tables.append(_Table(table, theirs, _decided(table, right.algorithm, left, theirs, resources)))
-    execution = _Execution(left, tuple(tables), resources)
+            tables.append(_TableInput(table, theirs, _decided(table, right.algorithm, left, theirs, resources)))
+    execution = _ManyExecution(left, tuple(tables), resources)
     return ManyPlan(
         engine="local",
         spine=tables[0].decision.stats.left,

@@ -13,7 +13,7 @@ from juncture.local.kinds import planning_input
 from juncture.local.many.answers import LOOKUP, answer
 from juncture.local.many.report import report_of
 from juncture.local.many.spine import Spine
-from juncture.local.many.together import Part, kept_rows, table_of
+from juncture.local.many.together import JoinedTable, kept_rows, table_of
 from juncture.planner.choose import choose
 from juncture.planner.many_report import TableReport
 from juncture.planner.statistics import Resources, SideStats, Stats
@@ -52,7 +52,7 @@ def join_tables(
         with about(table.name):
             algorithm = _algorithm(table, left, right, context)
             found = answer(table, algorithm, spine, left, right, context)
-            parts.append(Part(table, found, Given(schema=table.join.right_schema)))
+            parts.append(JoinedTable(table, found, Given(schema=table.join.right_schema)))
     return table_of(schema, left, parts, kept_rows(parts), context)
 
 

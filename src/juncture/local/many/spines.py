@@ -13,6 +13,7 @@ from juncture.kernels.array_types import Ints
 from juncture.local.many.grid import grid_rows
 from juncture.local.many.lines import values_between
 from juncture.local.many.plan import plan
+from juncture.planner.statistics import Resources
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.grid import Grid
 from juncture.spec.interpolate import Interpolation
@@ -37,13 +38,13 @@ def grid(spec: Grid, data: Any) -> Any:
     return pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields))
 
 
-def interpolate(spec: Interpolation, left: Any, right: Any, *, memory_bytes: int | None) -> Any:
+def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources) -> Any:
     """Return a table with values on lines between the rows of another."""
     given, table = _read(left)
     theirs, found = _read(right)
     lines = spec.resolve(given.schema, theirs.schema)
     own = table.select(given.schema.names)
-    rows = plan(own, spec.tables(found.select(theirs.schema.names)), memory_bytes=memory_bytes).execute()
+    rows = plan(own, spec.tables(found.select(theirs.schema.names)), resources).execute()
     made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
     if given.frame is not None:
         return _frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made)

@@ -21,11 +21,11 @@ from juncture.spec.many import ResolvedTable
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import LEFT_OUT, left_columns
 
-__all__ = ["Part", "kept_rows", "table_of", "together"]
+__all__ = ["JoinedTable", "kept_rows", "table_of", "together"]
 
 
 @dataclass(frozen=True)
-class Part:
+class JoinedTable:
     """One table, and what it gives the spine.
 
     Attributes
@@ -45,13 +45,13 @@ class Part:
         return self.table.shown.given_back(spine, self.given.schema)
 
 
-def kept_rows(parts: Sequence[Part]) -> Ints | None:
+def kept_rows(parts: Sequence[JoinedTable]) -> Ints | None:
     """Return the rows of the spine that no table drops; None for all."""
     masks = [part.found.matched for part in parts if part.table.drops_unmatched and part.found.matched is not None]
     return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
 
 
-def together(spine: Given, left: Source, parts: Sequence[Part], context: JoinContext) -> Any:
+def together(spine: Given, left: Source, parts: Sequence[JoinedTable], context: JoinContext) -> Any:
     """Return the rows of the spine with the columns of all tables, as a table of the spine's library."""
     kept = kept_rows(parts)
     if spine.frame is not None:
@@ -60,7 +60,7 @@ def together(spine: Given, left: Source, parts: Sequence[Part], context: JoinCon
 
 
 def table_of(
-    schema: pa.Schema, left: Source, parts: Sequence[Part], kept: Ints | None, context: JoinContext
+    schema: pa.Schema, left: Source, parts: Sequence[JoinedTable], kept: Ints | None, context: JoinContext
 ) -> pa.Table:
     """Return the rows of the spine with the columns of all tables, as Arrow."""
     source = working_source(left, schema)
@@ -76,7 +76,7 @@ def table_of(
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata or None))
 
 
-def _as_frame(spine: Given, frame: Frame, parts: Sequence[Part], kept: Ints | None, context: JoinContext) -> Any:
+def _as_frame(spine: Given, frame: Frame, parts: Sequence[JoinedTable], kept: Ints | None, context: JoinContext) -> Any:
     """Return the same as a table of a library that takes its rows itself."""
     rows = np.arange(frame.table.num_rows, dtype=np.int64) if kept is None else kept
     tables = [_own_rows(spine.schema, frame, rows, parts)]
@@ -97,7 +97,7 @@ def _as_frame(spine: Given, frame: Frame, parts: Sequence[Part], kept: Ints | No
     return frame.beside(tables)
 
 
-def _own_rows(schema: pa.Schema, frame: Frame, rows: Ints, parts: Sequence[Part]) -> Any:
+def _own_rows(schema: pa.Schema, frame: Frame, rows: Ints, parts: Sequence[JoinedTable]) -> Any:
     """Return rows of the spine alone."""
     join: Resolved = replace(parts[0].table.join, output=left_columns(schema), aggregates=())
     return frame.joined(None, Joined(join=join, left=rows, right=None, columns=pa.table({})))

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.kernels.array_types import Rows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import is_awkward, joined, nulls, ordered
 from juncture.spec.schema import is_fixed
 
 __all__ = ["Holder", "Payload", "read_held"]
-
-Rows = npt.NDArray[np.int32]
 
 
 class Payload:

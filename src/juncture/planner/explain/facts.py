@@ -8,7 +8,7 @@ from typing import Any
 from juncture.planner.decision import Decision, Estimate, Option
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 
 __all__ = ["plan_facts", "ranked_options"]
@@ -17,7 +17,7 @@ FORMAT_VERSION = 1
 """Raised when a key changes its meaning or goes; keys may be added without."""
 
 
-def plan_facts(plan: Decision, run: Run | None = None) -> dict[str, Any]:
+def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
     """Return all that a plan says, and what happened if it has run, under keys that do not change."""
     choice, is_local = plan.choice, plan.engine == "local"
     facts = {

@@ -8,13 +8,13 @@ from juncture.planner.decision import Decision
 from juncture.planner.explain.facts import plan_facts
 from juncture.planner.explain.html import plan_page
 from juncture.planner.explain.text import plan_text
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.spec.arguments import check_choice
 
 __all__ = ["explain"]
 
 
-def explain(plan: Decision, form: str, run: Run | None = None) -> str:
+def explain(plan: Decision, form: str, run: Measured | None = None) -> str:
     """Return what a plan says, in one of three forms.
 
     Raises

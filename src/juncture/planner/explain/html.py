@@ -10,7 +10,7 @@ from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
 from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import meaning_of
 from juncture.planner.explain.text import happened, plan_words, title, verdict
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.spec.schema import Side
 
 __all__ = ["page", "plan_page", "rows_table"]
@@ -33,7 +33,7 @@ tr.chosen { font-weight: 600; }
 """
 
 
-def plan_page(plan: Decision, run: Run | None = None) -> str:
+def plan_page(plan: Decision, run: Measured | None = None) -> str:
     """Return a page of HTML that needs no network.
 
     Raises
@@ -68,7 +68,7 @@ def page(heading: str, parts: Iterable[str]) -> str:
     )
 
 
-def _flow(plan: Decision, run: Run | None) -> str:
+def _flow(plan: Decision, run: Measured | None) -> str:
     left = _side("left", plan, None if run is None else run.left_rows)
     right = _side("right", plan, None if run is None else run.right_rows)
     expected = plan.choice.rows.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any
@@ -12,7 +13,7 @@ from juncture.planner.decision import Decision, Engine, Estimate, Option
 from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 
@@ -36,7 +37,7 @@ def in_a_line(plan: Decision) -> str:
     return "; ".join([_headline(plan), *(f"{heading} {text}" for heading, text in _sizes(plan))])
 
 
-def plan_text(plan: Decision, run: Run | None = None) -> str:
+def plan_text(plan: Decision, run: Measured | None = None) -> str:
     """Return what a plan says, and what happened if it has run."""
     lines = [title(plan), f"  meaning    {meaning_of(plan.join)}"]
     lines += [f"  {heading:<9}  {text}" for heading, text in plan_words(plan)]
@@ -138,7 +139,7 @@ def verdict(option: Option) -> str:
     return _about(option.cost_s)
 
 
-def happened(plan: Decision, run: Run) -> Iterator[tuple[str, str]]:
+def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     """Say what happened beside what was expected, as pairs of a heading and a text."""
     expected_s = plan.choice.chosen.cost_s
     if run.algorithm not in (None, plan.algorithm):
@@ -182,7 +183,13 @@ def _memory(peak: int, earlier: int) -> str:
 
 
 def _about(seconds: float) -> str:
-    return f"about {seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"
+    """Say what a formula gives, to two digits: it is right to within a factor."""
+    if seconds < 0.1:
+        return "under 0.1 s"
+    if seconds < 10:
+        return f"about {seconds:.1f} s"
+    scale = 10 ** (math.floor(math.log10(seconds)) - 1)
+    return f"about {round(seconds / scale) * scale:,} s"
 
 
 def _seconds(seconds: float) -> str:

@@ -23,14 +23,14 @@ from juncture.predicate.language.nodes import Column, Compare, CompareOperator, 
 from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type
 from juncture.spec.schema import Side
 
-__all__ = ["Relation", "may_overflow", "separate"]
+__all__ = ["LinearComparison", "may_overflow", "separate"]
 
 Number = int | Fraction
 ColumnBounds = Mapping[Column, Interval]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class LinearComparison:
     """A comparison of the form ``right OPERATOR left + offset``.
 
     Attributes
@@ -66,7 +66,7 @@ def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
     return possible(node, known).may_be_null
 
 
-def separate(node: Compare, bounds: ColumnBounds) -> Relation | None:
+def separate(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
     """Return a comparison of two tables with each table on its own side, or None where that cannot be done.
 
     Parameters
@@ -88,14 +88,14 @@ def separate(node: Compare, bounds: ColumnBounds) -> Relation | None:
     return _rearranged(node, bounds)
 
 
-def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBounds) -> Relation:
+def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBounds) -> LinearComparison:
     """Return a comparison whose tables are apart already; of an inequality, with all constants in the offset."""
     if operator in ("=", "<=>", "<>"):
-        return Relation(left, right, operator)
+        return LinearComparison(left, right, operator)
     (bare_left, add_left), (bare_right, add_right) = _peel(left), _peel(right)
     pairs = ((left, bare_left), (right, bare_right))
     guards = tuple(whole for whole, bare in pairs if whole != bare and may_overflow(whole, bounds))
-    return Relation(bare_left, bare_right, operator, add_left - add_right, guards)
+    return LinearComparison(bare_left, bare_right, operator, add_left - add_right, guards)
 
 
 def _peel(node: Node) -> tuple[Node, Number]:
@@ -200,7 +200,7 @@ def _summands(node: Node) -> _Summands | None:
     return _Summands([(1, node.left), (sign, node.right)])
 
 
-def _rearranged(node: Compare, bounds: ColumnBounds) -> Relation | None:
+def _rearranged(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
     """Return a comparison with its terms moved so that each table is on its own side."""
     one, other = _linear(node.left), _linear(node.right)
     if one is None or other is None:
@@ -221,7 +221,7 @@ def _rearranged(node: Compare, bounds: ColumnBounds) -> Relation | None:
         # Its null would lose rows that match.
         return None
     exact = not (may_overflow(node.left, bounds) or may_overflow(node.right, bounds))
-    return Relation(left, right, operator, constant, (), exact)
+    return LinearComparison(left, right, operator, constant, (), exact)
 
 
 def _sum(terms: list[tuple[Number, Node]]) -> Node | None:
@@ -244,7 +244,7 @@ def _sum(terms: list[tuple[Number, Node]]) -> Node | None:
     return result
 
 
-def _float_difference(node: Compare) -> Relation | None:
+def _float_difference(node: Compare) -> LinearComparison | None:
     """Return what a float difference below a constant implies, widened by the rounding of the difference.
 
     Only where the difference has to be less: NaN, which is greater than any number, then never matches.
@@ -263,5 +263,5 @@ def _float_difference(node: Compare) -> Relation | None:
     if widest is None or places[0] == places[1]:
         return None
     if places[0] == {"left"}:
-        return Relation(difference.left, difference.right, ">=", -widest, (), exact=False)
-    return Relation(difference.right, difference.left, "<=", widest, (), exact=False)
+        return LinearComparison(difference.left, difference.right, ">=", -widest, (), exact=False)
+    return LinearComparison(difference.right, difference.left, "<=", widest, (), exact=False)

@@ -17,14 +17,14 @@ from juncture.spec.condition import Limit, MatchInterval, Value
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, Side
 
-__all__ = ["Ends", "Part", "match_interval_of", "parts_of", "type_of_value"]
+__all__ = ["Ends", "IntervalPart", "match_interval_of", "parts_of", "type_of_value"]
 
 Ends: TypeAlias = tuple[End | None, End | None]
 """From where to where the rows of a side lie."""
 
 
 @dataclass(frozen=True)
-class Part:
+class IntervalPart:
     """A part of a predicate that limits where rows that match lie.
 
     Attributes
@@ -52,28 +52,28 @@ def type_of_value(join: Resolved, side: Side, value: Value) -> pa.DataType:
     return (join.left_schema if side == "left" else join.right_schema).field(value).type
 
 
-def parts_of(shape: Shape) -> Iterator[Part]:
+def parts_of(shape: Shape) -> Iterator[IntervalPart]:
     """Yield the parts of a predicate that limit where rows that match lie, those that limit it the most first."""
     for band in shape.bands:
         yield _around(band)
     for part in shape.containments:
         point, ends = End(part.point), (part.lower, part.upper)
         if sides(part.point) == {"right"}:
-            yield Part(ends, (point, point))
+            yield IntervalPart(ends, (point, point))
         else:
-            yield Part((point, point), ends)
+            yield IntervalPart((point, point), ends)
     for overlap in shape.overlaps:
         ends = (overlap.left_start, overlap.left_end)
-        yield Part(ends, (End(overlap.right_start), End(overlap.right_end)), may_swap=True)
+        yield IntervalPart(ends, (End(overlap.right_start), End(overlap.right_end)), may_swap=True)
     for band in shape.inequalities:
         yield _around(band)
 
 
-def _around(band: Band) -> Part:
-    return Part((band.lower, band.upper), (End(band.right), End(band.right)))
+def _around(band: Band) -> IntervalPart:
+    return IntervalPart((band.lower, band.upper), (End(band.right), End(band.right)))
 
 
-def _interval(part: Part) -> MatchInterval | None:
+def _interval(part: IntervalPart) -> MatchInterval | None:
     """Return a part as an interval, in whole steps that fit 64 bits if all values count the same; else in floats."""
     types = [end.expression.type for end in (*part.left, *part.right) if end is not None]
     kinds = {each.kind for each in types}

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from juncture.predicate.decompose.linear import Number, Relation, may_overflow, separate
+from juncture.predicate.decompose.linear import LinearComparison, Number, may_overflow, separate
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.intervals.truth import OPPOSITE, flipped
@@ -245,7 +245,7 @@ def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
     band: l.x + l.y - 10 < r.z < l.x + l.y + 3
     left filter: l.x > 0
     """
-    return _Parts(dict(bounds or {})).take(node)
+    return _ShapeParts(dict(bounds or {})).take(node)
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
@@ -297,13 +297,13 @@ def _factored(alternatives: Sequence[tuple[Node, ...]]) -> tuple[Node, ...]:
     return (*shared, build.disjunction([build.conjunction(rest) for rest in rests]))
 
 
-class _Parts:
+class _ShapeParts:
     """Sorts the conditions of a predicate into the parts of a shape."""
 
     def __init__(self, bounds: dict[Column, Interval]) -> None:
         self._bounds = bounds
         self._keys: list[Key] = []
-        self._relations: list[Relation] = []
+        self._relations: list[LinearComparison] = []
         self._filters: dict[str, list[Node]] = {"left": [], "right": []}
         self._residual: list[Node] = []
         self._notes: list[str] = []
@@ -340,7 +340,7 @@ class _Parts:
             relation = separate(condition, self._bounds) if isinstance(condition, Compare) else None
             self._take(condition, relation)
 
-    def _take(self, condition: Node, relation: Relation | None) -> None:
+    def _take(self, condition: Node, relation: LinearComparison | None) -> None:
         if relation is None or relation.operator == "<>":
             self._residual.append(condition)
             if relation is None and isinstance(condition, Compare) and condition.operator not in ("<>", "<=>"):
@@ -359,7 +359,7 @@ class _Parts:
         else:
             self._relations.append(relation)
 
-    def _key(self, relation: Relation) -> Key | None:
+    def _key(self, relation: LinearComparison) -> Key | None:
         """Return an equality as a key, with a constant on the left if that cannot overflow."""
         if not relation.offset:
             return Key(relation.left, relation.right, relation.operator == "<=>")
@@ -375,7 +375,7 @@ def _all(conditions: list[Node]) -> Node | None:
     return build.conjunction(list(dict.fromkeys(conditions))) if conditions else None
 
 
-def _merged(relations: Sequence[Relation]) -> tuple[list[Band], list[Band]]:
+def _merged(relations: Sequence[LinearComparison]) -> tuple[list[Band], list[Band]]:
     """Return the bands of all pairs of expressions: those with two ends, and those with one."""
     ends: dict[tuple[Node, Node], tuple[list[End], list[End]]] = {}
     for relation in relations:
@@ -390,7 +390,7 @@ def _merged(relations: Sequence[Relation]) -> tuple[list[Band], list[Band]]:
     return both, [band for band in bands if not (band.lower and band.upper)]
 
 
-def _end(relation: Relation) -> End:
+def _end(relation: LinearComparison) -> End:
     offset, unit = _in_steps(relation.offset, relation.left.type, relation.right.type)
     return End(relation.left, offset, relation.operator in ("<", ">"), unit)
 

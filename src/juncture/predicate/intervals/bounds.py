@@ -22,7 +22,7 @@ from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
 from juncture.spec.schema import Side
 
-__all__ = ["Bounds", "ColumnRange", "bounds"]
+__all__ = ["ColumnBounds", "ColumnRange", "bounds"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class ColumnRange:
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds:
+class ColumnBounds:
     """What is left of the columns of two tables where a predicate is true.
 
     Attributes
@@ -88,7 +88,7 @@ def bounds(
     left_schema: pa.Schema | None = None,
     right_schema: pa.Schema | None = None,
     time_zone: str | None = None,
-) -> Bounds:
+) -> ColumnBounds:
     """Tell which rows of two tables can still match, given bounds of their columns.
 
     The bounds are evaluated up the expression by interval arithmetic, and the demand that the predicate is true is
@@ -164,7 +164,9 @@ def bounds(
         guessed = (column.side, column.name) in inferred.guessed
         if not (guessed and one.lower is None and one.upper is None and shrunk.feasible):
             ranges[column.side][column.name] = _range(one)
-    return Bounds(shrunk.feasible, shrunk.certain, MappingProxyType(ranges["left"]), MappingProxyType(ranges["right"]))
+    return ColumnBounds(
+        shrunk.feasible, shrunk.certain, MappingProxyType(ranges["left"]), MappingProxyType(ranges["right"])
+    )
 
 
 def _checked(argument: str, value: Mapping[str, Any] | None) -> Mapping[str, Any]:

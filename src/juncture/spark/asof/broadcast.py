@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from juncture.planner.statistics import Resources
 from juncture.spark.asof.shuffle import task_spec
 from juncture.spark.exchange.exchange import finish, packets, placeholders, shuffled
 from juncture.spark.exchange.shuffled_join import needed_right
@@ -20,7 +21,7 @@ from juncture.spark.result import task_output
 from juncture.spark.tasks.asof.broadcast import ChooseCandidates, ProbeLeft, candidates
 from juncture.spark.tasks.broadcast_table import BroadcastTable
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = ["join_candidates", "probe_stages"]
 
 
 def join_candidates(
-    join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, *, cores: int, memory_bytes: int
+    join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join whose left side goes to every task, and the jobs that this took.
 
@@ -41,19 +42,20 @@ def join_candidates(
         If the left side is too large to be sent.
     """
     table, jobs = broadcast_side(left, left.schema.names, "left")
-    probe, choose = probe_stages(join, table, task_output(schema), cores, memory_bytes)
+    probe, choose = probe_stages(join, table, task_output(schema), resources)
     frame, feed = right.rows(needed_right(join).names, join.right_by)
+    cores = resources.cores
     # Partitions that nothing was found for have to speak for their left rows, too.
     sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
     return finish(shuffled(sent, cores), choose(feed.schema), schema), jobs
 
 
 def probe_stages(
-    join: ResolvedAsof, left: BroadcastTable, output: Output, targets: int, memory_bytes: int
+    join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, resources: Resources
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
     """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
     spec = task_spec(join)
-    matching = join.compared("left")
+    matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
     names = tuple(column.name for column in join.output)
 
     def probe(feed: Feed) -> ProbeLeft:

@@ -14,7 +14,7 @@ from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable
-from juncture.spark.planning import Planning, Request
+from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
@@ -30,7 +30,7 @@ class AsofPlanning(Planning):
     # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
     _measured_sides = ("left",)
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         check_table_order(request.join)
         self._native = has_native(request.left.session)
@@ -63,15 +63,14 @@ class AsofPlanning(Planning):
         return partition_count(self.statistics.stats, self._resources, self._shuffle_partitions)
 
     def _build(self, algorithm: str) -> Built:
-        join, left, right, memory_bytes = self._join, self._left, self._right, self._resources.memory_bytes
+        join, left, right, resources = self._join, self._left, self._right, self._resources
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
             seen = task_spec(join).resolve(join.left_schema, needed_right(join))
-            frame, jobs = join_broadcast(seen, "right", left, right, schema, memory_bytes=memory_bytes)
+            frame, jobs = join_broadcast(seen, "right", left, right, schema, resources)
             return Built(frame, tuple(jobs))
         if algorithm == "broadcast_left":
-            cores = self._resources.cores
-            frame, jobs = join_candidates(join, left, right, schema, cores=cores, memory_bytes=memory_bytes)
+            frame, jobs = join_candidates(join, left, right, schema, resources)
             return Built(frame, tuple(jobs))
         if not self._algorithms[algorithm].in_python:
             return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
@@ -81,7 +80,7 @@ class AsofPlanning(Planning):
         else:
             assert self._sample is not None
             cuts = balanced_cuts(self._sample, count)
-        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), memory_bytes)
+        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources)
         return Built(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
 
 

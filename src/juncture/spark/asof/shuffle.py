@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from juncture.planner.statistics import Resources
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover, Seen
 from juncture.spark.tasks.asof.mark import JoinAndMark
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.placement import Coding
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -53,7 +54,9 @@ def task_spec(join: ResolvedAsof) -> Asof:
     return replace(spec, ties="greatest") if spec.ties == "last" else spec
 
 
-def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, memory_bytes: int) -> ShuffledJoin:
+def asof_stages(
+    join: ResolvedAsof, coding: Coding, cuts: Cuts, output: TaskOutput, resources: Resources
+) -> ShuffledJoin:
     """Return what the tasks of a join do.
 
     Parameters
@@ -64,10 +67,10 @@ def asof_stages(join: ResolvedAsof, coding: Coding, cuts: Cuts, output: Output, 
         How rows are placed.
     output
         What Spark expects of the last stage.
-    memory_bytes
-        What a task may hold.
+    resources
+        What a task may hold, among others.
     """
-    spec = task_spec(join)
+    spec, memory_bytes = task_spec(join), resources.memory_bytes
     in_packets, placements = spec.resolve(*packet_schemas(join)), asof_placements(join, coding)
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
     if len(cuts.split_hashes) == 0:

@@ -7,7 +7,7 @@ from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.equi.statistics import EquiStatistics
 from juncture.spark.input.files import in_sql
-from juncture.spark.planning import Planning, Request
+from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spec.schema import Side
 
@@ -27,7 +27,7 @@ class EquiPlanning(Planning):
 
     statistics: EquiStatistics
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         self._learners["keys"] = self._sample_keys
         self._pairs = equi_pairs(*in_sql(request.join, request.left, request.right))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from juncture.planner.statistics import Resources
 from juncture.spark.exchange.exchange import finish
 from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import SparkSide
@@ -24,7 +25,7 @@ __all__ = ["join_broadcast"]
 
 
 def join_broadcast(
-    join: Resolved, sent: Side, left: SparkSide, right: SparkSide, schema: StructType, *, memory_bytes: int
+    join: Resolved, sent: Side, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
 ) -> tuple[DataFrame, list[str]]:
     """Return the result of a join of which one side goes to every task, and the jobs that this took.
 
@@ -38,8 +39,8 @@ def join_broadcast(
         The inputs.
     schema
         Of the result.
-    memory_bytes
-        What a task may hold.
+    resources
+        What a task may hold, among others.
 
     Raises
     ------
@@ -55,5 +56,5 @@ def join_broadcast(
         table, jobs = broadcast_side(right, names, sent)
         frame, feed = left.rows(left.schema.names, join.left_by)
         make = JoinBroadcastRight
-    stage = make(feed, join, table, memory_bytes=memory_bytes, output=task_output(schema))
+    stage = make(feed, join, table, memory_bytes=resources.memory_bytes, output=task_output(schema))
     return finish(frame, stage, schema), jobs

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
@@ -19,7 +18,6 @@ from juncture.planner.statistics import Resources
 
 __all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "equal_key_pairs", "estimated_pairs"]
 
-Words = npt.NDArray[np.int64]
 
 _REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
@@ -49,7 +47,7 @@ class SampledSide:
         The length of the longest of all rows, not only of these.
     """
 
-    keys: Words
+    keys: Ints
     first: Floats
     last: Floats
     rows: float
@@ -145,7 +143,7 @@ class _Neighbours:
         with np.errstate(invalid="ignore", over="ignore"):
             return np.clip((values - self._low) * self._scale, -0.25, 0.5)
 
-    def count(self, keys: Words, low: Floats, high: Floats) -> Floats:
+    def count(self, keys: Ints, low: Floats, high: Floats) -> Floats:
         """Return about how many rows of each key lie between two places."""
         at = np.searchsorted(self._keys, keys)
         known = (

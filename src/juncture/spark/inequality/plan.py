@@ -17,7 +17,7 @@ from juncture.spark.inequality.shuffle import inequality_placements, inequality_
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable_files
-from juncture.spark.planning import Planning, Request
+from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import Built, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
@@ -42,7 +42,7 @@ class InequalityPlanning(Planning):
 
     statistics: InequalityStatistics
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         self._learners |= {
             "sample": self._sample,
@@ -131,18 +131,17 @@ class InequalityPlanning(Planning):
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
 
     def _build(self, algorithm: str) -> Built:
-        memory_bytes = self._resources.memory_bytes
         if self._algorithms[algorithm].in_python:
             schema = result_schema(self._join, self._left, self._right)
             if algorithm == "range":
                 assert self._placements is not None
                 assert self._cuts is not None
                 output = task_output(schema)
-                stages = inequality_stages(self._join, self._placements, self._cuts, output, memory_bytes)
+                stages = inequality_stages(self._join, self._placements, self._cuts, output, self._resources)
                 return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
             sent: Side = "right" if algorithm == "broadcast" else "left"
             seen = replace(self._join, right_schema=needed_right(self._join))
-            frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, memory_bytes=memory_bytes)
+            frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
             return Built(frame, tuple(jobs))
         assert self._pairs is not None
         if algorithm == "bucket":

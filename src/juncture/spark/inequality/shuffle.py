@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from juncture.planner.statistics import Resources
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.inequality.aggregate import BoundaryAggregate
@@ -16,7 +17,7 @@ from juncture.spark.tasks.inequality.join import JoinPairs
 from juncture.spark.tasks.inequality.mark import MarkMatches
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.schema import Side
@@ -31,7 +32,11 @@ def inequality_placements(join: ResolvedInequality) -> tuple[Placement, Placemen
 
 
 def inequality_stages(
-    join: ResolvedInequality, placements: tuple[Placement, Placement], cuts: Cuts, output: Output, memory_bytes: int
+    join: ResolvedInequality,
+    placements: tuple[Placement, Placement],
+    cuts: Cuts,
+    output: TaskOutput,
+    resources: Resources,
 ) -> ShuffledJoin:
     """Return what the tasks of a join do.
 
@@ -43,10 +48,10 @@ def inequality_stages(
         Where the rows of both sides lie, and where partitions end.
     output
         What Spark expects of the last stage.
-    memory_bytes
-        What a task may hold.
+    resources
+        What a task may hold, among others.
     """
-    left, right = packet_schemas(join)
+    (left, right), memory_bytes = packet_schemas(join), resources.memory_bytes
     in_packets = replace(join, left_schema=left, right_schema=right)
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
     is_split = len(cuts.split_hashes) > 0

@@ -23,12 +23,12 @@ from juncture.spark.tasks.many.join import (
     CountPartition,
     CountSent,
     JoinAndSend,
-    JoinPartition,
+    JoinKey,
     JoinSent,
-    Step,
+    KeyStep,
     TaskTable,
 )
-from juncture.spark.tasks.output import Output
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.scatter import encoded
 from juncture.spec.asof import ResolvedAsof
 
@@ -65,7 +65,7 @@ class ManyQuery:
         output = task_output(schema)
         if not shuffles:
             rows, feed = self.spine.rows(self.spine.schema.names)
-            step = Step(feed.schema, self._tables(feed.schema, [], self.steps.sent))
+            step = KeyStep(feed.schema, self._tables(feed.schema, [], self.steps.sent))
             return finish(rows, JoinSent(feed, step, names, memory_bytes=self.memory_bytes, output=output), schema)
         ours, sent = self.spine.schema, self._scattered(SPINE, self.spine, shuffles[0])
         for number, shuffle in enumerate(shuffles):
@@ -74,7 +74,7 @@ class ManyQuery:
             # Small tables come last, where no row has to carry what they add.
             step = self._step(shuffle, ours, self.steps.sent if is_last else ())
             if is_last:
-                stage = JoinPartition(step, names, memory_bytes=self.memory_bytes, output=output)
+                stage = JoinKey(step, names, memory_bytes=self.memory_bytes, output=output)
                 return finish(arrived, stage, schema)
             ours, following = _joined_schema(ours, shuffle.tables), shuffles[number + 1]
             onward = JoinAndSend(step, ours, following.by, following.placement(), memory_bytes=self.memory_bytes)
@@ -84,7 +84,7 @@ class ManyQuery:
     def counts(self) -> DataFrame:
         """Return what partitions count for a report, each table against the whole spine."""
         schema = spark_schema(REPORT_SCHEMA)
-        output = Output(pa.schema([(f"c{i}", each.type) for i, each in enumerate(REPORT_SCHEMA)]))
+        output = TaskOutput(pa.schema([(f"c{i}", each.type) for i, each in enumerate(REPORT_SCHEMA)]))
         frames = []
         alone = [Shuffle((), self.steps.alone, 1)] if self.steps.alone else []
         for shuffle in (*alone, *self.steps.shuffles):
@@ -95,7 +95,7 @@ class ManyQuery:
             frames.append(finish(arrived, stage, schema))
         if self.steps.sent:
             rows, feed = self.spine.rows(self.spine.schema.names)
-            step = Step(feed.schema, self._tables(feed.schema, [], self.steps.sent))
+            step = KeyStep(feed.schema, self._tables(feed.schema, [], self.steps.sent))
             frames.append(finish(rows, CountSent(feed, step, memory_bytes=self.memory_bytes, output=output), schema))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
@@ -109,9 +109,9 @@ class ManyQuery:
         rows, feed = source.rows(source.schema.names if placed is None else placed.needed, by)
         return packets(rows, ScatterByKey(feed, side, by, shuffle.placement(), memory_bytes=self.memory_bytes))
 
-    def _step(self, shuffle: Shuffle, spine: pa.Schema, sent: Sequence[Placed]) -> Step:
+    def _step(self, shuffle: Shuffle, spine: pa.Schema, sent: Sequence[Placed]) -> KeyStep:
         ours = encoded(spine, shuffle.by)
-        return Step(ours, self._tables(ours, shuffle.tables, sent))
+        return KeyStep(ours, self._tables(ours, shuffle.tables, sent))
 
     def _tables(self, spine: pa.Schema, shuffled: Sequence[Placed], sent: Sequence[Placed]) -> tuple[TaskTable, ...]:
         """Return tables as tasks have them."""

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import StateError
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.runtime.progress import Phase
 from juncture.spark.session.ui import Driver, tagged
 
@@ -18,7 +18,7 @@ _SIDES = ("left, right", "counting what a side delivers would keep Spark from le
 _STAGES = ("stages", "shuffle", "spilled", "memory")
 
 
-def measure(frame: DataFrame) -> Run:
+def measure(frame: DataFrame) -> Measured:
     """Compute all rows of a result, of which none is kept, and return what happened.
 
     Notes
@@ -37,13 +37,13 @@ def measure(frame: DataFrame) -> Run:
     try:
         stages = Driver.of(frame.sparkSession).stages(tag, began_s)
     except StateError as error:
-        return Run(
+        return Measured(
             seconds=seconds,
             rows=rows,
             phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
             unknown=(_SIDES, *((heading, str(error)) for heading in _STAGES)),
         )
-    return Run(
+    return Measured(
         seconds=seconds,
         rows=rows,
         phases=stages.phases,

@@ -16,7 +16,7 @@ from juncture.spark.session.java import java_problem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["local_session", "resources", "setting"]
+__all__ = ["local_session", "resources", "session_at", "setting"]
 
 _WORKER_MEMORY = "512m"
 """What Spark lets a Python worker hold before it spills, where nobody has said otherwise."""
@@ -51,7 +51,35 @@ def local_session(
     PlanError
         If there is no Java that Spark can use.
     """
-    problem = java_problem()
+    chosen = {} if memory is None else {"spark.driver.memory": memory}
+    where = f"local[{cores or '*'}]"
+    return session_at(where, app_name, remote=where if connect else None, settings={**chosen, **(settings or {})})
+
+
+def session_at(
+    master: str, app_name: str = "juncture", *, remote: str | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark somewhere, or return the session that is there.
+
+    Parameters
+    ----------
+    master
+        The address of a cluster, or ``"local[*]"`` for this machine.
+    app_name
+        What Spark calls the session.
+    remote
+        The address of a Spark Connect server, such as ``"sc://host"``, in place of the master; or ``"local[*]"`` to
+        start one here.
+    settings
+        More of Spark's settings, by name.
+
+    Raises
+    ------
+    PlanError
+        If there is no Java that Spark can use.
+    """
+    is_elsewhere = remote is not None and not remote.startswith("local")
+    problem = None if is_elsewhere else java_problem()
     if problem:
         raise PlanError(problem)
     # Workers would take the `python3` of the PATH otherwise, which may be of another environment.
@@ -65,11 +93,11 @@ def local_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if memory is not None:
-        chosen["spark.driver.memory"] = memory
-    where = f"local[{cores or '*'}]"
+    if is_elsewhere:
+        # A server has settings of its own, which a client cannot change.
+        chosen = {"spark.sql.session.timeZone": "UTC"}
     builder = SparkSession.builder.appName(app_name)
-    builder = builder.remote(where) if connect else builder.master(where)
+    builder = builder.master(master) if remote is None else builder.remote(remote)
     for name, value in (chosen | dict(settings or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,8 +13,8 @@ from juncture.local.asof.join import match as asof_match
 from juncture.local.kinds import EXECUTORS, planning_input
 from juncture.planner.choose import choose
 from juncture.planner.statistics import Resources, SideStats, Stats
-from juncture.runtime.context import JoinContext, join_context
-from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import gather
 from juncture.spec.asof import Asof
@@ -31,7 +30,6 @@ __all__ = [
     "match",
     "swapped",
     "take",
-    "task_context",
     "unmatched",
 ]
 
@@ -42,11 +40,6 @@ RECEIVED_SHARE = 1 / 8
 
 JOIN_SHARE = 1 / 2
 """For the join of both. The rest is for what is read and given out meanwhile."""
-
-
-def task_context(memory_bytes: int = MEMORY_BYTES) -> AbstractContextManager[JoinContext]:
-    """Return what a task may use: one thread, and so much memory."""
-    return join_context(threads=1, memory_bytes=memory_bytes)
 
 
 def match(spec: Asof, left: pa.Table, right: pa.Table | Source, context: JoinContext) -> tuple[Ints, Ints]:
@@ -70,8 +63,9 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     left, right
         The sides.
     context
-        What the join may use.
+        What the join may use. What it reserves is its own: a task may join one chunk after the other.
     """
+    context = context.within(MemoryBudget(context.memory.total_bytes))
     stats = Stats(left=_counted(join, "left", left), right=_counted(join, "right", right))
     resources = Resources(cores=1, memory_bytes=context.memory.total_bytes)
     algorithm = choose(planning_input(join, stats, resources)).algorithm

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from juncture.errors import JunctureError
 
-__all__ = ["Output"]
+__all__ = ["TaskOutput"]
 
 _BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Output:
+class TaskOutput:
     """Turns tables into the batches that Spark takes, with a last column for an error.
 
     An exception that leaves a task reaches the user as a traceback of Spark's worker. So an error that the user can

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from juncture.errors import JunctureError
-from juncture.runtime.context import JoinContext
-from juncture.spark.tasks import engine
-from juncture.spark.tasks.output import Output
+from juncture.runtime.context import JoinContext, join_context
+from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import Packet, error_packet, write_packets
 from juncture.spark.tasks.worker import settle
 
@@ -38,7 +37,7 @@ class Stage(ABC):
         """Yield what becomes of a partition."""
         settle()
         try:
-            with engine.task_context(self.memory_bytes) as context:
+            with join_context(threads=1, memory_bytes=self.memory_bytes) as context:
                 yield from self._written(batches, context)
         except JunctureError as error:
             yield from self._failed(error)
@@ -76,7 +75,7 @@ class OutputStage(Stage):
         What Spark expects.
     """
 
-    output: Output
+    output: TaskOutput
 
     @abstractmethod
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:

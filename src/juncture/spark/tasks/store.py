@@ -17,7 +17,7 @@ from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
-__all__ = ["NUMBERS", "PacketStore", "PartitionRows", "Rows"]
+__all__ = ["NUMBERS", "PacketStore", "PartitionRows", "StoredRows"]
 
 # Beside the user's own columns, so of names that nobody gives.
 NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}
@@ -119,7 +119,7 @@ class PacketStore:
         return decoded(batch.column(0)[0].as_buffer())
 
 
-class Rows(Source):
+class StoredRows(Source):
     """The rows of some stores, one after the other.
 
     Parameters
@@ -231,9 +231,9 @@ class PartitionRows:
         for store in self._stores.values():
             store.finish()
 
-    def rows(self, side: Side, *contents: Content, numbered: bool = False) -> Rows:
+    def rows(self, side: Side, *contents: Content, numbered: bool = False) -> StoredRows:
         """Return some rows of a side, one content after the other, with a column of their numbers if asked for."""
-        return Rows([self._stores[side, content] for content in contents], NUMBERS[side] if numbered else "")
+        return StoredRows([self._stores[side, content] for content in contents], NUMBERS[side] if numbered else "")
 
     def count(self, side: Side, *contents: Content) -> int:
         """Return how many rows of a side have some contents."""

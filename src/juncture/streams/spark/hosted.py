@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.statistics import SideStats, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.exchange import finish, packets
 from juncture.spark.input.frame import FrameSide, SparkSide
@@ -99,7 +99,7 @@ def plan_hosted(
     if not BucketKeys(streaming_join(join), 1).is_keyed:
         buckets = 1
     limits = resources(session)
-    frame = _joined(plan, join, typed, buckets, limits.memory_bytes)
+    frame = _joined(plan, join, typed, buckets, limits)
     query = Query(_without_watermarks(given_back(frame, join, *sides)))
     return Plan(
         join=join,
@@ -170,13 +170,13 @@ def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str
     yield "given", given_text(join)
 
 
-def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], buckets: int, memory_bytes: int) -> DataFrame:
+def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], buckets: int, limits: Resources) -> DataFrame:
     """Return the join as Spark runs it."""
     setup = plan.setup
     sent = []
     for side, given in zip(SIDES, sides, strict=True):
         frame, feed = given.rows(plan.seen[side].names)
-        sent.append(packets(frame, ToBuckets(feed, side, setup, buckets, memory_bytes=memory_bytes)))
+        sent.append(packets(frame, ToBuckets(feed, side, setup, buckets, memory_bytes=limits.memory_bytes)))
     results = (
         sent[0]
         .union(sent[1])
@@ -186,7 +186,7 @@ def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], bucket
     results = _observed(results, plan)
     schema = result_schema(join, *sides)
     cells = results.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
-    return finish(cells, FromBuckets(output=task_output(schema), memory_bytes=memory_bytes), schema)
+    return finish(cells, FromBuckets(output=task_output(schema), memory_bytes=limits.memory_bytes), schema)
 
 
 def _observed(results: DataFrame, plan: StreamPlan) -> DataFrame:

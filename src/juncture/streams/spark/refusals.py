@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from juncture.errors import PlanError
 from juncture.planner.report import MatchReport
-from juncture.planner.run import Run
+from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
 
 __all__ = ["UNENDING", "NoEquivalentError", "refuse_to_count", "refuse_to_measure"]
@@ -18,7 +18,7 @@ class NoEquivalentError(PlanError):
     """Spark's own join of two streams has no equivalent of a join; the message says why, to be put into a sentence."""
 
 
-def refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Run, Any]:
+def refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Measured, Any]:
     """Refuse to run a stream to its end.
 
     Raises

@@ -13,7 +13,7 @@ from juncture.kernels.array_types import Codes
 from juncture.streams.limits import Limits
 from juncture.streams.state.segment import Segment, merged
 
-__all__ = ["Store"]
+__all__ = ["RowStore"]
 
 Table = npt.NDArray[np.int64]
 
@@ -22,7 +22,7 @@ _MERGED_MOST = 1 << 17
 _OF_ONE_SIZE = 4
 
 
-class Store:
+class RowStore:
     """The held rows of a side.
 
     Parameters

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.kernels.array_types import Ints, Words
-from juncture.runtime.context import JoinContext
+from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.key_range import KeyRanges
@@ -150,7 +150,7 @@ class Carryover:
         spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
         if self.least_wins:
             spec = replace(spec, ties="first", order_by="on")
-        with engine.task_context() as context:
+        with join_context(threads=1) as context:
             found, rows = engine.match(spec, left, right, context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 

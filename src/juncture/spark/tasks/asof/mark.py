@@ -23,7 +23,7 @@ from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
-from juncture.spark.tasks.store import NUMBERS, PartitionRows, Rows
+from juncture.spark.tasks.store import NUMBERS, PartitionRows, StoredRows
 from juncture.spec.asof import ResolvedAsof
 
 __all__ = ["JoinAndMark"]
@@ -73,7 +73,7 @@ class JoinAndMark(PacketStage):
             yield Packet(partition.target, Content.UNMATCHED, rows, "right")
         yield from self._marks(partition, np.unique(np.concatenate(matched)) - owned.num_rows)
 
-    def _boundary(self, rows: Rows) -> BoundaryRows:
+    def _boundary(self, rows: StoredRows) -> BoundaryRows:
         """Return the boundary rows among some numbered ones."""
         parts = []
         for table in (rows.schema.empty_table(), *rows.tables()):
@@ -82,7 +82,7 @@ class JoinAndMark(PacketStage):
             parts.append(self.carryover.boundary(part))
         return BoundaryRows.concat(parts)
 
-    def _ranks(self, owned: Rows) -> dict[Seen, tuple[Ints, Ints]]:
+    def _ranks(self, owned: StoredRows) -> dict[Seen, tuple[Ints, Ints]]:
         """Return the rows that others may match, and the rank of each in its segment, as seen from each side."""
         boundary = self._boundary(owned)
         ranked = {seen: self.carryover.ranked(boundary, seen) for seen in self.carryover.sides}
@@ -103,7 +103,7 @@ class JoinAndMark(PacketStage):
                 yield from apart(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
 
 
-def _with_ranks(owned: Rows, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> Iterator[pa.Table]:
+def _with_ranks(owned: StoredRows, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> Iterator[pa.Table]:
     """Yield right rows with their ranks as seen from each side, null where they have none."""
     start = 0
     for table in owned.take(rows):

@@ -12,7 +12,7 @@ from juncture.runtime.context import JoinContext
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.packets import Content
 from juncture.spark.tasks.stage import OutputStage
-from juncture.spark.tasks.store import NUMBERS, PartitionRows, Rows
+from juncture.spark.tasks.store import NUMBERS, PartitionRows, StoredRows
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
@@ -64,7 +64,7 @@ class JoinPairs(OutputStage):
                 yield from engine.unmatched(self.join, side, rows, partition.joining)
 
 
-def _inputs(partition: PartitionRows, *, numbered: bool = False) -> Iterator[tuple[Rows, Rows]]:
+def _inputs(partition: PartitionRows, *, numbered: bool = False) -> Iterator[tuple[StoredRows, StoredRows]]:
     """Yield left and right rows, one of each pair owned by the partition: all such pairs, once."""
     owned = (Content.OWNED, Content.SPLIT)
     yield (

@@ -22,7 +22,7 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import row_codes
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
-from juncture.spark.tasks.store import NUMBERS, PartitionRows, Rows
+from juncture.spark.tasks.store import NUMBERS, PartitionRows, StoredRows
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, OutputColumn, Side
@@ -75,7 +75,7 @@ class MarkMatches(PacketStage):
         for rows in copies.filter(self._matched(partition, side, copies)):
             yield from self._marks(side, rows)
 
-    def _matched(self, partition: PartitionRows, side: Side, rows: Rows) -> Mask:
+    def _matched(self, partition: PartitionRows, side: Side, rows: StoredRows) -> Mask:
         """Tell which rows of a side have a match here."""
         matched = np.zeros(rows.num_rows, np.bool_)
         other = partition.rows(
@@ -101,7 +101,7 @@ class MarkMatches(PacketStage):
         yield from apart(marks.take(once), owners[once], self.cuts.partitions, Content.MARK, side)
 
 
-def _only_numbers(join: Resolved, side: Side, left: Rows, right: Rows) -> Resolved:
+def _only_numbers(join: Resolved, side: Side, left: StoredRows, right: StoredRows) -> Resolved:
     """Return a join that shows the numbers of a side's rows with a match: of left ones each once."""
     number = NUMBERS[side]
     is_left = number in left.schema.names

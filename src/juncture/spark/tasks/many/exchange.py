@@ -18,7 +18,7 @@ from juncture.spark.tasks.packets import Content, Packet, read_packets
 from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.scatter import apart, encode_keys
 from juncture.spark.tasks.stage import PacketStage
-from juncture.spark.tasks.store import PacketStore, Rows
+from juncture.spark.tasks.store import PacketStore, StoredRows
 
 __all__ = ["SPINE", "ByKey", "ScatterByKey", "received"]
 
@@ -128,4 +128,4 @@ def received(
     for store in stores.values():
         store.finish()
     joining = context.within(context.memory.reserve("join", JOIN_SHARE))
-    return {side: Rows([store]) for side, store in stores.items()}, joining
+    return {side: StoredRows([store]) for side, store in stores.items()}, joining

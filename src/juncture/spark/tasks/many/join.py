@@ -22,9 +22,9 @@ __all__ = [
     "CountPartition",
     "CountSent",
     "JoinAndSend",
-    "JoinPartition",
+    "JoinKey",
     "JoinSent",
-    "Step",
+    "KeyStep",
     "TaskTable",
 ]
 
@@ -55,7 +55,7 @@ class TaskTable:
 
 
 @dataclass(frozen=True)
-class Step:
+class KeyStep:
     """What one task does with one key: the rows that come, and the tables that they are joined with.
 
     Attributes
@@ -98,7 +98,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class JoinPartition(OutputStage):
+class JoinKey(OutputStage):
     """Joins what a partition received, and gives out the result.
 
     Attributes
@@ -109,7 +109,7 @@ class JoinPartition(OutputStage):
         The columns of the result, in order.
     """
 
-    step: Step
+    step: KeyStep
     names: tuple[str, ...]
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
@@ -127,11 +127,11 @@ class JoinSent(OutputStage):
     feed
         The rows of the spine.
     step, names
-        As for `JoinPartition`.
+        As for `JoinKey`.
     """
 
     feed: Feed
-    step: Step
+    step: KeyStep
     names: tuple[str, ...]
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
@@ -156,7 +156,7 @@ class JoinAndSend(PacketStage):
         The other key, and where it goes.
     """
 
-    step: Step
+    step: KeyStep
     sent: pa.Schema
     by: tuple[str, ...]
     placement: ByKey
@@ -179,7 +179,7 @@ class CountPartition(OutputStage):
         What to count.
     """
 
-    step: Step
+    step: KeyStep
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the figures."""
@@ -200,7 +200,7 @@ class CountSent(OutputStage):
     """
 
     feed: Feed
-    step: Step
+    step: KeyStep
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the figures."""

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.cli.text.numbers import Numbers
 from juncture.errors import DataError
+from juncture.files.text.numbers import Numbers
 from juncture.spec.schema import TIME_UNITS
 
 __all__ = ["Found", "TextFormat", "joined", "schema_of"]

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.json as ndjson
 import pyarrow.types as pat
 
-from juncture.cli.text.numbers import Numbers, numbers_of
-from juncture.cli.text.options import TextOptions
-from juncture.cli.text.types import Found
+from juncture.files.text.numbers import Numbers, numbers_of
+from juncture.files.text.options import TextOptions
+from juncture.files.text.types import Found
 
 __all__ = ["lines_of", "read", "types_in"]
 

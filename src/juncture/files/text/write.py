@@ -16,8 +16,8 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from juncture.cli.formats import Format
 from juncture.errors import DataError
+from juncture.files.formats import Format
 
 __all__ = ["write_rows"]
 

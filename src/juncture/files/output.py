@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from juncture.cli.formats import COMPRESSED
 from juncture.errors import PlanError
+from juncture.files.formats import COMPRESSED
 
 __all__ = ["check_target", "replacing"]
 

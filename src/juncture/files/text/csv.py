@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.types as pat
 
-from juncture.cli.text.numbers import numbers_of
-from juncture.cli.text.options import TextOptions
-from juncture.cli.text.types import Found
 from juncture.errors import DataError
+from juncture.files.text.numbers import numbers_of
+from juncture.files.text.options import TextOptions
+from juncture.files.text.types import Found
 
 __all__ = ["header_of", "read", "types_in"]
 

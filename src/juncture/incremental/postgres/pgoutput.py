@@ -1,0 +1,243 @@
+"""What PostgreSQL's plugin ``pgoutput`` tells of transactions, as change batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from struct import Struct
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.errors import DataError, SchemaError
+from juncture.incremental.change_batch import WEIGHT
+from juncture.incremental.postgres.catalog import PostgresTable
+from juncture.incremental.postgres.values import DoesNotFitError, from_text
+
+__all__ = ["Decoder", "Gathered", "batch_of", "columns_of"]
+
+_COMMIT = Struct(">BQQ")
+_TUPLE = Struct(">H")
+_LENGTH = Struct(">I")
+_OID = Struct(">I")
+_COLUMN = Struct(">Ii")
+
+_Value = bytes | None
+_Row = tuple[_Value, ...]
+_UNCHANGED = b"\x00unchanged"
+"""Stands for a large value that an update has left as it was. No text of PostgreSQL's has a zero byte."""
+
+
+@dataclass
+class Gathered:
+    """Changes of one table, in the order in which they came.
+
+    Attributes
+    ----------
+    rows, weights
+        Rows that come and go, as text.
+    is_truncated
+        Whether all rows that were there before have gone first.
+    """
+
+    rows: list[_Row] = field(default_factory=list)
+    weights: list[int] = field(default_factory=list)
+    is_truncated: bool = False
+
+    def truncate(self) -> None:
+        """Take away all rows."""
+        self.rows.clear()
+        self.weights.clear()
+        self.is_truncated = True
+
+    def add(self, later: Gathered) -> None:
+        """Add what came later."""
+        if later.is_truncated:
+            self.truncate()
+        self.rows += later.rows
+        self.weights += later.weights
+
+
+class Decoder:
+    """Reads messages, and gathers what each transaction changes.
+
+    Parameters
+    ----------
+    tables
+        The tables that are read; changes of others are left out.
+    """
+
+    def __init__(self, tables: Mapping[str, PostgresTable]) -> None:
+        self._tables = {table.oid: table for table in tables.values()}
+        self._gathered: dict[str, Gathered] = {}
+        self.in_transaction = False
+
+    def taken(self) -> dict[str, Gathered]:
+        """Return what the transaction that has just ended has changed, by table, and forget it."""
+        taken, self._gathered = self._gathered, {}
+        return taken
+
+    def read(self, message: bytes) -> int | None:
+        """Read a message; at the end of a transaction, return the place in the log that follows it.
+
+        Raises
+        ------
+        SchemaError
+            If a table is not as it was.
+        DataError
+            If an update or a delete comes without its old row.
+        """
+        kind = message[0]
+        if kind == 73:  # I
+            table = self._tables.get(_OID.unpack_from(message, 1)[0])
+            if table is not None:
+                row, _ = _read_tuple(message, 6)
+                self._add(table, row, 1)
+        elif kind == 85:  # U
+            self._update(message)
+        elif kind == 68:  # D
+            self._delete(message)
+        elif kind == 66:  # B
+            self.in_transaction = True
+        elif kind == 67:  # C
+            self.in_transaction = False
+            end: int = _COMMIT.unpack_from(message, 1)[2]
+            return end
+        elif kind == 82:  # R
+            self._check_relation(message)
+        elif kind == 84:  # T
+            self._truncate(message)
+        return None
+
+    def _of(self, table: PostgresTable) -> Gathered:
+        return self._gathered.setdefault(table.name, Gathered())
+
+    def _add(self, table: PostgresTable, row: _Row, weight: int) -> None:
+        gathered = self._of(table)
+        gathered.rows.append(row)
+        gathered.weights.append(weight)
+
+    def _update(self, message: bytes) -> None:
+        table = self._tables.get(_OID.unpack_from(message, 1)[0])
+        if table is None:
+            return
+        if message[5] != 79:  # O
+            raise self._without_old_row(table, "An update")
+        old, place = _read_tuple(message, 6)
+        new, _ = _read_tuple(message, place + 1)
+        if _UNCHANGED in new:
+            new = tuple(before if each is _UNCHANGED else each for before, each in zip(old, new, strict=True))
+        if old != new:
+            self._add(table, old, -1)
+            self._add(table, new, 1)
+
+    def _delete(self, message: bytes) -> None:
+        table = self._tables.get(_OID.unpack_from(message, 1)[0])
+        if table is None:
+            return
+        if message[5] != 79:  # O
+            raise self._without_old_row(table, "A delete")
+        old, _ = _read_tuple(message, 6)
+        self._add(table, old, -1)
+
+    def _without_old_row(self, table: PostgresTable, what: str) -> DataError:
+        if table.only_grows:
+            return DataError(
+                f"{what} of {table.shown} has come, which append_only= promised that there would be none of. Set its "
+                f"REPLICA IDENTITY to FULL, take it out of append_only=, and populate a new state."
+            )
+        return DataError(
+            f"{what} of {table.shown} has come without its old row: its REPLICA IDENTITY is FULL no longer. ALTER "
+            f"TABLE {table.shown} REPLICA IDENTITY FULL, and populate a new state."
+        )
+
+    def _truncate(self, message: bytes) -> None:
+        (count,) = _OID.unpack_from(message, 1)
+        for at in range(6, 6 + 4 * count, 4):
+            table = self._tables.get(_OID.unpack_from(message, at)[0])
+            if table is not None:
+                self._of(table).truncate()
+
+    def _check_relation(self, message: bytes) -> None:
+        """Refuse a table that is not as it was when reading began."""
+        table = self._tables.get(_OID.unpack_from(message, 1)[0])
+        if table is None:
+            return
+        place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # past both names, and the identity
+        (count,) = _TUPLE.unpack_from(message, place)
+        place += 2
+        now = []
+        for _ in range(count):
+            end = message.index(b"\0", place + 1)
+            now.append((message[place + 1 : end].decode(), *_COLUMN.unpack_from(message, end + 1)))
+            place = end + 9
+        before = [(column.name, column.type_oid, column.modifier) for column in table.columns]
+        if now != before:
+            raise SchemaError(
+                f"The table {table.shown} is not as it was: {_difference(before, now)}. Nothing of what came after "
+                "that has been taken. Populate a new state, with a new slot, from the table as it is."
+            )
+
+
+def _difference(before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]) -> str:
+    names_before, names_now = [each[0] for each in before], [each[0] for each in now]
+    for name in names_now:
+        if name not in names_before:
+            return f"it has a column {name!r} that it did not have"
+    for name in names_before:
+        if name not in names_now:
+            return f"it has no column {name!r} any more"
+    for name, *was in before:
+        if was != list(next(each[1:] for each in now if each[0] == name)):
+            return f"its column {name!r} is of another type"
+    return "its columns are in another order"
+
+
+def _read_tuple(message: bytes, place: int) -> tuple[_Row, int]:
+    """Return a row, and where the message goes on; ``place`` is after the letter that says what row it is."""
+    (count,) = _TUPLE.unpack_from(message, place)
+    place += 2
+    values: list[_Value] = []
+    for _ in range(count):
+        kind = message[place]
+        if kind == 116:  # t
+            start = place + 5
+            place = start + _LENGTH.unpack_from(message, place + 1)[0]
+            values.append(message[start:place])
+        else:
+            values.append(None if kind == 110 else _UNCHANGED)  # n
+            place += 1
+    return tuple(values), place
+
+
+def change_schema(table: PostgresTable) -> pa.Schema:
+    """Return the columns of changes of a table."""
+    return table.schema.append(pa.field(WEIGHT, pa.int64()))
+
+
+def columns_of(table: PostgresTable, texts: list[pa.Array]) -> list[pa.Array]:
+    """Return columns of a table, given as text.
+
+    Raises
+    ------
+    DataError
+        If a value has no place in the type of its column.
+    """
+    columns = []
+    for column, values in zip(table.columns, texts, strict=True):
+        try:
+            columns.append(from_text(values, column.data_type))
+        except DoesNotFitError as error:
+            raise DataError(
+                f"The column {column.name!r} of {table.shown} holds {error.value!r}, which the type {column.data_type} "
+                f"has no place for. Pass types={{'{table.name}.{column.name}': pa.string()}} to have it as text."
+            ) from None
+    return columns
+
+
+def batch_of(table: PostgresTable, gathered: Gathered) -> pa.RecordBatch:
+    """Return gathered changes of a table as a change batch."""
+    columns = zip(*gathered.rows, strict=True) if gathered.rows else [()] * len(table.columns)
+    texts = [pa.array(list(column), pa.string()) for column in columns]
+    weights = pa.array(np.array(gathered.weights, np.int64))
+    return pa.RecordBatch.from_arrays([*columns_of(table, texts), weights], schema=change_schema(table))

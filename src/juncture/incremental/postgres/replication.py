@@ -1,0 +1,236 @@
+"""The log of PostgreSQL as a stream of messages, and the slot that keeps it until it has been read."""
+
+from __future__ import annotations
+
+import select
+import time
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+import psycopg
+from psycopg import pq, sql
+from psycopg.pq import abc
+
+from juncture.errors import PlanError, StateError
+from juncture.incremental.postgres.connection import lsn_number, lsn_text, replicating
+
+__all__ = ["LogStream", "Slot", "SlotStatus", "create_slot", "slot_status"]
+
+_DATA = Struct(">cQQq")
+_KEEPALIVE = Struct(">cQqB")
+_STATUS = Struct(">cQQQqB")
+_EPOCH_US = 946_684_800_000_000
+"""PostgreSQL counts from the year 2000."""
+_STATUS_S = 10.0
+
+
+@dataclass(frozen=True)
+class SlotStatus:
+    """What PostgreSQL says of a slot.
+
+    Attributes
+    ----------
+    name
+        The slot.
+    is_active
+        Whether a process reads by it.
+    process
+        That process, on the server.
+    confirmed
+        The place in the log up to which all has been taken.
+    kept_bytes
+        How much of its log the server keeps for it.
+    is_lost
+        Whether the server has removed what it would have read.
+    """
+
+    name: str
+    is_active: bool
+    process: int | None
+    confirmed: int
+    kept_bytes: int
+    is_lost: bool
+
+
+def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | None:
+    """Return what PostgreSQL says of a slot; None if there is none.
+
+    Raises
+    ------
+    PlanError
+        If it is one of another database or another plugin.
+    """
+    row = connection.execute(
+        "SELECT plugin, database, current_database(), active, active_pid, confirmed_flush_lsn::text, "
+        "coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::int8, wal_status = 'lost' "
+        "FROM pg_catalog.pg_replication_slots WHERE slot_name = %s",
+        [name],
+    ).fetchone()
+    if row is None:
+        return None
+    plugin, database, here, is_active, process, confirmed, kept, is_lost = row
+    if plugin != "pgoutput" or database != here:
+        raise PlanError(
+            f"The slot {name!r} is of the plugin {plugin!r} and the database {database!r}. Pass another name as slot=."
+        )
+    return SlotStatus(name, is_active, process, lsn_number(confirmed or "0/0"), kept, bool(is_lost))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot that has just been made.
+
+    Attributes
+    ----------
+    place
+        The place in the log from which on it tells what changes.
+    snapshot
+        The name of the tables as they are at that place, as long as nothing else is asked on the connection.
+    """
+
+    place: int
+    snapshot: str
+
+
+def create_slot(connection: abc.PGconn, name: str) -> Slot:
+    """Make a slot, and export the tables as they are where it begins.
+
+    Raises
+    ------
+    PlanError
+        If the server has no place for another slot.
+    """
+    command = f"CREATE_REPLICATION_SLOT {_quoted(name)} LOGICAL pgoutput (SNAPSHOT 'export')"
+    result = connection.exec_(command.encode())
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        raise PlanError(
+            f"PostgreSQL makes no slot {name!r}: {_said(result)}. Look at slot= and at the server's "
+            "max_replication_slots."
+        )
+    place, snapshot = result.get_value(0, 1), result.get_value(0, 2)
+    assert place is not None and snapshot is not None
+    return Slot(lsn_number(place.decode()), snapshot.decode())
+
+
+class LogStream:
+    """What a slot tells from a place in the log on.
+
+    Parameters
+    ----------
+    dsn
+        What connects to the database.
+    slot, publication
+        The slot, and the publication of the tables.
+    place
+        The place in the log.
+
+    Raises
+    ------
+    PlanError
+        If another process reads by the slot.
+    StateError
+        If the server no longer has the log from there on.
+    """
+
+    def __init__(self, dsn: str, slot: str, publication: str, place: int) -> None:
+        self._connection = replicating(dsn)
+        self._taken = place
+        self._told_s = time.monotonic()
+        self.end = place
+        command = (
+            f"START_REPLICATION SLOT {_quoted(slot)} LOGICAL {lsn_text(place)} "
+            f"(proto_version '1', publication_names {_literal(_quoted(publication))})"
+        )
+        result = self._connection.exec_(command.encode())
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            self.close()
+            if result.error_field(pq.DiagnosticField.SQLSTATE) == b"55006":
+                raise PlanError(in_use(slot, _said(result)))
+            raise StateError(f"PostgreSQL does not tell changes by the slot {slot!r}: {_said(result)}.")
+        self._poll = select.poll()
+        self._poll.register(self._connection.socket, select.POLLIN)
+
+    def next(self, timeout_s: float) -> bytes | None:
+        """Return the next message of the plugin; None if none has come in time.
+
+        Raises
+        ------
+        StateError
+            If the connection is lost.
+        """
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                size, data = self._connection.get_copy_data(1)
+            except psycopg.OperationalError as error:
+                raise StateError(_lost(str(error))) from None
+            if size == -1:
+                raise StateError(_lost(_said(self._connection.get_result())))
+            if size == 0:
+                left_s = until - time.monotonic()
+                if left_s <= 0:
+                    self._tell_in_time()
+                    return None
+                self._wait(left_s)
+            elif data[0] == 119:  # w
+                return bytes(data[_DATA.size :])
+            elif data[0] == 107:  # k
+                _, end, _, wants_answer = _KEEPALIVE.unpack_from(data)
+                self.end = max(self.end, end)
+                if wants_answer:
+                    self._tell()
+
+    def _wait(self, left_s: float) -> None:
+        self._tell_in_time()
+        self._poll.poll(min(left_s, _STATUS_S) * 1000)
+        try:
+            self._connection.consume_input()
+        except psycopg.OperationalError as error:
+            raise StateError(_lost(str(error))) from None
+
+    def acknowledge(self, place: int) -> None:
+        """Let the server forget the log up to a place."""
+        self._taken = max(self._taken, place)
+        self._tell()
+
+    def _tell_in_time(self) -> None:
+        if time.monotonic() - self._told_s > _STATUS_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        now_us = time.time_ns() // 1000 - _EPOCH_US
+        try:
+            self._connection.put_copy_data(_STATUS.pack(b"r", self._taken, self._taken, self._taken, now_us, 0))
+            self._connection.flush()
+        except psycopg.OperationalError as error:
+            raise StateError(_lost(str(error))) from None
+        self._told_s = time.monotonic()
+
+    def close(self) -> None:
+        """Close the connection. The slot stays."""
+        self._connection.finish()
+
+
+def in_use(slot: str, said: str) -> str:
+    """Return what is said of a slot that another process reads by."""
+    return (
+        f"The slot {slot!r} is in use: {said}. One process at a time can read by it: stop the other one, or pass "
+        "another name as slot=."
+    )
+
+
+def _lost(said: str) -> str:
+    return f"The connection to PostgreSQL was lost: {said.strip()}. Nothing else is lost: follow again to go on."
+
+
+def _said(result: Any) -> str:
+    return str(result.get_error_message()).strip().rstrip(".") if result is not None else "it ended"
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

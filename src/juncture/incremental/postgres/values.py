@@ -1,0 +1,191 @@
+"""Values as PostgreSQL writes them, and as Arrow holds them: exactly, or an error says which one does not fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+__all__ = ["DoesNotFitError", "from_text", "read_array", "to_text"]
+
+_FAR = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?(?:\+00)?( BC)?")
+_DAY_US = 86_400_000_000
+
+
+class DoesNotFitError(Exception):
+    """A value that a type of Arrow has no place for."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+def from_text(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return values that PostgreSQL wrote as text.
+
+    Parameters
+    ----------
+    texts
+        An array of strings.
+    data_type
+        What they become.
+
+    Raises
+    ------
+    DoesNotFitError
+        With the first value that has no place in the type.
+
+    Examples
+    --------
+    >>> from_text(pa.array(["t", None, "f"]), pa.bool_()).to_pylist()
+    [True, None, False]
+    >>> from_text(pa.array(["{1,NULL}"]), pa.list_(pa.int64())).to_pylist()
+    [[1, None]]
+    """
+    if texts.type == data_type:
+        return texts
+    read = _reader(data_type)
+    try:
+        return read(texts, data_type)
+    except (pa.ArrowException, ValueError, OverflowError):
+        raise DoesNotFitError(_first_wrong(texts, data_type, read)) from None
+
+
+_Reader = Callable[[pa.Array, pa.DataType], pa.Array]
+
+
+def _reader(data_type: pa.DataType) -> _Reader:
+    if pat.is_boolean(data_type):
+        return _booleans
+    if pat.is_date32(data_type) or pat.is_timestamp(data_type):
+        return _times
+    if pat.is_time64(data_type):
+        return _times_of_day
+    if pat.is_binary(data_type):
+        return _bytes
+    if pat.is_list(data_type):
+        return _lists
+    return _cast
+
+
+def _first_wrong(texts: pa.Array, data_type: pa.DataType, read: _Reader) -> str:
+    for row in range(len(texts)):
+        try:
+            read(texts.slice(row, 1), data_type)
+        except (pa.ArrowException, ValueError, OverflowError):
+            return str(texts[row].as_py())
+    raise AssertionError("values that cannot be read together can be read one by one")
+
+
+def _cast(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
+    return texts.cast(data_type)
+
+
+def _booleans(texts: pa.Array, _: pa.DataType) -> pa.Array:
+    return pc.equal(texts, "t")
+
+
+def _times(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
+    try:
+        return texts.cast(data_type)
+    except pa.ArrowInvalid:
+        # Arrow reads years of four digits.
+        counts = [None if text is None else _count(text, data_type) for text in texts.to_pylist()]
+        return pa.array(counts, pa.int32() if pat.is_date32(data_type) else pa.int64()).cast(data_type)
+
+
+def _count(text: str, data_type: pa.DataType) -> int:
+    """Return the days or microseconds since 1970 of any time that PostgreSQL has."""
+    found = _FAR.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second = (int(each or 0) for each in found.groups()[:6])
+    days = _days(1 - year if found[8] else year, month, day)
+    if pat.is_date32(data_type):
+        return days
+    seconds = (hour * 60 + minute) * 60 + second
+    return days * _DAY_US + seconds * 1_000_000 + int((found[7] or "").ljust(6, "0"))
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Return the days since 1970 by the Gregorian calendar, whose years before 1 are 0, -1 and so on.
+
+    Examples
+    --------
+    >>> _days(1970, 1, 2), _days(10000, 1, 1)
+    (1, 2932897)
+    """
+    # Years begin in March here, so that the day that some years have more is their last.
+    if month < 3:
+        year, month = year - 1, month + 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719_469
+
+
+def _times_of_day(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
+    times = pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us"))
+    return times.cast(pa.int64()).cast(data_type)
+
+
+def _bytes(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
+    return pa.array([None if text is None else bytes.fromhex(text[2:]) for text in texts.to_pylist()], data_type)
+
+
+def _lists(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
+    lists = [None if text is None else read_array(text) for text in texts.to_pylist()]
+    flat = pa.array(list(chain.from_iterable(each for each in lists if each)), pa.string())
+    ends = accumulate((len(each or ()) for each in lists), initial=0)
+    offsets = pa.array(list(ends), pa.int32())
+    mask = pa.array([each is None for each in lists])
+    return pa.ListArray.from_arrays(offsets, _reader(data_type.value_type)(flat, data_type.value_type), mask=mask).cast(
+        data_type
+    )
+
+
+_ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",{}]+)')
+
+
+def read_array(text: str) -> list[str | None]:
+    r"""Return the elements of an array of one dimension.
+
+    Raises
+    ------
+    ValueError
+        If it has several.
+
+    Examples
+    --------
+    >>> read_array('{a,"b,\\"",NULL,"NULL"}')
+    ['a', 'b,"', None, 'NULL']
+    """
+    if not text.startswith("{") or "{" in _ELEMENT.sub("", text[1:]):
+        raise ValueError(text)
+    elements: list[str | None] = []
+    for found in _ELEMENT.finditer(text, 1, len(text) - 1):
+        if found[2] is None:
+            elements.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL))
+        else:
+            elements.append(None if found[2] == "NULL" else found[2])
+    return elements
+
+
+def to_text(values: pa.Array) -> pa.Array:
+    """Return values as what PostgreSQL reads: an array that `pyarrow.csv` writes as such."""
+    data_type = values.type
+    if pat.is_dictionary(data_type):
+        return to_text(values.dictionary_decode())
+    if pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_fixed_size_binary(data_type):
+        return pa.array([None if each is None else "\\x" + each.hex() for each in values.to_pylist()], pa.string())
+    if pat.is_list(data_type) or pat.is_large_list(data_type):
+        lists = ((None if each.as_py() is None else to_text(each.values).cast(pa.string())) for each in values)
+        return pa.array([None if each is None else _array(each.to_pylist()) for each in lists], pa.string())
+    return values
+
+
+def _array(elements: Sequence[Any]) -> str:
+    quoted = ("NULL" if each is None else '"' + re.sub(r'(["\\])', r"\\\1", each) + '"' for each in elements)
+    return "{" + ",".join(quoted) + "}"

@@ -1,0 +1,1 @@
+"""Where changes of an answer go: each epoch once, whatever happens in between."""

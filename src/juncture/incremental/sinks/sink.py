@@ -1,0 +1,80 @@
+"""What takes the changes of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from juncture.errors import SpecError
+
+__all__ = ["Callback", "Sink", "Write", "sink_of"]
+
+Write = Callable[[int, list[pa.RecordBatch]], object]
+"""Takes the number of an epoch, and what has changed in it."""
+
+
+class Sink(Protocol):
+    """Takes the changes of an answer, epoch by epoch."""
+
+    def open(self, schema: pa.Schema, state: str) -> int | None:
+        """Return the last epoch that has been taken, 0 if none has; None if that is not known.
+
+        Parameters
+        ----------
+        schema
+            The columns of changes, ``_weight`` among them.
+        state
+            What tells one state from another.
+        """
+
+    def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
+        """Take an epoch as a whole, or not at all."""
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+
+
+class Callback:
+    """A function that takes the changes of an answer.
+
+    Since nothing tells which epochs it has taken, the last one may come twice after a crash, with the same number.
+
+    Parameters
+    ----------
+    write
+        Takes the number of an epoch, and what has changed in it.
+    """
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def open(self, schema: pa.Schema, state: str) -> int | None:  # noqa: ARG002 - it takes any, of any state
+        """Return that it is not known which epochs have been taken."""
+        return None
+
+    def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
+        """Call the function."""
+        self._write(epoch, list(changes))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def sink_of(given: Sink | Write) -> Sink:
+    """Return what takes the changes of an answer.
+
+    Raises
+    ------
+    SpecError
+        If it is neither a sink nor a function.
+    """
+    if all(hasattr(given, name) for name in ("open", "write", "close")):
+        return given  # type: ignore[return-value]
+    if not callable(given):
+        raise SpecError(
+            f"sink={given!r} takes no changes. Expected jn.into_postgres(…), jn.into_files(…), or a function of the "
+            "number of an epoch and its changes."
+        )
+    return Callback(given)

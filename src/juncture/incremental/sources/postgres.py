@@ -1,0 +1,359 @@
+"""PostgreSQL as a source: its tables as they are, and then what each transaction changes, without gap or overlap.
+
+The slot is made first, and with it a snapshot of the tables where it begins. While the tables are being read it is
+called ``…_new``: a process that dies meanwhile leaves a slot that is known to be of no use. Once what was read is kept,
+it gets its name.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.csv as pv
+from psycopg import sql
+
+from juncture.errors import PlanError, SpecError, StateError
+from juncture.incremental.postgres.catalog import PostgresTable, check_server, ensure_publication, find_tables
+from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
+from juncture.incremental.postgres.pgoutput import Decoder, Gathered, batch_of, columns_of
+from juncture.incremental.postgres.replication import LogStream, SlotStatus, create_slot, in_use, slot_status
+from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
+from juncture.spec.size import format_size
+
+__all__ = ["PostgresSource"]
+
+_log = logging.getLogger(__name__)
+
+_SLOT_STAYS = (
+    "The slot %r stays, and the server keeps its log for it: SELECT pg_drop_replication_slot(%r) if it is not to be "
+    "followed again."
+)
+_SLOT_KEEPS = (
+    "The server keeps %s of its log for the slot %r, by which nobody reads. Follow by it, or remove it: SELECT "
+    "pg_drop_replication_slot(%r)."
+)
+
+_NEW = "_new"
+_SLOT_CHARACTERS_MOST = 63
+_IN_USE_S = 5.0
+"""How long to wait for a slot that is in use: the server notices the end of a process that was killed a bit later."""
+_KEPT_BYTES_MOST = 1 << 30
+"""Of a slot for which the server keeps more than that, a warning tells."""
+_IDLE_BYTES = 16 << 20
+"""So much log of other tables is an epoch without changes, so that the server need not keep it."""
+_BLOCK_BYTES = 1 << 20
+
+
+class PostgresSource:
+    """Tables of PostgreSQL that change. It is made by `juncture.postgres`."""
+
+    def __init__(
+        self,
+        dsn: str,
+        tables: Sequence[str] | Mapping[str, str],
+        slot: str = "juncture",
+        publication: str | None = None,
+        types: Mapping[str, pa.DataType] | None = None,
+        append_only: Collection[str] = (),
+    ) -> None:
+        names = dict(tables) if isinstance(tables, Mapping) else {name: name for name in tables}
+        _check_arguments(names, slot)
+        self._dsn, self.slot, self.publication = dsn, slot, publication or slot
+        self._stream: LogStream | None = None
+        self._ready: list[SourceEpoch] = []
+        self._place = 0
+        self._connection = connected(dsn)
+        try:
+            check_server(self._connection)
+            self._tables = find_tables(self._connection, names, types or {}, append_only)
+            self._system = self._identify()
+            self._warn_of_slots()
+        except BaseException:
+            self._connection.close()
+            raise
+        self._decoder = Decoder(self._tables)
+
+    @property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The tables, and their columns."""
+        return {name: table.schema for name, table in self._tables.items()}
+
+    def status(self) -> SlotStatus | None:
+        """Return what the server says of the slot; None if there is none."""
+        return slot_status(self._connection, self.slot)
+
+    def drop(self) -> None:
+        """Remove the slot, so that the server keeps no log for it. What was followed by it cannot be followed on."""
+        self._end_stream()
+        for name in (self.slot, self.slot + _NEW):
+            if slot_status(self._connection, name) is not None:
+                self._drop_slot(name)
+
+    def snapshot(self, read: Read) -> Snapshot:
+        """Make the slot, and return the tables as they are where it begins.
+
+        Raises
+        ------
+        PlanError
+            If there is such a slot already, or something is not allowed.
+        DataError
+            If a value has no place in the type of its column.
+        """
+        if self.status() is not None:
+            raise PlanError(
+                f"There is a slot {self.slot!r} already, but no state that goes with it. Open that state, pass another "
+                f"name as slot=, or remove the slot: SELECT pg_drop_replication_slot('{self.slot}')."
+            )
+        ensure_publication(self._connection, self.publication, self._tables)
+        new = self.slot + _NEW
+        if self._unused(new) is not None:
+            self._drop_slot(new)
+        replication = replicating(self._dsn)
+        try:
+            made = create_slot(replication, new)
+            # The snapshot is there until something else is asked on the connection that has exported it.
+            with connected(self._dsn, autocommit=False) as connection:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(made.snapshot))
+                tables = {name: _copied(connection, table, read) for name, table in self._tables.items()}
+        finally:
+            replication.finish()
+        return Snapshot(tables, self._offset(made.place))
+
+    def start(self, offset: Any) -> None:
+        """Go on from an offset, with what comes after it.
+
+        Raises
+        ------
+        StateError
+            If the server no longer has what comes after it, or is another one.
+        PlanError
+            If another process reads by the slot.
+        """
+        self._end_stream()
+        place = self._place_of(offset)
+        self._take_slot(place)
+        ensure_publication(self._connection, self.publication, self._tables)
+        self._decoder = Decoder(self._tables)
+        self._ready.clear()
+        self._place = place
+        self._stream = LogStream(self._dsn, self.slot, self.publication, place)
+
+    def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
+        """Return what whole transactions have changed; None if none has ended in that time.
+
+        Raises
+        ------
+        SchemaError
+            If a table is not as it was.
+        DataError
+            If a value has no place in the type of its column, or an old row is missing.
+        StateError
+            If the connection is lost.
+        """
+        if self._stream is None:
+            raise PlanError("The source has not been started: start(offset) comes first.")
+        gathered: dict[str, Gathered] = {}
+        transactions, count = 0, 0
+        until = time.monotonic() + timeout_s
+        while count < rows:
+            # Once there is something, only what is there already is waited for.
+            wait_s = 0.0 if gathered else max(0.0, until - time.monotonic())
+            message = self._stream.next(wait_s)
+            if message is None:
+                break
+            end = self._decoder.read(message)
+            if end is None:
+                continue
+            self._place = end
+            taken = self._decoder.taken()
+            transactions += bool(taken)
+            for name, changes in taken.items():
+                count += len(changes.rows) + changes.is_truncated
+                gathered.setdefault(name, Gathered()).add(changes)
+        return self._epoch(gathered, transactions, count) if gathered else self._idle_epoch()
+
+    def _epoch(self, gathered: Mapping[str, Gathered], transactions: int, count: int) -> SourceEpoch:
+        changes = {name: [batch_of(self._tables[name], each)] for name, each in gathered.items() if each.rows}
+        truncated = frozenset(name for name, each in gathered.items() if each.is_truncated)
+        return SourceEpoch(changes, self._offset(self._place), transactions, count, truncated)
+
+    def _idle_epoch(self) -> SourceEpoch | None:
+        """Return an epoch without changes where the log has grown by those of other tables."""
+        assert self._stream is not None
+        if self._decoder.in_transaction or self._stream.end - self._place < _IDLE_BYTES:
+            return None
+        self._place = self._stream.end
+        return SourceEpoch({}, self._offset(self._place), 0, 0)
+
+    def acknowledge(self, offset: Any) -> None:
+        """Let the server forget the log up to an offset."""
+        if self._stream is not None:
+            self._stream.acknowledge(lsn_number(offset["lsn"]))
+
+    def close(self) -> None:
+        """Close the connections. The slot stays, and the server keeps its log from there on."""
+        self._end_stream()
+        if not self._connection.closed:
+            with suppress(psycopg.Error):
+                if self.status() is not None:
+                    _log.info(_SLOT_STAYS, self.slot, self.slot)
+            self._connection.close()
+
+    def __enter__(self) -> PostgresSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _identify(self) -> str:
+        row = self._connection.execute("SELECT system_identifier::text FROM pg_catalog.pg_control_system()").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def _offset(self, place: int) -> dict[str, Any]:
+        oids = {name: table.oid for name, table in self._tables.items()}
+        return {"system": self._system, "slot": self.slot, "lsn": lsn_text(place), "tables": oids}
+
+    def _place_of(self, offset: Any) -> int:
+        """Return the place in the log that an offset says, if it is one of this source."""
+        now = self._offset(0)
+        if not isinstance(offset, dict) or set(offset) != set(now):
+            raise StateError(
+                f"The state's offset is {offset!r}, which is none of PostgreSQL. Pass the source that the state is of."
+            )
+        for what, name in (("system", "server"), ("slot", "slot")):
+            if offset[what] != now[what]:
+                raise StateError(
+                    f"The state is of another {name} ({offset[what]!r}) than the source's ({now[what]!r}). Pass the "
+                    "one that it was populated from, or populate a new state."
+                )
+        for name, oid in now["tables"].items():
+            if offset["tables"].get(name) != oid:
+                raise StateError(
+                    f"The table {self._tables[name].shown} is another one than that of the state: it was dropped and "
+                    "made anew, or renamed. Populate a new state."
+                )
+        return lsn_number(offset["lsn"])
+
+    def _take_slot(self, place: int) -> None:
+        """Have a slot that tells what comes after a place, and nothing less."""
+        slot = self._unused(self.slot)
+        new = self._unused(self.slot + _NEW)
+        if slot is None and new is not None and new.confirmed == place:
+            with reported(f"make the slot {self.slot!r}"):
+                self._connection.execute(
+                    "SELECT pg_copy_logical_replication_slot(%s, %s, false)", [new.name, self.slot]
+                )
+            slot = self.status()
+        if slot is None:
+            raise StateError(
+                f"The slot {self.slot!r} is gone, and with it what has changed since {lsn_text(place)}. Populate a "
+                "new state."
+            )
+        if slot.is_lost:
+            raise StateError(
+                f"The server has removed the log that the slot {self.slot!r} would have told (max_slot_wal_keep_size). "
+                f"Remove the slot by SELECT pg_drop_replication_slot('{self.slot}'), and populate a new state."
+            )
+        if slot.confirmed > place:
+            raise StateError(
+                f"The slot {self.slot!r} has told all up to {lsn_text(slot.confirmed)}, and the state has come to "
+                f"{lsn_text(place)}: it is an older copy, or another state has followed by the slot. Populate a new "
+                "state."
+            )
+        if new is not None:
+            self._drop_slot(new.name)
+
+    def _unused(self, name: str) -> SlotStatus | None:
+        """Return a slot once nobody reads by it."""
+        until = time.monotonic() + _IN_USE_S
+        while (slot := slot_status(self._connection, name)) is not None and slot.is_active:
+            if time.monotonic() > until:
+                raise PlanError(in_use(name, f"process {slot.process} of the server reads by it"))
+            time.sleep(0.05)
+        return slot
+
+    def _drop_slot(self, name: str) -> None:
+        with reported(f"remove the slot {name!r}"):
+            self._connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
+
+    def _warn_of_slots(self) -> None:
+        """Tell of slots that nobody reads by, and for which the server keeps much."""
+        rows = self._connection.execute(
+            "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8 FROM "
+            "pg_catalog.pg_replication_slots WHERE NOT active AND plugin = 'pgoutput' AND database = current_database()"
+        )
+        for name, kept in rows:
+            if (kept or 0) > _KEPT_BYTES_MOST:
+                _log.warning(_SLOT_KEEPS, format_size(kept), name, name)
+
+
+def _check_arguments(names: Mapping[str, str], slot: str) -> None:
+    if not names or not all(isinstance(each, str) for pair in names.items() for each in pair):
+        raise SpecError(
+            f"tables={names!r} names no tables. Expected names such as ['customers', 'shop.sales'], or what they are "
+            "called here: {'left': 'customers', 'right': 'shop.sales'}."
+        )
+    longest = _SLOT_CHARACTERS_MOST - len(_NEW)
+    if not slot or len(slot) > longest or not all(each in "abcdefghijklmnopqrstuvwxyz0123456789_" for each in slot):
+        raise SpecError(
+            f"slot={slot!r} is no name of a slot. Expected at most {longest} lower-case letters, digits and "
+            "underscores."
+        )
+
+
+def _copied(connection: psycopg.Connection[Any], table: PostgresTable, read: Read) -> pa.Table:
+    """Return the rows of a table."""
+    names = [column.name for column in table.columns]
+    query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)").format(
+        sql.SQL(", ").join(map(sql.Identifier, names)), table.identifier
+    )
+    batches = []
+    with reported(f"read {table.shown}"), connection.cursor() as cursor, cursor.copy(query) as copy:
+        for block in _blocks(copy):
+            texts = _parsed(block, len(names))
+            batches.append(pa.RecordBatch.from_arrays(columns_of(table, texts.columns), schema=table.schema))
+            read(table.name, texts.num_rows)
+    return pa.Table.from_batches(batches, table.schema)
+
+
+def _blocks(copy: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
+    """Yield whole rows, about as much of them as is parsed at once."""
+    rows, size = [], 0
+    for row in copy:
+        rows.append(row)
+        size += len(row)
+        if size >= _BLOCK_BYTES:
+            yield b"".join(rows)
+            rows, size = [], 0
+    if rows:
+        yield b"".join(rows)
+
+
+def _parsed(block: bytes, columns: int) -> pa.RecordBatch:
+    """Return rows of strings, where null is what is empty without quotes."""
+    places = [str(place) for place in range(columns)]
+    table = pv.read_csv(
+        pa.BufferReader(block),
+        read_options=pv.ReadOptions(column_names=places, block_size=len(block) + 1, use_threads=False),
+        parse_options=pv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        convert_options=pv.ConvertOptions(
+            column_types=dict.fromkeys(places, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return table.combine_chunks().to_batches()[0]

@@ -1,0 +1,445 @@
+"""From sqlglot's tree of a query to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+from typing import cast as typed
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.incremental.view.coercion import cast, common_type, is_number
+from juncture.incremental.view.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    all_of,
+    columns,
+    conjuncts,
+    shifted,
+)
+from juncture.incremental.view.parse import unsupported, wrong
+from juncture.incremental.view.plan import (
+    Aggregate,
+    AsofMatch,
+    Filter,
+    Group,
+    Join,
+    JoinHow,
+    Node,
+    Project,
+    Scan,
+    SortKey,
+    Top,
+    Union,
+)
+from juncture.incremental.view.translate import Translator
+
+__all__ = ["Query", "build", "key_pair"]
+
+_AGGREGATES = ("Count", "Sum", "Avg", "Min", "Max")
+_TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A plan, and what its columns are called.
+
+    Attributes
+    ----------
+    node, names
+        The plan and the names of its columns.
+    order
+        The order in which rows are shown.
+    """
+
+    node: Node
+    names: tuple[str, ...]
+    order: tuple[SortKey, ...] = ()
+
+
+def build(sql: str, tree: Any, sources: Mapping[str, pa.Schema]) -> Query:
+    """Return the plan of a query.
+
+    Parameters
+    ----------
+    sql
+        Its text, for errors.
+    tree
+        What `juncture.incremental.view.parse.parse` made of it.
+    sources
+        The columns of the sources, by names in small letters.
+
+    Raises
+    ------
+    SpecError
+        If it has what cannot be kept up to date, or types that do not fit.
+    """
+    return _Builder(sql, sources).query(tree, {})
+
+
+Scope = dict[tuple[str, str], int]
+Known = Mapping[str, Query]
+
+
+class _Builder:
+    def __init__(self, sql: str, sources: Mapping[str, pa.Schema]) -> None:
+        self._sql = sql
+        self._sources = sources
+        self._exp = import_module("sqlglot").exp
+
+    def query(self, tree: Any, known: Known) -> Query:
+        """Return the plan of a SELECT or of several in a UNION."""
+        known = self._with(tree, known)
+        if isinstance(tree, self._exp.Subquery):
+            return self.query(tree.this, known)
+        if isinstance(tree, self._exp.SetOperation):
+            return self._ordered(tree, self._union(tree, known))
+        if not isinstance(tree, self._exp.Select):
+            raise unsupported(self._sql, tree, type(tree).__name__.upper())
+        return _Select(self, self._sql, self._exp).query(tree, known)
+
+    def _with(self, tree: Any, known: Known) -> Known:
+        clause = tree.args.get("with_") or tree.args.get("with")
+        if clause is None:
+            return known
+        if clause.args.get("recursive"):
+            raise unsupported(self._sql, clause, "recursive queries")
+        found = dict(known)
+        for each in clause.expressions:
+            made = self.query(each.this, found)
+            given = [name.name for name in each.args["alias"].args.get("columns") or []]
+            found[each.alias] = Query(made.node, tuple(given) or made.names)
+        return found
+
+    def _union(self, tree: Any, known: Known) -> Query:
+        if not isinstance(tree, self._exp.Union):
+            raise unsupported(self._sql, tree, type(tree).__name__.upper())
+        if tree.args.get("by_name"):
+            raise unsupported(self._sql, tree, "UNION BY NAME")
+        parts = [self.query(each, known) for each in (tree.left, tree.right)]
+        if len(parts[0].names) != len(parts[1].names):
+            raise wrong(self._sql, tree.right, "The parts of a UNION have different numbers of columns")
+        types = []
+        for name, *pair in zip(parts[0].names, *(part.node.every_column for part in parts), strict=True):
+            data_type = common_type(pair)
+            if data_type is None:
+                raise wrong(
+                    self._sql,
+                    tree.right,
+                    f"The column {name!r} of a UNION is {pair[0].type} in one part and {pair[1].type} in another",
+                )
+            types.append(data_type)
+        nodes = [_in_types(part.node, types) for part in parts]
+        flat = [each for node in nodes for each in (node.parts if isinstance(node, Union) else (node,))]
+        union: Node = Union(tuple(flat))
+        if tree.args.get("distinct"):
+            union = Group(union, tuple(union.every_column), ())
+        return Query(union, parts[0].names)
+
+    def _ordered(self, tree: Any, query: Query) -> Query:
+        """Return a query in its order, and the first rows of it, if it has a limit."""
+        order = tree.args.get("order")
+        places = {name: place for place, name in reversed(list(enumerate(query.names)))}
+        keys = []
+        for each in [] if order is None else order.expressions:
+            place = self._sort_column(each.this, places, len(query.names))
+            if place is None:
+                raise unsupported(self._sql, each.this, "ORDER BY of what is no column of the result", "Select it too.")
+            keys.append(SortKey(place, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
+        return self.limited(tree, Query(query.node, query.names, tuple(keys)))
+
+    def _sort_column(self, node: Any, places: Mapping[str, int], count: int) -> int | None:
+        if isinstance(node, self._exp.Literal) and not node.is_string and 1 <= int(node.this) <= count:
+            return int(node.this) - 1
+        return places.get(node.name) if isinstance(node, self._exp.Column) and not node.table else None
+
+    def limited(self, tree: Any, query: Query) -> Query:
+        """Return the first rows of a query that is in order, if it has a limit."""
+        limit, offset = (self._count(tree, name) for name in ("limit", "offset"))
+        if limit is None and offset is None:
+            return query
+        return Query(Top(query.node, query.order, limit, offset or 0), query.names, query.order)
+
+    def _count(self, tree: Any, name: str) -> int | None:
+        clause = tree.args.get(name)
+        if clause is None:
+            return None
+        value = clause.expression
+        if not isinstance(value, self._exp.Literal) or value.is_string or not value.this.isdigit():
+            raise unsupported(self._sql, clause, f"{name.upper()} of other than a number")
+        return int(value.this)
+
+    def relation(self, item: Any, known: Known) -> Query:
+        """Return a table or a subquery of FROM."""
+        if isinstance(item, self._exp.Subquery):
+            made = self.query(item.this, known)
+            given = item.args.get("alias")
+            names = [name.name for name in (given.args.get("columns") or [])] if given is not None else []
+            return Query(made.node, tuple(names) or made.names)
+        if not isinstance(item, self._exp.Table) or not isinstance(item.this, self._exp.Identifier):
+            raise unsupported(self._sql, item, f"{type(item).__name__.upper()} in FROM")
+        if item.args.get("sample") or item.args.get("pivots"):
+            raise unsupported(self._sql, item, "a sample or a pivot")
+        if item.name in known and not item.db:
+            return known[item.name]
+        if item.name not in self._sources:
+            raise wrong(self._sql, item, f"There is no source {item.name!r}; there are {', '.join(self._sources)}")
+        schema = self._sources[item.name]
+        scan = Scan(item.name, tuple((field.name, field.type) for field in schema))
+        return Query(scan, tuple(field.name.lower() for field in schema))
+
+
+def _in_types(node: Node, types: Sequence[pa.DataType]) -> Node:
+    if list(node.types) == list(types):
+        return node
+    return Project(node, tuple(cast(each, to) for each, to in zip(node.every_column, types, strict=True)))
+
+
+class _Select:
+    """One SELECT."""
+
+    def __init__(self, builder: _Builder, sql: str, exp: Any) -> None:
+        self._builder = builder
+        self._sql = sql
+        self._exp = exp
+        self._scope: Scope = {}
+
+    def query(self, tree: Any, known: Known) -> Query:
+        """Return its plan."""
+        self._refuse(tree)
+        node = self._from(tree, known)
+        if tree.args.get("where"):
+            node = self._filtered(node, tree.args["where"].this, self._translator(node))
+        order = tree.args.get("order")
+        shown = [*tree.expressions]
+        extra = self._hidden(tree, shown)
+        asked = [*shown, *extra]
+        node, translate = self._grouped(tree, node, asked)
+        if tree.args.get("having"):
+            node = self._filtered(node, tree.args["having"].this, translate)
+        node = Project(node, tuple(translate(each) for each in asked))
+        names = tuple(each.alias_or_name for each in shown)
+        if tree.args.get("distinct"):
+            if extra:
+                raise unsupported(self._sql, extra[0], "ORDER BY of what is no column of a SELECT DISTINCT")
+            node = Group(node, tuple(node.every_column), ())
+        keys = self._sort_keys(order, names, len(shown))
+        made = self._builder.limited(tree, Query(node, names, keys))
+        if not extra:
+            return made
+        if made.node is node:
+            raise unsupported(self._sql, extra[0], "an order by what is no column of the result", "Select it too.")
+        return Query(Project(made.node, made.node.every_column[: len(shown)]), names)
+
+    def _refuse(self, tree: Any) -> None:
+        for name, what in (
+            ("qualify", "QUALIFY"),
+            ("windows", "window functions"),
+            ("laterals", "LATERAL"),
+            ("connect", "CONNECT BY"),
+            ("sample", "samples"),
+            ("pivots", "PIVOT"),
+        ):
+            found = tree.args.get(name)
+            if found:
+                raise unsupported(self._sql, found[0] if isinstance(found, list) else found, what)
+        distinct = tree.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            raise unsupported(self._sql, distinct, "DISTINCT ON")
+
+    # FROM
+
+    def _from(self, tree: Any, known: Known) -> Node:
+        clause = tree.args.get("from_") or tree.args.get("from")
+        if clause is None:
+            raise unsupported(self._sql, tree.expressions[0], "a SELECT without FROM")
+        node = self._add(clause.this, self._builder.relation(clause.this, known), 0)
+        for join in tree.args.get("joins") or []:
+            right = self._builder.relation(join.this, known)
+            first = len(node.types)
+            self._add(join.this, right, first)
+            node = self._join(join, node, right.node)
+        return node
+
+    def _add(self, item: Any, query: Query, first: int) -> Node:
+        for place, name in reversed(list(enumerate(query.names))):
+            self._scope[(item.alias_or_name, name)] = first + place
+        return query.node
+
+    def _join(self, join: Any, left: Node, right: Node) -> Node:
+        side, kind, method = (str(join.args.get(each) or "").upper() for each in ("side", "kind", "method"))
+        how = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}.get(side)
+        if how is None or kind not in ("", "INNER", "CROSS", "OUTER") or method not in ("", "ASOF"):
+            raise unsupported(self._sql, join.this, f"{' '.join(filter(None, (method, side, kind)))} JOIN")
+        both = Join(left, right, "inner", TRUE)
+        on = join.args.get("on")
+        condition = TRUE if on is None else self._translator(both).condition(on)
+        if method == "ASOF":
+            return self._asof(join, left, right, how, condition)
+        return Join(left, right, typed(JoinHow, how), condition)
+
+    def _asof(self, join: Any, left: Node, right: Node, how: str, condition: Expression) -> Node:
+        if how not in ("inner", "left"):
+            raise unsupported(self._sql, join.this, f"an ASOF {how.upper()} JOIN", "Expected ASOF or ASOF LEFT JOIN.")
+        parts = conjuncts(condition)
+        given = join.args.get("match_condition")
+        if given is not None:
+            bounds = [self._translator(Join(left, right, "inner", TRUE)).condition(given)]
+        else:
+            bounds = [each for each in parts if isinstance(each, Call) and each.function in _TURNED]
+            parts = [each for each in parts if each not in bounds]
+        shape = "one comparison of a left with a right value by >=, >, <= or <"
+        if len(bounds) != 1:
+            raise wrong(self._sql, join.this, f"An ASOF JOIN needs MATCH_CONDITION ({shape})")
+        bound, width = bounds[0], len(left.types)
+        if not isinstance(bound, Call) or bound.function not in _TURNED:
+            raise wrong(self._sql, join.this, f"The MATCH_CONDITION of an ASOF JOIN has to be {shape}")
+        function, (one, other) = bound.function, bound.operands
+        if columns(one) and min(columns(one)) >= width:
+            function, one, other = _TURNED[function], other, one
+        sides = [columns(one), columns(other)]
+        if not all(sides) or max(sides[0]) >= width or min(sides[1]) < width:
+            raise wrong(self._sql, join.this, f"The MATCH_CONDITION of an ASOF JOIN has to be {shape}")
+        if any(key_pair(each, width) is None for each in parts):
+            raise unsupported(self._sql, join.this, "an ASOF JOIN on other than equalities of left and right values")
+        match = AsofMatch(one, shifted(other, -width), function.startswith("greater"), not function.endswith("equal"))
+        return Join(left, right, typed(JoinHow, how), all_of(parts), match)
+
+    # WHERE, GROUP BY, HAVING
+
+    def _translator(self, node: Node) -> Translator:
+        def known(tree: Any) -> Expression | None:
+            if not isinstance(tree, self._exp.Column):
+                return None
+            place = self._scope.get((tree.table, tree.name))
+            if place is None:
+                raise wrong(self._sql, tree, f"There is no column {tree.sql('duckdb')}")
+            return Column(node.types[place], place)
+
+        return Translator(self._sql, known)
+
+    def _filtered(self, node: Node, condition: Any, translate: Translator) -> Node:
+        found = condition.find(self._exp.AggFunc) if not isinstance(node, Group) else None
+        if found is not None:
+            raise wrong(self._sql, found, "An aggregate is no condition of WHERE: use HAVING")
+        return Filter(node, translate.condition(condition))
+
+    def _grouped(self, tree: Any, node: Node, asked: Sequence[Any]) -> tuple[Node, Translator]:
+        """Return groups, if there are any, and what makes expressions of their columns."""
+        group = tree.args.get("group")
+        having = [tree.args["having"].this] if tree.args.get("having") else []
+        window = next((found for each in [*asked, *having] if (found := each.find(self._exp.Window))), None)
+        if window is not None:
+            raise unsupported(self._sql, window, "window functions")
+        found = [agg for each in [*asked, *having] for agg in each.find_all(self._exp.AggFunc)]
+        if group is None and not found:
+            return node, self._translator(node)
+        for name in ("rollup", "cube", "grouping_sets", "totals"):
+            if group is not None and group.args.get(name):
+                raise unsupported(self._sql, group, name.upper().replace("_", " "))
+        trees = [] if group is None else list(group.expressions)
+        if group is not None and group.args.get("all"):
+            trees = [each.unalias() for each in asked if each.find(self._exp.AggFunc) is None]
+        inside = self._translator(node)
+        keys = [inside(each) for each in trees]
+        distinct = list(dict.fromkeys(found))
+        aggregates = [self._aggregate(each, inside) for each in distinct]
+        grouped = Group(node, tuple(keys), tuple(aggregates))
+        places = {each: place for place, each in enumerate([*trees, *distinct])}
+
+        def known(each: Any) -> Expression | None:
+            if each in places:
+                return Column(grouped.types[places[each]], places[each])
+            if isinstance(each, self._exp.Column):
+                raise wrong(self._sql, each, f"{each.sql('duckdb')} is neither in GROUP BY nor in an aggregate")
+            return None
+
+        return grouped, Translator(self._sql, known)
+
+    def _aggregate(self, tree: Any, inside: Translator) -> Aggregate:
+        name = type(tree).__name__
+        if name not in _AGGREGATES:
+            raise unsupported(
+                self._sql, tree, f"the aggregate {tree.sql_name()}", "Expected COUNT, SUM, AVG, MIN or MAX."
+            )
+        if isinstance(tree.parent, self._exp.Filter):
+            raise unsupported(self._sql, tree, "FILTER of an aggregate", "Write SUM(CASE WHEN … THEN … END).")
+        value, distinct = tree.this, False
+        if isinstance(value, self._exp.Distinct):
+            if len(value.expressions) != 1:
+                raise unsupported(self._sql, tree, "DISTINCT of several values in an aggregate")
+            value, distinct = value.expressions[0], True
+        if tree.expressions:
+            raise unsupported(self._sql, tree, "an aggregate of several values")
+        if name == "Count":
+            of = None if value is None or isinstance(value, self._exp.Star) else inside(value)
+            return Aggregate("count", of, distinct, pa.int64())
+        of = inside(value)
+        if name in ("Sum", "Avg"):
+            of = cast(of, pa.int64()) if pat.is_null(of.type) else of
+            if not is_number(of.type):
+                raise wrong(self._sql, tree, f"{name.upper()} is of numbers, and not of {of.type}")
+            return Aggregate("sum" if name == "Sum" else "avg", of, distinct, _sum_type(name, of.type))
+        # Equal values are the least and the greatest once.
+        return Aggregate("min" if name == "Min" else "max", of, False, of.type)
+
+    # SELECT, ORDER BY
+
+    def _hidden(self, tree: Any, shown: Sequence[Any]) -> list[Any]:
+        """Return what the order is by that is no column of the result."""
+        names = {each.alias_or_name for each in shown}
+        order = tree.args.get("order")
+        found = []
+        for each in [] if order is None else order.expressions:
+            is_place = isinstance(each.this, self._exp.Literal)
+            is_name = isinstance(each.this, self._exp.Column) and not each.this.table and each.this.name in names
+            if not is_place and not is_name and self._same(each.this, shown) is None:
+                found.append(each.this)
+        return found
+
+    def _same(self, node: Any, shown: Sequence[Any]) -> int | None:
+        """Return the column of the result that says the same."""
+        return next((place for place, each in enumerate(shown) if each.unalias() == node), None)
+
+    def _sort_keys(self, order: Any, names: Sequence[str], count: int) -> tuple[SortKey, ...]:
+        keys, hidden = [], count
+        for each in [] if order is None else order.expressions:
+            node = each.this
+            shown = order.parent.expressions
+            place = self._same(node, shown)
+            if isinstance(node, self._exp.Literal):
+                place = int(node.this) - 1
+                if not 0 <= place < count:
+                    raise wrong(self._sql, node, f"There is no column {node.this} to order by")
+            elif isinstance(node, self._exp.Column) and not node.table and node.name in names:
+                place = list(names).index(node.name)
+            if place is None:
+                place, hidden = hidden, hidden + 1
+            keys.append(SortKey(place, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
+        return tuple(keys)
+
+
+def _sum_type(name: str, data_type: pa.DataType) -> pa.DataType:
+    if name == "Avg" or pat.is_floating(data_type):
+        return pa.float64()
+    return pa.decimal128(38, data_type.scale) if pat.is_decimal(data_type) else pa.int64()
+
+
+def key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | None:
+    """Return the left and the right side of an equality of both, each of its own columns; None for other conditions."""
+    if not isinstance(part, Call) or part.function != "equal":
+        return None
+    one, other = part.operands
+    sides = (columns(one), columns(other))
+    if not all(sides):
+        return None
+    if min(sides[0]) >= width:
+        one, other, sides = other, one, sides[::-1]
+    if max(sides[0]) >= width or min(sides[1]) < width:
+        return None
+    return one, shifted(other, -width)

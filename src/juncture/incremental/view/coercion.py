@@ -1,0 +1,121 @@
+"""The types in which values are compared and counted: those of DuckDB, but that integers are of 64 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.incremental.view.expressions import Expression, Literal, call
+
+__all__ = ["cast", "common_type", "in_common_type", "is_number", "is_text", "numbers"]
+
+_MOST_DIGITS, _MOST_WIDE_DIGITS = 38, 76
+_INTEGER_DIGITS = 19
+
+
+def is_number(data_type: pa.DataType) -> bool:
+    """Tell numbers."""
+    return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Tell strings."""
+    return bool(pat.is_string(data_type) or pat.is_large_string(data_type))
+
+
+def cast(expression: Expression, data_type: pa.DataType) -> Expression:
+    """Return an expression in a type.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If there is no way to it.
+    """
+    if expression.type == data_type:
+        return expression
+    if isinstance(expression, Literal) and expression.value is None:
+        return Literal(data_type, None)
+    return call("cast", expression, option=data_type, data_type=_castable(expression.type, data_type))
+
+
+def _castable(source: pa.DataType, target: pa.DataType) -> pa.DataType:
+    pa.nulls(0, source).cast(target)
+    return target
+
+
+def _digits(expression: Expression) -> tuple[int, int]:
+    """Return how many digits an integer or a decimal has before and after the point, at most."""
+    if pat.is_decimal(expression.type):
+        return expression.type.precision - expression.type.scale, expression.type.scale
+    if isinstance(expression, Literal) and expression.value is not None:
+        return len(str(abs(expression.value))), 0
+    return (20 if pat.is_uint64(expression.type) else _INTEGER_DIGITS), 0
+
+
+def _decimal(whole: int, scale: int) -> pa.DataType:
+    digits = max(1, whole + scale)
+    return (
+        pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else pa.decimal256(min(digits, _MOST_WIDE_DIGITS), scale)
+    )
+
+
+def numbers(one: Expression, other: Expression) -> tuple[Expression, Expression]:
+    """Return two numbers in the kind in which they are counted: integers of 64 bits, decimals, or floats."""
+    types = (one.type, other.type)
+    if any(pat.is_floating(each) for each in types):
+        return cast(one, pa.float64()), cast(other, pa.float64())
+    if any(pat.is_decimal(each) for each in types):
+        made = [each if pat.is_decimal(each.type) else cast(each, _decimal(*_digits(each))) for each in (one, other)]
+        return made[0], made[1]
+    return cast(one, pa.int64()), cast(other, pa.int64())
+
+
+def common_type(expressions: Sequence[Expression]) -> pa.DataType | None:
+    """Return the type in which values are compared, or stand in one column; None if there is none.
+
+    Examples
+    --------
+    >>> common_type([Literal(pa.int32(), 1), Literal(pa.decimal128(5, 2), None)])
+    Decimal128Type(decimal128(5, 2))
+    """
+    found = [each for each in expressions if not pat.is_null(each.type)]
+    types = {each.type for each in found}
+    if len(types) <= 1:
+        return types.pop() if types else pa.null()
+    if all(is_number(each) for each in types):
+        return _common_number(found)
+    if all(is_text(each) for each in types):
+        return pa.large_string()
+    if all(pat.is_date(each) or pat.is_timestamp(each) for each in types):
+        return _common_time(types)
+    # A text that stands in the query is of whatever type is asked for.
+    others = [each for each in found if not (isinstance(each, Literal) and is_text(each.type))]
+    return common_type(others) if 0 < len(others) < len(found) else None
+
+
+def _common_number(found: Sequence[Expression]) -> pa.DataType:
+    types = {each.type for each in found}
+    if any(pat.is_floating(each) for each in types):
+        return pa.float64()
+    if any(pat.is_decimal(each) or pat.is_uint64(each) for each in types):
+        digits = [_digits(each) for each in found]
+        return _decimal(max(whole for whole, _ in digits), max(scale for _, scale in digits))
+    return pa.int64()
+
+
+def _common_time(types: set[pa.DataType]) -> pa.DataType | None:
+    stamps = [each for each in types if pat.is_timestamp(each)]
+    zones = {each.tz for each in stamps}
+    if not stamps:
+        return pa.date32()
+    if len(zones) > 1 or (len(stamps) < len(types) and zones != {None}):
+        return None
+    return pa.timestamp(max((each.unit for each in stamps), key=("s", "ms", "us", "ns").index), zones.pop())
+
+
+def in_common_type(expressions: Sequence[Expression]) -> list[Expression] | None:
+    """Return values in their common type; None if they have none."""
+    data_type = common_type(expressions)
+    return None if data_type is None else [cast(each, data_type) for each in expressions]

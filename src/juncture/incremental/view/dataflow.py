@@ -1,0 +1,109 @@
+"""The operators of a query at work: an epoch is taken by all of them, or by none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.errors import DataError
+from juncture.incremental.arrangement import Delta
+from juncture.incremental.view.operators.operator import Flow, as_one
+from juncture.incremental.view.physical import operators_of
+from juncture.incremental.view.plan import Node
+from juncture.kernels.array_types import Ints
+
+__all__ = ["Dataflow"]
+
+
+class Dataflow:
+    """A query kept up to date, as operators that changes go through.
+
+    Parameters
+    ----------
+    plan
+        The query.
+    static
+        The sources that do not change once they have come.
+    """
+
+    def __init__(self, plan: Node, static: Collection[str]) -> None:
+        self.built = operators_of(plan, static)
+
+    def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
+        """Return which changes of a source can be made, and of all that were given, how many deletes find no row.
+
+        Returns
+        -------
+        delta
+            The changes, each once.
+        missing
+            How many deletes of each row of `given` find none.
+        """
+        held = self.built.held[source]
+        batch, weights = as_one(flow, held.schema)
+        found = held.delta_of(*held.identity.consolidated([batch], weights))
+        delta, _, missing = held.arrangement.locate(found)
+        return delta, missing
+
+    def run(self, changes: Mapping[str, Flow]) -> Flow:
+        """Take the changes of an epoch, and return those of the answer. `commit` or `abandon` has to follow.
+
+        Raises
+        ------
+        DataError
+            If a value cannot be worked out.
+        """
+        for source, entry in self.built.inputs.items():
+            entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
+        found: dict[int, Flow] = {}
+        for operator in self.built.operators:
+            start = time.perf_counter()
+            flows = [found[id(each)] for each in operator.inputs]
+            try:
+                given = operator.step(flows)
+            except (pa.ArrowException, DataError) as error:
+                raise DataError(
+                    f"Nothing of the epoch has been taken, since {operator.label!r} fails: {error}"
+                ) from error
+            operator.given += sum(len(weights) for _, weights in given)
+            operator.seconds += time.perf_counter() - start
+            found[id(operator)] = given
+        return found[id(self.built.answer)]
+
+    def commit(self) -> None:
+        """Keep what the last epoch changed."""
+        for operator in self.built.operators:
+            start = time.perf_counter()
+            operator.commit()
+            operator.seconds += time.perf_counter() - start
+
+    def abandon(self) -> None:
+        """Forget what the last epoch changed."""
+        for operator in self.built.operators:
+            operator.abandon()
+
+    def answer(self, names: Sequence[str]) -> pa.Table:
+        """Return the rows of the answer, each as often as it is there, in no order."""
+        return _table(list(self.built.answer.arrangement.living()), self.built.answer.schema).rename_columns(
+            list(names)
+        )
+
+    def rows(self, source: str) -> Flow:
+        """Return the rows of a source that are there, and how often."""
+        return list(self.built.held[source].arrangement.living())
+
+    def source(self, source: str) -> pa.Table:
+        """Return the rows of a source, each as often as it is there, in no order."""
+        return _table(self.rows(source), self.built.held[source].schema)
+
+
+def _table(flow: Flow, schema: pa.Schema) -> pa.Table:
+    batches = []
+    for batch, weights in flow:
+        rows = np.repeat(np.arange(batch.num_rows), weights)
+        batches.append(batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64())))
+    return pa.Table.from_batches(batches, schema)

@@ -1,0 +1,80 @@
+"""The dataflow of a view as a picture in text, and in a terminal while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+from juncture.incremental.view.operators.operator import Operator
+from juncture.incremental.view.physical import Built
+
+__all__ = ["explained", "watched"]
+
+_WIDTH = 72
+
+
+def explained(built: Built) -> str:
+    """Return the operators as a tree: the answer first, and what it is made of below it.
+
+    What several take in is shown once, with a number by which the others name it.
+    """
+    lines = [f"{'':{_WIDTH}} {'rows held':>12} {'memory':>10} {'rows given':>12} {'time':>9}"]
+    lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(built)]
+    return "\n".join(lines)
+
+
+def _tree(built: Built) -> Iterator[tuple[str, Operator | None]]:
+    uses: dict[int, int] = {}
+    for operator in built.operators:
+        for each in operator.inputs:
+            uses[id(each)] = uses.get(id(each), 0) + 1
+    numbers: dict[int, int] = {}
+
+    def below(operator: Operator, lead: str, mark: str) -> Iterator[tuple[str, Operator | None]]:
+        if id(operator) in numbers:
+            yield f"{lead}{mark}as [{numbers[id(operator)]}]: {operator.label}", None
+            return
+        text = operator.label
+        if uses.get(id(operator), 0) > 1:
+            numbers[id(operator)] = len(numbers) + 1
+            text = f"[{numbers[id(operator)]}] {text}"
+        yield f"{lead}{mark}{text}", operator
+        inner = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[mark]
+        for place, each in enumerate(operator.inputs):
+            yield from below(each, inner, "└─ " if place == len(operator.inputs) - 1 else "├─ ")
+
+    yield from below(built.answer, "", "")
+    for operator in built.held.values():
+        if not uses.get(id(operator)) and operator is not built.answer:
+            yield operator.label, operator
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _figures(operator: Operator | None) -> str:
+    if operator is None:
+        return ""
+    rows = f"{operator.rows:,}" if operator.rows else ""
+    memory = _bytes(operator.nbytes) if operator.nbytes else ""
+    return f"{rows:>12} {memory:>10} {operator.given:>12,} {operator.seconds * 1_000:>6,.0f} ms"
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def watched(built: Built, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
+    """Return what shows the operators in a terminal for as long as it is entered."""
+    from rich.live import Live
+    from rich.text import Text
+
+    def picture() -> Text:
+        return Text(f"epoch {epoch():,}\n{explained(built)}", no_wrap=True, overflow="ellipsis")
+
+    return Live(get_renderable=picture, refresh_per_second=4)

@@ -1,0 +1,220 @@
+"""Expressions over the columns of a row: small frozen values, equal if they say the same.
+
+They are evaluated by ``pyarrow.compute``, a column at a time. It was chosen over DuckDB, DataFusion and Polars since it
+is there already, decimals stay exact in it, its logic has three values, and a call costs microseconds: a query engine
+plans each evaluation anew, which takes longer than all else that an epoch of one row does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.incremental.view.functions import FUNCTIONS, Operand
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Call",
+    "Column",
+    "Expression",
+    "Literal",
+    "all_of",
+    "call",
+    "columns",
+    "conjuncts",
+    "evaluate",
+    "replaced",
+    "shifted",
+    "shown",
+]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value of a row. ``type`` is its type."""
+
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Column(Expression):
+    """A column, by its place."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant. None is NULL."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A function of other values.
+
+    Attributes
+    ----------
+    function
+        Its name among `juncture.incremental.view.functions.FUNCTIONS`.
+    operands
+        What it is called with.
+    option
+        What else it has to know, as a value that can be hashed.
+    """
+
+    function: str
+    operands: tuple[Expression, ...]
+    option: Any = None
+
+
+TRUE, FALSE = Literal(pa.bool_(), True), Literal(pa.bool_(), False)
+
+
+def call(function: str, *operands: Expression, option: Any = None, data_type: pa.DataType | None = None) -> Expression:
+    """Return a function of some values, or its value if these are constants.
+
+    Parameters
+    ----------
+    function, operands, option
+        As `Call` has them.
+    data_type
+        The type of the value; None to find it by a call without rows.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the function takes no such types.
+    """
+    if data_type is None:
+        none = [pa.nulls(0, operand.type) for operand in operands]
+        data_type = FUNCTIONS[function](none, option).type
+    made = Call(data_type, function, operands, option)
+    if not all(isinstance(operand, Literal) for operand in operands):
+        return made
+    try:
+        return Literal(data_type, evaluate(made, [], 1)[0].as_py())
+    except pa.ArrowException:
+        # It fails for each row that there is, and for none if there is none.
+        return made
+
+
+def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
+    """Return the values of an expression for each row.
+
+    Parameters
+    ----------
+    expression
+        The expression.
+    arrays, rows
+        The columns, and how many rows they have.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If a value cannot be had: an overflow, a division of integers by zero, a text that is no number.
+    """
+    value = _value(expression, arrays)
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, rows)
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    return value
+
+
+def _value(expression: Expression, arrays: Sequence[pa.Array]) -> Operand:
+    if isinstance(expression, Column):
+        return arrays[expression.index]
+    if isinstance(expression, Literal):
+        return pa.scalar(expression.value, expression.type)
+    assert isinstance(expression, Call)
+    operands = [_value(operand, arrays) for operand in expression.operands]
+    return FUNCTIONS[expression.function](operands, expression.option)
+
+
+def _walk(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    if isinstance(expression, Call):
+        for operand in expression.operands:
+            yield from _walk(operand)
+
+
+def columns(expression: Expression) -> frozenset[int]:
+    """Return the places of the columns that an expression reads."""
+    return frozenset(each.index for each in _walk(expression) if isinstance(each, Column))
+
+
+def replaced(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
+    """Return an expression with others in the place of its columns; what is constant then is worked out."""
+    if isinstance(expression, Column):
+        return change(expression)
+    if not isinstance(expression, Call):
+        return expression
+    operands = [replaced(operand, change) for operand in expression.operands]
+    if expression.function in ("and", "or"):
+        return _logical(expression.function, operands)
+    return call(expression.function, *operands, option=expression.option, data_type=expression.type)
+
+
+def shifted(expression: Expression, places: Mapping[int, int] | int) -> Expression:
+    """Return an expression whose columns are at other places: so many further, or those of a mapping."""
+    if isinstance(places, int):
+        return replaced(expression, lambda column: Column(column.type, column.index + places))
+    return replaced(expression, lambda column: Column(column.type, places[column.index]))
+
+
+def _logical(function: str, operands: Sequence[Expression]) -> Expression:
+    one, other = operands
+    decides, passes = (FALSE, TRUE) if function == "and" else (TRUE, FALSE)
+    if decides in (one, other):
+        return decides
+    if passes in (one, other):
+        return other if one == passes else one
+    return call(function, one, other, data_type=pa.bool_())
+
+
+def conjuncts(expression: Expression) -> list[Expression]:
+    """Return what all has to be true for an expression to be true."""
+    if isinstance(expression, Call) and expression.function == "and":
+        return [each for operand in expression.operands for each in conjuncts(operand)]
+    return [] if expression == TRUE else [expression]
+
+
+def all_of(expressions: Sequence[Expression]) -> Expression:
+    """Return what is true if all of some expressions are."""
+    found: Expression = TRUE
+    for expression in expressions:
+        found = _logical("and", (found, expression))
+    return found
+
+
+_SIGNS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "=", "not_equal": "<>", "less": "<",
+    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and": "AND", "or": "OR", "concat": "||",
+}  # fmt: skip
+
+
+def shown(expression: Expression, names: Sequence[str]) -> str:
+    """Return an expression as it is shown."""
+    if isinstance(expression, Column):
+        return names[expression.index]
+    if isinstance(expression, Literal):
+        return (
+            "NULL"
+            if expression.value is None
+            else repr(expression.value)
+            if isinstance(expression.value, str)
+            else str(expression.value)
+        )
+    assert isinstance(expression, Call)
+    operands = [shown(operand, names) for operand in expression.operands]
+    if expression.function in _SIGNS and len(operands) == 2:
+        return f"({operands[0]} {_SIGNS[expression.function]} {operands[1]})"
+    if expression.function == "cast":
+        return operands[0]
+    return f"{expression.function}({', '.join(operands)})"

@@ -1,0 +1,172 @@
+"""The least and the greatest value of a group, when values also go: all are held, in order, by group."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import array_of, joined_batches, raw_values
+from juncture.columnar.order_encoding import float_codes
+from juncture.incremental.arrangement import Arrangement, Delta, Journal
+from juncture.incremental.view.operators.accumulators import Accumulator
+from juncture.incremental.view.operators.arranged import identity_of
+from juncture.incremental.view.operators.operator import batch_of, schema_of
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.neighbours import nth_neighbours
+from juncture.streams.limits import GREATEST, NO_LIMIT
+
+__all__ = ["ExtremeAccumulator"]
+
+_CODED_DIGITS = 18
+
+
+class ExtremeAccumulator(Accumulator):
+    """The least or the greatest of values; null where there is none.
+
+    Values whose order 64 bits tell are searched for. Of others, such as texts, all of a group are looked through.
+
+    Parameters
+    ----------
+    of
+        The type of the values.
+    greatest
+        Whether it is the greatest.
+    """
+
+    def __init__(self, of: pa.DataType, *, greatest: bool) -> None:
+        self._type = of
+        self._greatest = greatest
+        self._coded = _is_coded(of)
+        schema = schema_of([pa.int32(), of])
+        self._identity = identity_of(schema, "a MIN or MAX")
+        self._held = Arrangement(schema, self._identity, int(self._coded))
+        self._groups = np.zeros(0, np.int32)
+        self._before = pa.nulls(0, of)
+        self._journal = Journal()
+
+    def grow(self, groups: int) -> None:
+        """Need no room."""
+
+    def begin(self, groups: Codes) -> None:
+        """Take up some groups."""
+        self._groups = groups
+        self._journal = Journal()
+        self._before = self._found()
+
+    def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
+        """Hold values, or let go of them."""
+        assert values is not None
+        groups = array_of(self._groups[rows], pa.int32())
+        batch = batch_of([groups, values], self._held.schema)
+        batch, weights, hashes = self._identity.consolidated([batch], weights)
+        keys = raw_values(batch.column(0), np.int32).copy()
+        codes = np.zeros((int(self._coded), len(weights)), np.int64)
+        if self._coded:
+            codes[0] = _codes(batch.column(1))
+        delta, places, missing = self._held.locate(Delta.of(batch, weights, keys, codes, hashes))
+        assert not missing.any()
+        self._held.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
+
+    def before(self) -> pa.Array:
+        """Return the values as they were."""
+        return self._before
+
+    def after(self) -> pa.Array:
+        """Return the values as they are."""
+        return self._found()
+
+    def commit(self) -> None:
+        """Keep what is held."""
+        self._journal = Journal()
+        self._held.compact()
+
+    def abandon(self) -> None:
+        """Hold what was held before."""
+        self._journal.undo()
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the values take."""
+        return self._held.nbytes
+
+    def _found(self) -> pa.Array:
+        return self._searched() if self._coded else self._looked_through()
+
+    def _searched(self) -> pa.Array:
+        start, farthest = (GREATEST, NO_LIMIT) if self._greatest else (NO_LIMIT, GREATEST)
+        codes = np.full(len(self._groups), start)
+        found = np.full(len(self._groups), farthest)
+        there = np.zeros(len(self._groups), np.bool_)
+        for run in self._held.runs:
+            held = np.ascontiguousarray(run.codes[0])
+            own = np.full(len(self._groups), farthest)
+            nth_neighbours(self._groups, codes, run.groups, run.starts, held, run.weights, 1, not self._greatest, own)
+            there |= _has(run.groups, run.starts, run.weights, self._groups)
+            found = np.maximum(found, own) if self._greatest else np.minimum(found, own)
+        return _values(found, self._type, there)
+
+    def _looked_through(self) -> pa.Array:
+        order = np.argsort(self._groups)
+        none = np.zeros(len(order), np.int64)
+        asked = Delta(
+            pa.RecordBatch.from_pylist([], self._held.schema), none, self._groups[order], none[None][:0], none
+        )
+        batches = [run.taken(positions) for run, _, positions in asked.find(self._held.runs)]
+        if not batches:
+            return pa.nulls(len(order), self._type)
+        table = pa.Table.from_batches([joined_batches(batches)])
+        kind = "max" if self._greatest else "min"
+        grouped = table.group_by("0", use_threads=False).aggregate([("1", kind)])
+        at = pc.index_in(array_of(self._groups, pa.int32()), value_set=grouped.column("0").combine_chunks())
+        return grouped.column(f"1_{kind}").combine_chunks().take(at)
+
+
+def _has(groups: Codes, starts: Ints, weights: Ints, asked: Codes) -> npt.NDArray[np.bool_]:
+    """Tell which groups have a value that is there."""
+    living = np.concatenate([[0], np.cumsum(weights > 0)])
+    at = np.searchsorted(groups, asked)
+    inside = at < len(groups)
+    at = np.where(inside, at, 0)
+    if not len(groups):
+        return np.zeros(len(asked), np.bool_)
+    found: npt.NDArray[np.bool_] = inside & (groups[at] == asked) & (living[starts[at + 1]] > living[starts[at]])
+    return found
+
+
+def _is_coded(of: pa.DataType) -> bool:
+    if pat.is_decimal128(of):
+        return bool(of.precision <= _CODED_DIGITS)
+    is_integer = pat.is_integer(of) and not pat.is_uint64(of)
+    return bool(is_integer or pat.is_floating(of) or pat.is_date(of) or pat.is_timestamp(of))
+
+
+def _codes(values: pa.Array) -> Ints:
+    """Return integers in the order of values."""
+    if pat.is_floating(values.type):
+        return float_codes(raw_values(values.cast(pa.float64()), np.float64))
+    if pat.is_decimal128(values.type):
+        return np.ascontiguousarray(raw_values(values, np.int64)[:, 0])
+    if values.type.bit_width == 32 and pat.is_date(values.type):
+        values = values.cast(pa.int32())
+    if pat.is_integer(values.type):
+        values = values.cast(pa.int64())
+    codes: Ints = raw_values(values, np.int64)
+    return codes
+
+
+def _values(codes: Ints, of: pa.DataType, valid: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the values of integers that `_codes` made; null where they are not valid."""
+    if pat.is_floating(of):
+        numbers = (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)
+        return array_of(np.where(valid, numbers, 0.0), pa.float64(), valid).cast(of, safe=False)
+    codes = np.where(valid, codes, 0)
+    if pat.is_decimal128(of):
+        return array_of(np.stack([codes, codes >> 63], axis=1), of, valid)
+    return (
+        array_of(codes.astype(np.dtype(f"i{of.bit_width // 8}")), of, valid)
+        if not pat.is_unsigned_integer(of)
+        else array_of(codes, pa.int64(), valid).cast(of)
+    )

@@ -1,0 +1,151 @@
+"""Groups: a row for each distinct key, with aggregates, which is taken back and given anew when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.key_table import KeyCodes
+from juncture.incremental.view.expressions import Expression, evaluate
+from juncture.incremental.view.operators.accumulators import (
+    Accumulator,
+    CountAccumulator,
+    DistinctValues,
+    SumAccumulator,
+)
+from juncture.incremental.view.operators.arranged import identity_of
+from juncture.incremental.view.operators.extremes import ExtremeAccumulator
+from juncture.incremental.view.operators.operator import Flow, Operator, as_one, batch_of, some_rows
+from juncture.incremental.view.plan import Aggregate
+from juncture.kernels.array_types import Codes, Ints, Mask
+
+__all__ = ["GroupOperator"]
+
+
+class GroupOperator(Operator):
+    """Gives a row for each group. Nulls are one key, and so are NaNs.
+
+    Parameters
+    ----------
+    label, source
+        What it is called, and whose rows are grouped.
+    keys, aggregates
+        What the groups are of, and what they have. Without keys there is one group, of no rows too.
+    """
+
+    def __init__(
+        self, label: str, source: Operator, keys: Sequence[Expression], aggregates: Sequence[Aggregate]
+    ) -> None:
+        super().__init__(label, [*(each.type for each in keys), *(each.type for each in aggregates)], (source,))
+        self._keys = keys
+        self._values = [each.value for each in aggregates]
+        types = [each.type for each in keys]
+        self._codes = KeyCodes(types, types, nulls_equal=True)
+        self._identity = identity_of(self.schema, label)
+        self._sizes = CountAccumulator()
+        self._accumulators = [_accumulator(each) for each in aggregates]
+        self._room = 0
+        self._has_given = False
+        self._begun = False
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Give the rows of groups that change, as they were and as they are."""
+        if not flows[0] and (self._keys or self._has_given):
+            return []
+        batch, weights = as_one(flows[0], self.inputs[0].schema)
+        keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
+        codes = np.empty(batch.num_rows, np.int32)
+        self._codes.add(keys, codes)
+        groups, firsts, rows = np.unique(codes, return_index=True, return_inverse=True)
+        if not self._keys:
+            groups = np.zeros(1, np.int32)
+        self._begin(groups)
+        self._sizes.add(rows, None, weights)
+        for value, accumulator in zip(self._values, self._accumulators, strict=True):
+            self._add(accumulator, value, batch, rows, weights)
+        there = array_of(firsts, pa.int64())
+        return self._changed([rows_of(key, there) for key in keys])
+
+    def _begin(self, groups: Codes) -> None:
+        """Take up groups, with room for those that are new."""
+        if self._codes.count > self._room:
+            self._room = 2 * self._codes.count
+            for each in (self._sizes, *self._accumulators):
+                each.grow(self._room)
+        for each in (self._sizes, *self._accumulators):
+            each.begin(groups)
+        self._begun = True
+
+    def _add(
+        self, accumulator: Accumulator, value: Expression | None, batch: pa.RecordBatch, rows: Ints, weights: Ints
+    ) -> None:
+        """Add the values of all rows that have one."""
+        if value is None:
+            accumulator.add(rows, None, weights)
+            return
+        values = evaluate(value, batch.columns, batch.num_rows)
+        if values.null_count:
+            valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+            values, rows, weights = rows_of(values, array_of(valid, pa.int64())), rows[valid], weights[valid]
+        if len(rows):
+            accumulator.add(rows, values, weights)
+
+    def _changed(self, keys: list[pa.Array]) -> Flow:
+        """Return the rows of the groups that go, and those that come."""
+        was, now = self._sizes.old > 0, self._sizes.new > 0
+        assert (self._sizes.new >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
+        if not self._keys:
+            was, now = np.array([self._has_given]), np.array([True])
+        before = batch_of([*keys, *(each.before() for each in self._accumulators)], self.schema)
+        after = batch_of([*keys, *(each.after() for each in self._accumulators)], self.schema)
+        same = was & now
+        if same.any():
+            same &= self._identity.same(before, after)
+        return [*_given(before, was & ~same, -1), *_given(after, now & ~same, 1)]
+
+    def commit(self) -> None:
+        """Keep the groups as they are."""
+        if self._begun:
+            for each in (self._sizes, *self._accumulators):
+                each.commit()
+        self._has_given = True
+        self._begun = False
+
+    def abandon(self) -> None:
+        """Keep the groups as they were."""
+        if self._begun:
+            for each in self._accumulators:
+                each.abandon()
+        self._begun = False
+
+    @property
+    def rows(self) -> int:
+        """How many groups there are, or have been."""
+        return self._codes.count if self._keys else 1
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take, or about as much."""
+        return 48 * self.rows + sum(each.nbytes for each in (self._sizes, *self._accumulators))
+
+
+def _given(batch: pa.RecordBatch, mask: Mask, weight: int) -> Flow:
+    rows = np.flatnonzero(mask)
+    return [(some_rows(batch, rows), np.full(len(rows), weight, np.int64))] if len(rows) else []
+
+
+def _accumulator(aggregate: Aggregate) -> Accumulator:
+    if aggregate.value is None:
+        return CountAccumulator()
+    of = aggregate.value.type
+    if aggregate.function in ("min", "max"):
+        return ExtremeAccumulator(of, greatest=aggregate.function == "max")
+    inner: Accumulator = (
+        CountAccumulator()
+        if aggregate.function == "count"
+        else SumAccumulator(of, aggregate.type, average=aggregate.function == "avg")
+    )
+    return DistinctValues(of, inner) if aggregate.distinct else inner

@@ -1,0 +1,128 @@
+"""Joins that hold their own rows: those that keep rows without a match, inequality joins and as-of joins.
+
+They are the operators of `juncture.changes`, over columns that the query works out first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.conversion import converted
+from juncture.incremental.answer import Changes
+from juncture.incremental.arrangement import Delta, Journal, Place
+from juncture.incremental.operator import KeptJoin, kept_join
+from juncture.incremental.view.expressions import Expression, evaluate
+from juncture.incremental.view.operators.operator import Flow, Operator, batch_of
+from juncture.spec.base import Spec
+from juncture.spec.schema import Side
+from juncture.streams.output import Output, streaming_join, to_streaming
+
+__all__ = ["KeptJoinOperator"]
+
+
+class KeptJoinOperator(Operator):
+    """Gives the rows of a join.
+
+    Parameters
+    ----------
+    label, types
+        What it is called, and what it gives.
+    sources
+        The left and the right input.
+    columns
+        What is worked out of the rows of each side before they are joined, by name.
+    spec
+        The join of these.
+    shown
+        The columns of the join that it gives.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        types: Sequence[pa.DataType],
+        sources: Mapping[Side, Operator],
+        columns: Mapping[Side, Mapping[str, Expression]],
+        spec: Spec,
+        shown: Sequence[str],
+    ) -> None:
+        super().__init__(label, types, (sources["left"], sources["right"]))
+        self._columns = columns
+        schemas = {
+            side: pa.schema([(name, value.type) for name, value in columns[side].items()]) for side in ("left", "right")
+        }
+        given = spec.resolve(schemas["left"], schemas["right"])
+        join = streaming_join(given)
+        self._shown = shown
+        self._output = Output(join, given.given_back(schemas["left"], schemas["right"]))
+        self._kept: KeptJoin = kept_join(join, self._output)
+        self._schemas = schemas
+        self._journal = Journal()
+        self._worked = False
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Give what comes and goes."""
+        sides: tuple[Side, Side] = ("left", "right")
+        deltas = {side: self._located(side, flow) for side, flow in zip(sides, flows, strict=True)}
+        if not any(len(delta) for delta, _ in deltas.values()):
+            return []
+        self._journal, changes, self._worked = Journal(), Changes(), True
+        take = self._kept.operator.apply if self.rows else self._kept.operator.populate
+        take(deltas, self._journal, changes)
+        found = []
+        for batch, weights in changes.gathered():
+            start = 0
+            for given in self._output.finished([batch]):
+                arrays = [
+                    _in_type(given.column(name), field.type)
+                    for name, field in zip(self._shown, self.schema, strict=True)
+                ]
+                found.append((batch_of(arrays, self.schema), weights[start : start + given.num_rows]))
+                start += given.num_rows
+        return found
+
+    def _located(self, side: Side, flow: Flow) -> tuple[Delta, list[Place]]:
+        arrangement = self._kept.arrangements[side]
+        if not flow:
+            return self._kept.nothing(side), []
+        batches = [to_streaming(self._worked_out(side, batch), arrangement.schema) for batch, _ in flow]
+        weights = np.concatenate([weights for _, weights in flow])
+        delta, places, missing = arrangement.locate(
+            self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+        )
+        assert not missing.any(), f"{self.label} was given deletes of rows that it does not hold"
+        return delta, places
+
+    def _worked_out(self, side: Side, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [evaluate(each, batch.columns, batch.num_rows) for each in self._columns[side].values()]
+        return batch_of(arrays, self._schemas[side])
+
+    def commit(self) -> None:
+        """Hold the rows as they are now."""
+        self._journal = Journal()
+        if self._worked:
+            self._kept.compact()
+        self._worked = False
+
+    def abandon(self) -> None:
+        """Hold the rows as they were."""
+        self._journal.undo()
+        self._worked = False
+
+    @property
+    def rows(self) -> int:
+        """How many distinct rows are held of both sides."""
+        return sum(arrangement.rows for arrangement in self._kept.arrangements.values())
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return sum(arrangement.nbytes for arrangement in self._kept.arrangements.values())
+
+
+def _in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return values in a type."""
+    return array if array.type == data_type else converted(array, data_type)

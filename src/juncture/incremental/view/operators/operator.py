@@ -1,0 +1,94 @@
+"""What all operators have in common: a step that changes nothing yet, and a commit that cannot fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.kernels.array_types import Ints
+
+__all__ = ["Flow", "Operator", "as_one", "batch_of", "schema_of", "some_rows"]
+
+Flow = list[tuple[pa.RecordBatch, Ints]]
+"""Changes: rows, and by how much the weight of each changes. A row may come several times."""
+
+
+class Operator:
+    """A part of a dataflow.
+
+    Parameters
+    ----------
+    label
+        What it is called where it is shown.
+    types
+        The types of the columns that it gives.
+    inputs
+        What it takes changes from.
+
+    Attributes
+    ----------
+    seconds
+        How long it has worked on all epochs.
+    given
+        How many rows it has given.
+    """
+
+    def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[Operator]) -> None:
+        self.label = label
+        self.schema = schema_of(types)
+        self.inputs = tuple(inputs)
+        self.seconds = 0.0
+        self.given = 0
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Return what follows from the changes of the inputs, and change nothing that `abandon` does not undo.
+
+        Parameters
+        ----------
+        flows
+            The changes of each input.
+        """
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Hold what the last step found."""
+
+    def abandon(self) -> None:
+        """Forget what the last step found."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows, or groups, are held."""
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return 0
+
+
+def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
+    """Return columns that are called by their places."""
+    return pa.schema([(str(place), data_type) for place, data_type in enumerate(types)])
+
+
+def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns as a batch."""
+    return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+
+
+def some_rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
+    """Return some rows of a batch."""
+    return rows_of(batch, array_of(rows.astype(np.int64, copy=False), pa.int64()))
+
+
+def as_one(flow: Flow, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
+    """Return all changes in one batch."""
+    if not flow:
+        return pa.RecordBatch.from_pylist([], schema), np.zeros(0, np.int64)
+    if len(flow) == 1:
+        return flow[0]
+    return joined_batches([batch for batch, _ in flow]), np.concatenate([weights for _, weights in flow])

@@ -1,0 +1,72 @@
+"""Operators that hold nothing: filters, projections, unions, and rows that never come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.incremental.view.expressions import Column, Expression, evaluate
+from juncture.incremental.view.operators.operator import Flow, Operator, batch_of, some_rows
+
+__all__ = ["FilterOperator", "InputOperator", "ProjectOperator", "UnionOperator"]
+
+
+class InputOperator(Operator):
+    """The changes of a source, which are put in from outside."""
+
+    def __init__(self, label: str, types: Sequence[pa.DataType]) -> None:
+        super().__init__(label, types, ())
+        self.put: Flow = []
+
+    def step(self, _flows: Sequence[Flow]) -> Flow:
+        """Give what was put in."""
+        return self.put
+
+
+class FilterOperator(Operator):
+    """Gives the rows for which a condition is true."""
+
+    def __init__(self, label: str, source: Operator, condition: Expression) -> None:
+        super().__init__(label, source.schema.types, (source,))
+        self._condition = condition
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Give some of the rows."""
+        found = []
+        for batch, weights in flows[0]:
+            mask = evaluate(self._condition, batch.columns, batch.num_rows).fill_null(False)
+            rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+            if len(rows) == batch.num_rows:
+                found.append((batch, weights))
+            elif len(rows):
+                found.append((some_rows(batch, rows), weights[rows]))
+        return found
+
+
+class ProjectOperator(Operator):
+    """Gives values that are worked out of each row."""
+
+    def __init__(self, label: str, source: Operator, columns: Sequence[Expression]) -> None:
+        super().__init__(label, [each.type for each in columns], (source,))
+        self._columns = columns
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Give a row for each row."""
+        return [(self._projected(batch), weights) for batch, weights in flows[0]]
+
+    def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            batch.column(each.index) if isinstance(each, Column) else evaluate(each, batch.columns, batch.num_rows)
+            for each in self._columns
+        ]
+        return batch_of(arrays, self.schema)
+
+
+class UnionOperator(Operator):
+    """Gives the rows of all inputs."""
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Give the rows as they come."""
+        return [change for flow in flows for change in flow]

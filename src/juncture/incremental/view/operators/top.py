@@ -1,0 +1,163 @@
+"""The first rows in an order: the best are at hand, and the others are looked through when these run short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import joined_batches
+from juncture.incremental.view.operators.arranged import ArrangedOperator
+from juncture.incremental.view.operators.operator import Flow, Operator, some_rows
+from juncture.incremental.view.plan import SortKey
+from juncture.kernels.array_types import Ints
+
+__all__ = ["TopOperator", "sorted_rows"]
+
+_SPARE = 1_000
+"""Rows that are at hand beyond those that are given, so that so many may go."""
+
+
+def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
+    """Return the rows in an order, and in that of all columns where it says nothing."""
+    named = {key.column for key in order}
+    others = [SortKey(place, False, False) for place in range(batch.num_columns) if place not in named]
+    columns: list[pa.Array] = []
+    keys: list[tuple[str, str]] = []
+    for key in [*order, *others]:
+        values = batch.column(key.column)
+        if pat.is_nested(values.type) or pat.is_null(values.type):
+            continue
+        direction = "descending" if key.descending else "ascending"
+        # Arrow puts nulls and NaN last, whatever the direction: so they are told by a number that comes first.
+        kind = pc.if_else(pc.is_null(values), pa.scalar(2, pa.int8()), pa.scalar(0, pa.int8()))
+        if pat.is_floating(values.type):
+            nan = pa.scalar(-1 if key.descending else 1, pa.int8())
+            kind = pc.if_else(pc.fill_null(pc.is_nan(values), False), nan, kind)
+        if key.nulls_first:
+            kind = pc.if_else(pc.is_null(values), pa.scalar(-2, pa.int8()), kind)
+        if pat.is_boolean(values.type):
+            values = values.cast(pa.int8())
+        columns += [kind, values]
+        keys += [(str(len(keys)), "ascending"), (str(len(keys) + 1), direction)]
+    if not columns:
+        return np.arange(batch.num_rows)
+    table = pa.Table.from_arrays(columns, names=[name for name, _ in keys])
+    found: Ints = pc.sort_indices(table, sort_keys=keys).to_numpy().astype(np.int64)
+    return found
+
+
+class TopOperator(Operator):
+    """Gives the first rows, after some that are left out.
+
+    Parameters
+    ----------
+    label, source
+        What it is called, and the rows that it holds.
+    order, limit, offset
+        Which rows are the first, how many are given (None for all), and how many before them are not.
+    """
+
+    def __init__(
+        self, label: str, source: ArrangedOperator, order: Sequence[SortKey], limit: int | None, offset: int
+    ) -> None:
+        super().__init__(label, source.schema.types, (source,))
+        self._source = source
+        self._order = order
+        self._offset = offset
+        self._end = None if limit is None else offset + limit
+        self._best = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64)
+        self._has_all = True
+        self._next = self._best, True
+
+    def step(self, _flows: Sequence[Flow]) -> Flow:
+        """Give the rows that come among the first, and those that go."""
+        delta = self._source.delta
+        self._next = self._best, self._has_all
+        if not len(delta):
+            return []
+        batch, weights, whole = self._changed(delta.batch, delta.weights)
+        if not whole and (self._end is None or weights.sum() < self._end):
+            batch, weights, whole = self._anew(delta.batch, delta.weights)
+        self._next = (batch, weights), whole
+        gone, come = self._shown(*self._best), self._shown(batch, weights)
+        return [each for each in ((gone[0], -gone[1]), come) if each[0].num_rows]
+
+    def _changed(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints, bool]:
+        """Return the best rows after some changes, and whether they are all that there are."""
+        held, own = self._best
+        parts = joined_batches([held, batch])
+        total = np.concatenate([own, weights])
+        order = sorted_rows(parts, self._order)
+        if not self._has_all and held.num_rows:
+            # What is behind the last of the best rows is not known in full.
+            last = int(np.flatnonzero(order == held.num_rows - 1)[0])
+            behind = order[last + 1 :]
+            kept = order[: last + 1]
+            equal = self._source.identity.same(
+                some_rows(parts, behind), some_rows(parts, np.full(len(behind), held.num_rows - 1))
+            )
+            order = np.concatenate([kept, behind[equal]])
+        elif not self._has_all:
+            order = order[:0]
+        return self._cut(some_rows(parts, order), total[order], self._has_all)
+
+    def _anew(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints, bool]:
+        """Return the best of all rows."""
+        held = list(self._source.arrangement.living())
+        parts = joined_batches([*(rows for rows, _ in held), batch])
+        total = np.concatenate([*(own for _, own in held), weights])
+        order = sorted_rows(parts, self._order)
+        return self._cut(some_rows(parts, order), total[order], True)
+
+    def _cut(self, batch: pa.RecordBatch, weights: Ints, whole: bool) -> tuple[pa.RecordBatch, Ints, bool]:
+        """Return the first of rows in order, equal ones as one, and whether that is all that there are."""
+        batch, weights = self._summed(batch, weights)
+        if self._end is None:
+            return batch, weights, whole
+        room = self._end + max(_SPARE, self._end)
+        count = int(np.searchsorted(np.cumsum(weights), room)) + 1
+        if count < batch.num_rows:
+            return batch.slice(0, count), weights[:count], False
+        return batch, weights, whole
+
+    def _summed(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
+        """Return rows of which equal ones follow each other as one each, without those that are gone."""
+        if batch.num_rows < 2:
+            rows = np.flatnonzero(weights)
+            return some_rows(batch, rows), weights[rows]
+        same = self._source.identity.same(batch.slice(1), batch.slice(0, batch.num_rows - 1))
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        total = np.add.reduceat(weights, starts)
+        assert (total >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
+        kept = np.flatnonzero(total)
+        return some_rows(batch, starts[kept]), total[kept]
+
+    def _shown(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
+        """Return the rows that are given, and how often."""
+        ends = np.cumsum(weights)
+        most = ends if self._end is None else np.minimum(ends, self._end)
+        shown = most - np.maximum(ends - weights, self._offset)
+        rows = np.flatnonzero(shown > 0)
+        return some_rows(batch, rows), shown[rows]
+
+    def commit(self) -> None:
+        """Keep the best rows."""
+        self._best, self._has_all = self._next
+
+    def abandon(self) -> None:
+        """Keep those that were the best."""
+        self._next = self._best, self._has_all
+
+    @property
+    def rows(self) -> int:
+        """How many rows are at hand."""
+        return int(self._best[0].num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return int(self._best[0].nbytes) + int(self._best[1].nbytes)

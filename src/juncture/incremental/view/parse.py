@@ -1,0 +1,154 @@
+"""SQL as a tree with every column known, and errors that show the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from juncture.errors import PlanError, SpecError
+
+__all__ = ["parse", "unsupported", "wrong"]
+
+
+def _sqlglot() -> Any:
+    try:
+        return import_module("sqlglot")
+    except ImportError as error:
+        raise PlanError(
+            f"jn.view(…) reads SQL by sqlglot, which is not installed ({error}). Install it by "
+            "pip install 'juncture[changes]'."
+        ) from error
+
+
+def _dialect() -> Any:
+    """Return DuckDB's SQL, in which ``MATCH_CONDITION`` is a word."""
+    sqlglot = _sqlglot()
+    duckdb = import_module("sqlglot.dialects").DuckDB
+    word = sqlglot.TokenType.MATCH_CONDITION
+    tokenizer = type("Tokenizer", (duckdb.Tokenizer,), {"KEYWORDS": {**duckdb.Tokenizer.KEYWORDS, word.name: word}})
+    parser = type("Parser", (duckdb.Parser,), {"TABLE_ALIAS_TOKENS": duckdb.Parser.TABLE_ALIAS_TOKENS - {word}})
+    return type("ViewSQL", (duckdb,), {"Tokenizer": tokenizer, "Parser": parser})
+
+
+def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
+    """Return a query as a tree of sqlglot's in which each column is of a table, and no star is left.
+
+    Parameters
+    ----------
+    sql
+        The query.
+    tables
+        The columns of each source.
+
+    Raises
+    ------
+    SpecError
+        If it is no query, or names what is not there.
+    """
+    sqlglot = _sqlglot()
+    errors = import_module("sqlglot.errors")
+    qualify = import_module("sqlglot.optimizer.qualify").qualify
+    dialect = _dialect()
+    try:
+        statements = [each for each in sqlglot.parse(sql, dialect=dialect) if each is not None]
+    except (errors.ParseError, errors.TokenError) as error:
+        found = getattr(error, "errors", None) or [{}]
+        place = found[0]
+        raise SpecError(
+            _marked(sql, place.get("line"), place.get("col"), place.get("description", str(error)))
+        ) from None
+    if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
+        raise SpecError(f"sql= holds {len(statements)} statements. Expected one query, such as SELECT … FROM ….")
+    schema = {table: dict.fromkeys(columns, "text") for table, columns in tables.items()}
+    try:
+        return qualify(statements[0], schema=schema, dialect=dialect, quote_identifiers=False)
+    except errors.OptimizeError as error:
+        raise SpecError(_of_names(sql, str(error))) from None
+
+
+def _of_names(sql: str, message: str) -> str:
+    """Return what sqlglot says of names, with the place, which it says in words."""
+    text, _, place = message.partition(" Line: ")
+    line, _, column = place.partition(", Col: ")
+    line, column = line.strip(), column.split("\n")[0].strip()
+    if line.isdigit() and column.isdigit():
+        return _marked(sql, int(line), int(column), text.rstrip("."))
+    return f"The query names what is not there: {message}"
+
+
+def _marked(sql: str, line: int | None, column: int | None, message: str) -> str:
+    """Return a message with a line of SQL, and a mark below the column, which is the last of its word."""
+    if line is None or column is None or not 1 <= line <= len(sql.split("\n")):
+        return f"The query cannot be read: {message}"
+    text = sql.split("\n")[line - 1]
+    first = min(column, len(text))
+    while first > 1 and (text[first - 2].isalnum() or text[first - 2] == "_"):
+        first -= 1
+    return _shown(sql, message, line, first, max(1, column - first + 1))
+
+
+def _shown(sql: str, message: str, line: int, column: int, width: int) -> str:
+    text = sql.split("\n")[line - 1]
+    margin = f"  {line} | "
+    before = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
+    mark = " " * len(margin) + before + "^" * width
+    return f"{message} (line {line}, column {column}).\n{margin}{text}\n{mark}"
+
+
+def _spans(node: Any) -> Iterator[tuple[int, int]]:
+    """Yield where the words of a node start and end."""
+    for each in node.walk():
+        if "start" in each.meta:
+            yield each.meta["start"], each.meta["end"]
+
+
+_WORDS = {
+    "Window": "over",
+    "Exists": "exists",
+    "Intersect": "intersect",
+    "Except": "except",
+    "Qualify": "qualify",
+    "Lateral": "lateral",
+    "Unnest": "unnest",
+    "Values": "values",
+    "Pivot": "pivot",
+    "With": "recursive",
+    "Subquery": "(",
+}
+"""What is written for nodes that have no place of their own."""
+
+
+def _place(sql: str, node: Any) -> tuple[int, int] | None:
+    """Return where a node starts in the text, and where its first word ends."""
+    spans = list(_spans(node))
+    if "start" in node.meta:
+        return node.meta["start"], node.meta["end"]
+    word = _WORDS.get(type(node).__name__)
+    if word is not None:
+        lowered = sql.lower()
+        # The word stands before what is in it, or, of a window, after what it is of.
+        first = spans[0][0] if spans and type(node).__name__ != "Window" else len(sql)
+        nearby = min((start for start, _ in spans), default=first)
+        at = lowered.find(word, nearby) if type(node).__name__ == "Window" else lowered.rfind(word, 0, nearby + 1)
+        at = lowered.find(word) if at < 0 else at
+        if at >= 0:
+            return at, at + len(word) - 1
+    return min(spans) if spans else None
+
+
+def wrong(sql: str, node: Any, message: str) -> SpecError:
+    """Return an error of a part of a query, which it shows."""
+    place = _place(sql, node)
+    if place is None:
+        return SpecError(f"{message}: {node.sql('duckdb')}.")
+    start, end = place
+    line = sql.count("\n", 0, start) + 1
+    column = start - (sql.rfind("\n", 0, start) + 1) + 1
+    return SpecError(_shown(sql, message, line, column, end - start + 1))
+
+
+def unsupported(sql: str, node: Any, what: str, instead: str = "") -> SpecError:
+    """Return an error of a part of a query that cannot be kept up to date."""
+    hint = f" {instead}" if instead else ""
+    return wrong(sql, node, f"A view cannot keep {what} up to date.{hint} It is asked for here")

@@ -1,0 +1,323 @@
+"""From a plan to operators: what is the same is made once, and what is looked up by one key is held once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from juncture.errors import SpecError
+from juncture.incremental.view.build import key_pair
+from juncture.incremental.view.expressions import (
+    TRUE,
+    Call,
+    Expression,
+    Literal,
+    all_of,
+    columns,
+    conjuncts,
+    shifted,
+    shown,
+)
+from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
+from juncture.incremental.view.operators.group import GroupOperator
+from juncture.incremental.view.operators.join import JoinOperator
+from juncture.incremental.view.operators.kept import KeptJoinOperator
+from juncture.incremental.view.operators.operator import Operator
+from juncture.incremental.view.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
+from juncture.incremental.view.operators.top import TopOperator
+from juncture.incremental.view.plan import Aggregate, Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
+from juncture.spec.asof import Asof
+from juncture.spec.base import Spec
+from juncture.spec.schema import Side
+from juncture.spec.where import Where
+
+__all__ = ["Built", "operators_of"]
+
+Keys = tuple[Expression, ...]
+
+_BOUNDS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+_COMPARED = _BOUNDS | {"equal": "=", "not_equal": "<>"}
+
+
+class Built:
+    """The operators of a plan.
+
+    Attributes
+    ----------
+    operators
+        All of them, each after its inputs.
+    inputs, held
+        Where changes of each source go in, and where its rows are held.
+    answer
+        The rows of the answer.
+    """
+
+    def __init__(self) -> None:
+        self.operators: list[Operator] = []
+        self.inputs: dict[str, InputOperator] = {}
+        self.scans: dict[str, Scan] = {}
+        self.held: dict[str, ArrangedOperator] = {}
+        self.answer: ArrangedOperator
+
+
+def operators_of(plan: Node, static: Collection[str]) -> Built:
+    """Return the operators of a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    static
+        The sources that do not change once they have come.
+    """
+    builder = _Builder(frozenset(static))
+    builder.find_domains(plan)
+    built = builder.built
+    root = builder.operator(plan)
+    built.answer = builder.arranged(plan, root, (), "the answer")
+    built.answer.keeps = True
+    for source, scan in built.scans.items():
+        # What is arranged by a key already also tells which rows are there.
+        arranged = [each for (node, _), each in builder.arrangements.items() if node == scan and each.keeps]
+        held = arranged[0] if arranged else builder.arranged(scan, built.inputs[source], (), f"rows of {source}")
+        held.keeps = True
+        built.held[source] = held
+    return built
+
+
+class _Builder:
+    def __init__(self, static: frozenset[str]) -> None:
+        self.built = Built()
+        self.arrangements: dict[tuple[Node, Keys], ArrangedOperator] = {}
+        self._static = static
+        self._made: dict[Node, Operator] = {}
+        self._domains: dict[tuple[Node, Keys], tuple[Node, Keys]] = {}
+        self._codes: dict[tuple[Node, Keys], KeyDomain] = {}
+
+    # Keys that are compared with each other have the same codes.
+
+    def find_domains(self, node: Node) -> None:
+        """Take note of what is joined by which keys."""
+        seen: set[Node] = set()
+        rest = [node]
+        while rest:
+            each = rest.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            rest += each.inputs
+            if isinstance(each, Join) and _is_shared(each):
+                keys, _ = _keys(each)
+                sides = [(side, tuple(pair[place] for pair in keys)) for place, side in enumerate(each.inputs)]
+                self._domains[self._root(sides[0])] = self._root(sides[1])
+
+    def _root(self, place: tuple[Node, Keys]) -> tuple[Node, Keys]:
+        while self._domains.get(place, place) != place:
+            place = self._domains[place]
+        return place
+
+    def arranged(self, node: Node, source: Operator, keys: Keys, label: str = "") -> ArrangedOperator:
+        """Return what arranges the rows of a node by keys."""
+        place = (node, keys)
+        if place not in self.arrangements:
+            root = self._root(place)
+            if root not in self._codes:
+                self._codes[root] = KeyDomain([key.type for key in keys])
+            names = _names(node)
+            by = ", ".join(shown(key, names) for key in keys)
+            made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root])
+            self.arrangements[place] = made
+            self.built.operators.append(made)
+        return self.arrangements[place]
+
+    def operator(self, node: Node) -> Operator:
+        """Return the operator of a node."""
+        if node not in self._made:
+            self._made[node] = self._operator(node)
+            if self._made[node] not in self.built.operators:
+                self.built.operators.append(self._made[node])
+        return self._made[node]
+
+    def _operator(self, node: Node) -> Operator:
+        if isinstance(node, Scan):
+            made = InputOperator(node.source, node.types)
+            self.built.inputs[node.source] = made
+            self.built.scans[node.source] = node
+            return made
+        if isinstance(node, Empty):
+            return UnionOperator("no rows", node.types, ())
+        if isinstance(node, Join):
+            return self._shared(node) if _is_shared(node) else self._kept(node)
+        inputs = [self.operator(each) for each in node.inputs]
+        names = _names(node.inputs[0])
+        if isinstance(node, Filter):
+            return FilterOperator(f"filter {shown(node.condition, names)}", inputs[0], node.condition)
+        if isinstance(node, Project):
+            return ProjectOperator(f"project {_listed(node.columns, names)}", inputs[0], node.columns)
+        if isinstance(node, Union):
+            return UnionOperator("union", node.types, inputs)
+        if isinstance(node, Group):
+            values = [_aggregate_name(each, names) for each in node.aggregates]
+            label = f"group by {_listed(node.keys, names)}" if node.keys else "group"
+            label = "distinct" if not values else f"{label}: {', '.join(values)}"
+            return GroupOperator(label, inputs[0], node.keys, node.aggregates)
+        assert isinstance(node, Top)
+        held = self.arranged(node.input, inputs[0], ())
+        held.keeps = True
+        last = "" if node.limit is None else f" {node.limit:,}"
+        return TopOperator(f"top{last}", held, node.order, node.limit, node.offset)
+
+    def _is_static(self, node: Node) -> bool:
+        if isinstance(node, Scan):
+            return node.source in self._static
+        return all(self._is_static(each) for each in node.inputs)
+
+    def _shared(self, node: Join) -> Operator:
+        keys, rest = _keys(node)
+        sides = []
+        for place, side in enumerate(node.inputs):
+            by = tuple(pair[place] for pair in keys)
+            sides.append(self.arranged(side, self.operator(side), by))
+        for arranged, other in zip(sides, reversed(node.inputs), strict=True):
+            # Rows are looked up when the other side changes.
+            if not self._is_static(other):
+                arranged.keeps = True
+        names = [_names(side) for side in node.inputs]
+        pairs = [f"{shown(one, names[0])} = {shown(other, names[1])}" for one, other in keys]
+        pairs += [shown(each, [*names[0], *names[1]]) for each in rest]
+        label = f"join on {' AND '.join(pairs)}" if pairs else "cross join"
+        return JoinOperator(label, node.types, sides[0], sides[1], all_of(rest), node.shown)
+
+    # Joins that hold their own rows
+
+    def _kept(self, node: Join) -> Operator:
+        sources: dict[Side, Operator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
+        named: dict[Side, dict[str, Expression]] = {
+            "left": {f"l{place}": each for place, each in enumerate(node.left.every_column)},
+            "right": {f"r{place}": each for place, each in enumerate(node.right.every_column)},
+        }
+        width = len(node.left.types)
+        names = [*(f"l{place}" for place in range(width)), *(f"r{place}" for place in range(len(node.right.types)))]
+        spec = self._asof(node, named) if node.asof is not None else _where(node, named)
+        label = f"{'as-of ' * (node.asof is not None)}{node.how} join"
+        readable = [*_names(node.left), *_names(node.right)]
+        if node.condition != TRUE:
+            label += f" on {shown(node.condition, readable)}"
+        if node.asof is not None:
+            sign = (">" if node.asof.backward else "<") + "=" * (not node.asof.strict)
+            label += (
+                f" where {shown(node.asof.left, _names(node.left))} {sign} {shown(node.asof.right, _names(node.right))}"
+            )
+        return KeptJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown])
+
+    def _asof(self, node: Join, named: dict[Side, dict[str, Expression]]) -> Spec:
+        match = node.asof
+        assert match is not None
+        keys, rest = _keys(node)
+        assert not rest
+        on = _named(named, "left", match.left), _named(named, "right", match.right)
+        by = [(_named(named, "left", one), _named(named, "right", other)) for one, other in keys]
+        return Asof(
+            left_on=on[0],
+            right_on=on[1],
+            left_by=[one for one, _ in by] or None,
+            right_by=[other for _, other in by] or None,
+            direction="backward" if match.backward else "forward",
+            allow_exact_matches=not match.strict,
+            how=node.how,
+            coalesce=False,
+        )
+
+
+def _named(named: dict[Side, dict[str, Expression]], side: Side, value: Expression) -> str:
+    """Return what a value is called among the columns of a side, which it joins if it is none of them."""
+    columns_of = named[side]
+    for name, each in columns_of.items():
+        if each == value:
+            return name
+    name = f"{side[0]}{len(columns_of)}"
+    columns_of[name] = value
+    return name
+
+
+def _where(node: Join, named: dict[Side, dict[str, Expression]]) -> Spec:
+    width = len(node.left.types)
+
+    def text(condition: Expression) -> str:
+        places = columns(condition)
+        if places and max(places) < width:
+            return f"l.{_named(named, 'left', condition)}"
+        if places and min(places) >= width:
+            return f"r.{_named(named, 'right', shifted(condition, -width))}"
+        if isinstance(condition, Call) and condition.function in ("and", "or"):
+            return f"({f' {condition.function} '.join(text(each) for each in condition.operands)})"
+        if isinstance(condition, Call) and condition.function == "not":
+            return f"(not {text(condition.operands[0])})"
+        if isinstance(condition, Call) and condition.function in _COMPARED:
+            one, other = condition.operands
+            return f"({text(one)} {_COMPARED[condition.function]} {text(other)})"
+        if not places:
+            value = condition.value if isinstance(condition, Literal) else None
+            return "null" if value is None else str(value).lower()
+        raise SpecError(
+            "An outer join is kept up to date on comparisons of a value of one table with a value of the other, and "
+            f"this is none: {shown(condition, [*_names(node.left), *_names(node.right)])}."
+        )
+
+    predicate = " and ".join(text(each) for each in conjuncts(node.condition)) or "true"
+    return Where(predicate, how=node.how, allow_cross=True)
+
+
+def _keys(node: Join) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
+    """Return the pairs of keys that have to be equal, and what else has to be true."""
+    keys, rest = [], []
+    for each in conjuncts(node.condition):
+        pair = key_pair(each, len(node.left.types))
+        if pair is None:
+            rest.append(each)
+        else:
+            keys.append(pair)
+    return keys, rest
+
+
+def _is_bound(condition: Expression, width: int) -> bool:
+    """Tell whether a condition compares a left with a right value by their order."""
+    if not isinstance(condition, Call) or condition.function not in _BOUNDS:
+        return False
+    sides = [columns(each) for each in condition.operands]
+    if not all(sides):
+        return False
+    return any(max(one) < width <= min(other) for one, other in (sides, sides[::-1]))
+
+
+def _is_shared(node: Join) -> bool:
+    """Tell joins that only equal keys bring together, whose rows can be held for several."""
+    if node.how != "inner" or node.asof is not None:
+        return False
+    return not any(_is_bound(each, len(node.left.types)) for each in conjuncts(node.condition))
+
+
+def _names(node: Node) -> list[str]:
+    """Return what columns are called where they are shown."""
+    if isinstance(node, Scan):
+        return [name for name, _ in node.columns]
+    if isinstance(node, Join):
+        both = [*_names(node.left), *_names(node.right)]
+        return [both[place] for place in node.shown]
+    if isinstance(node, Project):
+        names = _names(node.input)
+        return [shown(each, names) for each in node.columns]
+    if isinstance(node, Group):
+        names = _names(node.input)
+        return [shown(each, names) for each in node.keys] + [_aggregate_name(each, names) for each in node.aggregates]
+    if isinstance(node, Empty):
+        return [f"column {place}" for place in range(len(node.types))]
+    return _names(node.inputs[0])
+
+
+def _aggregate_name(aggregate: Aggregate, names: Sequence[str]) -> str:
+    value = "*" if aggregate.value is None else shown(aggregate.value, names)
+    return f"{aggregate.function}({'distinct ' * aggregate.distinct}{value})"
+
+
+def _listed(values: Sequence[Expression], names: Sequence[str]) -> str:
+    return ", ".join(shown(each, names) for each in values)

@@ -1,0 +1,145 @@
+"""Rule: columns that nobody reads are left out, of sources first of all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from juncture.incremental.view.expressions import Column, Expression, columns, conjuncts, shifted
+from juncture.incremental.view.plan import Aggregate, Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
+
+__all__ = ["pruned"]
+
+Places = Mapping[int, int]
+"""Where the columns of a node are in what stands in its place."""
+
+
+def pruned(node: Node) -> Node:
+    """Return a plan that gives the same columns, and reads no others than it needs.
+
+    All uses of a source read the same columns of it, so that its rows are held once.
+    """
+    seen = _Pruner(None)
+    seen.exactly(node, range(len(node.types)))
+    return _Pruner(seen.read).exactly(node, range(len(node.types)))
+
+
+class _Pruner:
+    """Makes plans of some columns.
+
+    Parameters
+    ----------
+    sources
+        Which columns of each source are read; None to find out.
+    """
+
+    def __init__(self, sources: Mapping[str, Collection[int]] | None) -> None:
+        self._sources = sources
+        self.read: dict[str, set[int]] = {}
+
+    def exactly(self, node: Node, wanted: Sequence[int]) -> Node:
+        """Return a plan of just some columns, in an order."""
+        made, places = self.some(node, frozenset(wanted))
+        if [places[each] for each in wanted] == list(range(len(made.types))):
+            return made
+        kept = tuple(made.every_column[places[each]] for each in wanted)
+        if isinstance(made, Join):
+            return replace(made, output=tuple(made.shown[each.index] for each in kept))
+        return Project(made, kept)
+
+    def some(self, node: Node, wanted: frozenset[int]) -> tuple[Node, Places]:
+        """Return a plan of at least some columns, and where they are."""
+        # Rows without columns could not be counted.
+        wanted = wanted or frozenset([0])
+        if isinstance(node, Scan):
+            return self._scan(node, wanted)
+        if isinstance(node, Empty):
+            return node, {place: place for place in wanted}
+        if isinstance(node, Project):
+            kept = sorted(wanted)
+            made, places = self.some(node.input, _read([node.columns[each] for each in kept]))
+            made_columns = tuple(shifted(node.columns[each], places) for each in kept)
+            return _projected(made, made_columns), _numbered(kept)
+        if isinstance(node, Filter):
+            made, places = self.some(node.input, wanted | columns(node.condition))
+            return Filter(made, shifted(node.condition, places)), places
+        if isinstance(node, Join):
+            return self._join(node, wanted)
+        if isinstance(node, Group):
+            return self._group(node, wanted)
+        if isinstance(node, Union):
+            kept = sorted(wanted)
+            return Union(tuple(self.exactly(part, kept) for part in node.parts)), _numbered(kept)
+        assert isinstance(node, Top)
+        kept = sorted(wanted | {key.column for key in node.order})
+        at = _numbered(kept)
+        order = tuple(replace(key, column=at[key.column]) for key in node.order)
+        return replace(node, input=self.exactly(node.input, kept), order=order), at
+
+    def _scan(self, node: Scan, wanted: frozenset[int]) -> tuple[Node, Places]:
+        if self._sources is None:
+            self.read.setdefault(node.source, set()).update(wanted)
+            return node, {place: place for place in wanted}
+        kept = sorted(self._sources[node.source])
+        return Scan(node.source, tuple(node.columns[place] for place in kept)), _numbered(kept)
+
+    def _join(self, node: Join, wanted: frozenset[int]) -> tuple[Node, Places]:
+        shown = {place: node.shown[place] for place in wanted}
+        width = len(node.left.types)
+        read = frozenset(shown.values()) | _read(conjuncts(node.condition))
+        of_left = {each for each in read if each < width}
+        of_right = {each - width for each in read if each >= width}
+        if node.asof is not None:
+            of_left |= columns(node.asof.left)
+            of_right |= columns(node.asof.right)
+        kept_left, kept_right = (sorted(each) for each in (of_left or {0}, of_right or {0}))
+        left, right = self.exactly(node.left, kept_left), self.exactly(node.right, kept_right)
+        at_left, at_right = _numbered(kept_left), _numbered(kept_right)
+        at = at_left | {each + width: place + len(kept_left) for each, place in at_right.items()}
+        match = node.asof
+        if match is not None:
+            match = replace(match, left=shifted(match.left, at_left), right=shifted(match.right, at_right))
+        made = Join(
+            left,
+            right,
+            node.how,
+            shifted(node.condition, at),
+            match,
+            tuple(at[shown[place]] for place in sorted(wanted)),
+        )
+        return made, _numbered(sorted(wanted))
+
+    def _group(self, node: Group, wanted: frozenset[int]) -> tuple[Node, Places]:
+        count = len(node.keys)
+        kept = [place for place in range(len(node.aggregates)) if place + count in wanted]
+        if not kept and not count:
+            kept = [0]
+        aggregates = [node.aggregates[place] for place in kept]
+        values = [each.value for each in aggregates if each.value is not None]
+        made, places = self.some(node.input, _read([*node.keys, *values]))
+        keys = tuple(shifted(each, places) for each in node.keys)
+        moved = tuple(_moved(each, places) for each in aggregates)
+        return Group(made, keys, moved), {place: place for place in range(count)} | {
+            place + count: number + count for number, place in enumerate(kept)
+        }
+
+
+def _moved(aggregate: Aggregate, places: Places) -> Aggregate:
+    return aggregate if aggregate.value is None else replace(aggregate, value=shifted(aggregate.value, dict(places)))
+
+
+def _projected(node: Node, made: tuple[Expression, ...]) -> Node:
+    """Return a plan of some values, which are columns where a join may leave out the others itself."""
+    if isinstance(node, Join) and all(each in node.every_column for each in made):
+        at = {column: place for place, column in enumerate(node.every_column)}
+        places = [at[each] for each in made if isinstance(each, Column)]
+        return replace(node, output=tuple(node.shown[place] for place in places))
+    return node if made == node.every_column else Project(node, made)
+
+
+def _numbered(kept: Sequence[int]) -> dict[int, int]:
+    return {place: number for number, place in enumerate(kept)}
+
+
+def _read(expressions: Sequence[Expression]) -> frozenset[int]:
+    return frozenset(place for each in expressions for place in columns(each))

@@ -1,0 +1,195 @@
+"""Rule: conditions go as far down as they mean the same, and inner joins are done in the order that holds the least.
+
+sqlglot's own rules work on text, in which a subquery that is used twice stands once, and stop there. On the plan each
+use gets the conditions that concern it, and what is still the same after that is one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from juncture.incremental.view.build import key_pair
+from juncture.incremental.view.expressions import (
+    FALSE,
+    TRUE,
+    Column,
+    Expression,
+    Literal,
+    all_of,
+    columns,
+    conjuncts,
+    replaced,
+    shifted,
+)
+from juncture.incremental.view.plan import Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
+
+__all__ = ["pushed"]
+
+
+def pushed(node: Node, static: Collection[str]) -> Node:
+    """Return a plan with its conditions where they leave out most.
+
+    Parameters
+    ----------
+    node
+        The plan.
+    static
+        The sources that do not change.
+    """
+    return _Pusher(frozenset(static)).push(node, [])
+
+
+def _filtered(node: Node, conditions: Sequence[Expression]) -> Node:
+    condition = all_of(list(dict.fromkeys(conditions)))
+    if condition == TRUE:
+        return node
+    is_never = condition == FALSE or (isinstance(condition, Literal) and condition.value is None)
+    return Empty(node.types) if is_never or isinstance(node, Empty) else Filter(node, condition)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of the inputs of a cluster of inner joins: its columns are those from ``first`` on."""
+
+    node: Node
+    first: int
+
+    @property
+    def places(self) -> frozenset[int]:
+        return frozenset(range(self.first, self.first + len(self.node.types)))
+
+
+class _Pusher:
+    def __init__(self, static: frozenset[str]) -> None:
+        self._static = static
+
+    def push(self, node: Node, conditions: list[Expression]) -> Node:
+        """Return a plan of which some conditions are true."""
+        if isinstance(node, Filter):
+            return self.push(node.input, [*conditions, *conjuncts(node.condition)])
+        if isinstance(node, Project):
+            return self._project(node, conditions)
+        if isinstance(node, Union):
+            parts = [self.push(part, conditions) for part in node.parts]
+            kept = [part for part in parts if not isinstance(part, Empty)]
+            return kept[0] if len(kept) == 1 else Union(tuple(kept)) if kept else Empty(node.types)
+        if isinstance(node, Group):
+            return self._group(node, conditions)
+        if isinstance(node, Join):
+            return self._join(node, conditions)
+        if isinstance(node, Top):
+            # Which rows are the first depends on all of them.
+            node = replace(node, input=self.push(node.input, []))
+        return _filtered(node, conditions)
+
+    def _project(self, node: Project, conditions: list[Expression]) -> Node:
+        below = [replaced(each, lambda column: node.columns[column.index]) for each in conditions]
+        found = self.push(node.input, [part for each in below for part in conjuncts(each)])
+        if isinstance(found, Empty):
+            return Empty(node.types)
+        if isinstance(found, Project):
+            inner = found.columns
+            return Project(
+                found.input, tuple(replaced(each, lambda column: inner[column.index]) for each in node.columns)
+            )
+        return found if node.columns == found.every_column else Project(found, node.columns)
+
+    def _group(self, node: Group, conditions: list[Expression]) -> Node:
+        # What is asked of the keys alone concerns whole groups. Without keys there is a row of no rows.
+        whole = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
+        below = [replaced(each, lambda column: node.keys[column.index]) for each in whole]
+        found = self.push(node.input, [part for each in below for part in conjuncts(each)])
+        made = Empty(node.types) if isinstance(found, Empty) and node.keys else replace(node, input=found)
+        return _filtered(made, [each for each in conditions if each not in whole])
+
+    def _join(self, node: Join, conditions: list[Expression]) -> Node:
+        if node.how == "inner" and node.asof is None:
+            return self._inner(node, conditions)
+        width = len(node.left.types)
+        own = [each for each in conditions if self._keeps_left(node) and columns(each) and max(columns(each)) < width]
+        if node.how == "right" and node.asof is None:
+            theirs = [each for each in conditions if columns(each) and min(columns(each)) >= width]
+        else:
+            theirs = []
+        left, right, kept = list(own), [shifted(each, -width) for each in theirs], []
+        for each in conjuncts(node.condition):
+            # A row that fails has no match, which leaves it out where only rows with a match are kept.
+            places = columns(each)
+            if places and min(places) >= width and node.how == "left":
+                right.append(shifted(each, -width))
+            elif places and max(places) < width and node.how == "right":
+                left.append(each)
+            else:
+                kept.append(each)
+        sides = self.push(node.left, left), self.push(node.right, right)
+        joined = Join(*sides, node.how, all_of(kept), node.asof)
+        return _filtered(joined, [each for each in conditions if each not in own and each not in theirs])
+
+    def _keeps_left(self, node: Join) -> bool:
+        return node.how in ("inner", "left")
+
+    # Inner joins
+
+    def _inner(self, node: Join, conditions: list[Expression]) -> Node:
+        parts: list[_Part] = []
+        asked = [*conditions, *self._flatten(node, 0, parts)]
+        own: dict[int, list[Expression]] = {part.first: [] for part in parts}
+        shared = []
+        for each in asked:
+            owner = next((part for part in parts if columns(each) and columns(each) <= part.places), None)
+            if owner is None:
+                shared.append(each)
+            else:
+                own[owner.first].append(shifted(each, -owner.first))
+        if any(each == FALSE or (isinstance(each, Literal) and each.value is None) for each in shared):
+            return Empty(node.types)
+        ready = [_Part(self.push(part.node, own[part.first]), part.first) for part in parts]
+        if any(isinstance(part.node, Empty) for part in ready):
+            return Empty(node.types)
+        return self._in_order(node, ready, shared)
+
+    def _flatten(self, node: Node, first: int, parts: list[_Part]) -> list[Expression]:
+        """Gather what is joined, and return all that is asked of it."""
+        if isinstance(node, Filter):
+            asked = [shifted(each, first) for each in conjuncts(node.condition)]
+            return [*asked, *self._flatten(node.input, first, parts)]
+        if isinstance(node, Join) and node.how == "inner" and node.asof is None:
+            asked = [shifted(each, first) for each in conjuncts(node.condition)]
+            left = self._flatten(node.left, first, parts)
+            return [*asked, *left, *self._flatten(node.right, first + len(node.left.types), parts)]
+        parts.append(_Part(node, first))
+        return []
+
+    def _in_order(self, node: Node, parts: list[_Part], asked: list[Expression]) -> Node:
+        """Return the joins: first of the input that most others are joined to, then of those that leave out most."""
+        links = {part.first: sum(bool(columns(each) & part.places) for each in asked) for part in parts}
+        start = max(parts, key=lambda part: (links[part.first], -part.first))
+        made, places = start.node, sorted(start.places)
+        rest, left = [part for part in parts if part is not start], list(asked)
+        while rest:
+            chosen = min(rest, key=lambda part: self._rank(part, places, left))
+            rest.remove(chosen)
+            places = [*places, *sorted(chosen.places)]
+            here = [each for each in left if columns(each) <= frozenset(places)]
+            left = [each for each in left if each not in here]
+            at = {place: number for number, place in enumerate(places)}
+            made = Join(made, chosen.node, "inner", all_of([shifted(each, at) for each in here]))
+        made = _filtered(made, left)
+        if places == sorted(places):
+            return made
+        at = {place: number for number, place in enumerate(places)}
+        return Project(made, tuple(Column(data_type, at[place]) for place, data_type in enumerate(node.types)))
+
+    def _rank(self, part: _Part, places: Sequence[int], asked: Sequence[Expression]) -> tuple[bool, bool, bool, int]:
+        """Return what is joined first: what a key ties to the others, does not change, is filtered, or stands first."""
+        both = [*places, *sorted(part.places)]
+        at = {place: number for number, place in enumerate(both)}
+        tied = [shifted(each, at) for each in asked if columns(each) <= frozenset(both)]
+        has_key = any(key_pair(each, len(places)) is not None for each in tied)
+        return not has_key, not self._is_static(part.node), not isinstance(part.node, Filter), part.first
+
+    def _is_static(self, node: Node) -> bool:
+        if isinstance(node, Scan):
+            return node.source in self._static
+        return bool(node.inputs) and all(self._is_static(each) for each in node.inputs)

@@ -1,0 +1,274 @@
+"""The state of a view in RocksDB: the rows of its sources as of a checkpoint, and the changes of each epoch since.
+
+======================  ==============================================================================================
+key                     value
+======================  ==============================================================================================
+``view``                what the view is: version, query, sources
+``manifest``            how far it has come, which checkpoint counts, and since which epoch changes follow it
+``c`` id source block   a block of rows with weights, of a checkpoint
+``e`` epoch source      the changes of an epoch
+``last``                what the last epoch gave
+======================  ==============================================================================================
+
+All that operators hold follows from the rows of the sources, and is worked out of them again, as a batch, when the view
+is opened: so an epoch writes what changed, and not what it led to. It is one synced write batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import rocksdict
+
+from juncture.errors import StateError
+from juncture.incremental.store.saved import packed, unpacked
+from juncture.incremental.view.operators.operator import Flow
+
+__all__ = ["ViewProgress", "ViewStore"]
+
+_VERSION = 1
+_VIEW, _MANIFEST, _LAST = b"view", b"manifest", b"last"
+_CHECKPOINT, _EPOCH = b"c", b"e"
+_BLOCK_ROWS = 1 << 14
+_LOG_ROWS_LEAST = 1 << 16
+"""Changes that are always read again when a view is opened, rather than have the rows written anew."""
+
+
+@dataclass(frozen=True)
+class ViewProgress:
+    """How far a view has come.
+
+    Attributes
+    ----------
+    epoch, offset
+        How many epochs it has taken, and where its sources were by then, as its caller says.
+    missing
+        How many deletes of each source found no row.
+    """
+
+    epoch: int
+    offset: Any
+    missing: Mapping[str, int]
+
+
+class ViewStore:
+    """The state of one view in a folder.
+
+    Parameters
+    ----------
+    folder
+        The folder; it is made if it is not there.
+    view
+        What the view is, as plain data.
+    schemas
+        The columns that are held of each source.
+
+    Raises
+    ------
+    StateError
+        If the folder holds something else or the state of another view or version, another process has it open, or it
+        is damaged.
+    """
+
+    def __init__(self, folder: Path, view: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> None:
+        self._folder = folder
+        self._schemas = schemas
+        self._numbers = {source: number for number, source in enumerate(sorted(schemas))}
+        self._sync = rocksdict.WriteOptions()
+        self._sync.sync = True
+        self._database = _opened(folder)
+        try:
+            self._manifest = self._read(view)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _read(self, view: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is committed, and remove what was about to be."""
+        with self._damage():
+            described, content = self._database.get(_VIEW), self._database.get(_MANIFEST)
+            if described is None:
+                self._database.put(_VIEW, json.dumps({"version": _VERSION, **view}).encode(), self._sync)
+            else:
+                self._check_same(json.loads(described), view)
+            if content is None:
+                return {"checkpoint": 0, "blocks": {}, "rows": 0, "since": 1, "log_rows": 0}
+            manifest: dict[str, Any] = json.loads(content)
+            batch = rocksdict.WriteBatch(raw_mode=True)
+            batch.delete_range(_key(_CHECKPOINT, manifest["checkpoint"] + 1), _CHECKPOINT + b"\xff")
+            self._database.write(batch, self._sync)
+            return manifest
+
+    def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
+        if found["version"] != _VERSION:
+            raise StateError(
+                f"The view in {self._folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
+                "Populate a new folder, or open it by the version that made it."
+            )
+        for name, value in wanted.items():
+            if found.get(name) != value:
+                raise StateError(
+                    f"The folder {self._folder} holds another view: its {name} is\n{found.get(name)}\nand that of the "
+                    f"one asked for\n{value}\nPass another folder for another query."
+                )
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        """Say of anything that cannot be read that the state is damaged."""
+        try:
+            yield
+        except StateError:
+            raise
+        except Exception as error:
+            # The binding has no exceptions of its own.
+            raise StateError(_damaged(self._folder, error)) from error
+
+    def progress(self) -> ViewProgress | None:
+        """Return how far the view has come; None for one that has not begun."""
+        found = self._manifest
+        return ViewProgress(found["epoch"], found["offset"], found["missing"]) if "epoch" in found else None
+
+    def rows(self, source: str) -> Flow:
+        """Return the rows of a source: those of the last checkpoint, and all changes since."""
+        found, number, schema = self._manifest, self._numbers[source], self._schemas[source]
+        rows = []
+        with self._damage():
+            for block in range(found["blocks"].get(source, 0)):
+                content = self._database.get(_key(_CHECKPOINT, found["checkpoint"], number, block))
+                if content is None:
+                    raise ValueError(f"block {block} of {source} is missing")
+                rows.append(unpacked(content, schema))
+            for epoch in range(found["since"], found.get("epoch", 0) + 1):
+                content = self._database.get(_key(_EPOCH, epoch, number))
+                if content is not None:
+                    rows.append(unpacked(content, schema))
+        return rows
+
+    def last(self) -> list[pa.RecordBatch]:
+        """Return what the last epoch gave."""
+        with self._damage():
+            content = self._database.get(_LAST)
+            return list(pa.ipc.open_stream(content)) if content else []
+
+    def commit(self, progress: ViewProgress, changes: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
+        """Keep an epoch: its number and offset, what changed, and what it gave."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        rows = 0
+        for source, flow in changes.items():
+            for changed, weights in flow:
+                batch.put(_key(_EPOCH, progress.epoch, self._numbers[source]), packed(changed, weights))
+                rows += len(weights)
+        batch.put(_LAST, _stream(answer))
+        manifest = self._manifest | _told(progress) | {"log_rows": self._manifest["log_rows"] + rows}
+        self._write(batch, manifest)
+
+    def checkpoint(self, progress: ViewProgress, rows: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
+        """Keep all rows anew, in place of the last checkpoint and the changes since."""
+        number = self._manifest["checkpoint"] + 1
+        blocks, count = self._take_in(number, rows)
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        batch.delete_range(_key(_CHECKPOINT, 0), _key(_CHECKPOINT, number))
+        batch.delete_range(_key(_EPOCH, 0), _key(_EPOCH, progress.epoch + 1))
+        batch.put(_LAST, _stream(answer))
+        manifest = {"checkpoint": number, "blocks": blocks, "rows": count, "since": progress.epoch + 1, "log_rows": 0}
+        self._write(batch, manifest | _told(progress))
+
+    def _write(self, batch: Any, manifest: dict[str, Any]) -> None:
+        batch.put(_MANIFEST, json.dumps(manifest).encode())
+        try:
+            self._database.write(batch, self._sync)
+        except Exception as error:
+            raise StateError(f"The view cannot be written to {self._folder}: {error}.") from error
+        self._manifest = manifest
+
+    def _take_in(self, number: int, rows: Mapping[str, Flow]) -> tuple[dict[str, int], int]:
+        """Write the blocks of a checkpoint as one sorted file, and return how many there are, and of how many rows."""
+        path = self._folder / "checkpoint.sst"
+        blocks, count = {}, 0
+        try:
+            writer = rocksdict.SstFileWriter(options=_options())
+            writer.open(str(path))
+            for source in sorted(rows):
+                block = 0
+                for batch, weights in rows[source]:
+                    for first in range(0, batch.num_rows, _BLOCK_ROWS):
+                        piece = packed(batch.slice(first, _BLOCK_ROWS), weights[first : first + _BLOCK_ROWS])
+                        writer[_key(_CHECKPOINT, number, self._numbers[source], block)] = piece
+                        block += 1
+                    count += batch.num_rows
+                blocks[source] = block
+            if count:
+                writer.finish()
+                options = rocksdict.IngestExternalFileOptions()
+                options.set_move_files(True)
+                self._database.ingest_external_file([str(path)], options)
+        except Exception as error:
+            raise StateError(f"The view cannot be written to {self._folder}: {error}.") from error
+        return blocks, count
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether so much has changed since the last checkpoint that reading it would take long."""
+        return bool(self._manifest["log_rows"] > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
+
+    def close(self) -> None:
+        """Let another process have the state."""
+        self._database.close()
+
+
+def _told(progress: ViewProgress) -> dict[str, Any]:
+    return {"epoch": progress.epoch, "offset": progress.offset, "missing": dict(progress.missing)}
+
+
+def _key(kind: bytes, number: int, source: int = 0, block: int = 0) -> bytes:
+    return kind + number.to_bytes(8, "big") + source.to_bytes(2, "big") + block.to_bytes(4, "big")
+
+
+def _stream(batches: list[pa.RecordBatch]) -> bytes:
+    if not batches:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _options() -> Any:
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_compression_type(rocksdict.DBCompressionType.lz4())
+    return options
+
+
+def _opened(folder: Path) -> Any:
+    if folder.exists() and not folder.is_dir():
+        raise StateError(f"{str(folder)!r} is no folder. Pass one that is empty, new, or of the same view.")
+    if folder.exists() and not (folder / "CURRENT").exists() and any(folder.iterdir()):
+        raise StateError(
+            f"The folder {folder} holds other files, or a view that lacks a part. Pass one that is empty, new, or of "
+            "the same view."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return rocksdict.Rdict(str(folder), _options())
+    except Exception as error:
+        if "lock" in str(error).lower():
+            raise StateError(
+                f"The view in {folder} is open in another process, or twice in this one. Close the other one first."
+            ) from error
+        raise StateError(_damaged(folder, error)) from error
+
+
+def _damaged(folder: Path, problem: object) -> str:
+    return (
+        f"The view in {folder} is damaged, and nothing in it was changed: {problem}. Restore the folder from a copy, "
+        "or populate a new one."
+    )

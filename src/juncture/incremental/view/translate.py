@@ -1,0 +1,420 @@
+"""From sqlglot's tree to expressions: types are found, and conversions that SQL leaves out are put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SpecError
+from juncture.incremental.view.coercion import cast, common_type, in_common_type, is_number, is_text, numbers
+from juncture.incremental.view.expressions import FALSE, TRUE, Call, Expression, Literal, all_of, call
+from juncture.incremental.view.parse import unsupported, wrong
+
+__all__ = ["Translator", "type_of"]
+
+_COMPARISONS = {"EQ": "equal", "NEQ": "not_equal", "LT": "less", "LTE": "less_equal", "GT": "greater"} | {
+    "GTE": "greater_equal"
+}
+_ARITHMETIC = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+_OF_NUMBERS = {"Abs": "abs", "Floor": "floor", "Ceil": "ceil"}
+_OF_TEXT = {"Lower": "lower", "Upper": "upper", "Trim": "trim"}
+_PARTS = {"YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "DAY": "day", "HOUR": "hour", "MINUTE": "minute"} | {
+    "SECOND": "second", "DOY": "day_of_year", "DAYOFYEAR": "day_of_year", "WEEK": "iso_week"
+}  # fmt: skip
+_PART_CLASSES = {"Year": "YEAR", "Quarter": "QUARTER", "Month": "MONTH", "Day": "DAY", "Hour": "HOUR"} | {
+    "Minute": "MINUTE", "Second": "SECOND", "DayOfMonth": "DAY", "DayOfYear": "DOY", "Week": "WEEK"
+}  # fmt: skip
+_TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_SECONDS = {"WEEK": 604_800, "DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
+
+_TYPES = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "TEXT": pa.string(),
+    "CHAR": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
+}
+
+
+def type_of(node: Any) -> pa.DataType | None:
+    """Return the type that SQL names; None for one that views do not have."""
+    name = node.this.name if hasattr(node.this, "name") else str(node.this)
+    if name == "DECIMAL":
+        digits = [int(each.this.this) for each in node.expressions]
+        precision, scale = (*digits, 0)[:2] if digits else (18, 3)
+        return pa.decimal128(precision, scale) if 0 < precision <= 38 else None
+    return _TYPES.get(name)
+
+
+class Translator:
+    """Makes expressions of parts of a query.
+
+    Parameters
+    ----------
+    sql
+        The query, for errors.
+    known
+        Returns what stands for a node, such as a column, if it is known as a whole; None to look into it.
+    """
+
+    def __init__(self, sql: str, known: Callable[[Any], Expression | None]) -> None:
+        self._sql = sql
+        self._known = known
+        self._exp = import_module("sqlglot").exp
+
+    def __call__(self, node: Any) -> Expression:
+        """Return a node as an expression.
+
+        Raises
+        ------
+        SpecError
+            If it is of types that do not fit, or of what views cannot keep up to date.
+        """
+        found = self._known(node)
+        if found is not None:
+            return found
+        try:
+            return self._made(node)
+        except pa.ArrowException as error:
+            raise self._ill_typed(node, str(error).split("\n")[0]) from None
+
+    def _ill_typed(self, node: Any, why: str) -> SpecError:
+        return wrong(self._sql, node, f"The types of {node.sql('duckdb')} do not fit: {why}")
+
+    def _made(self, node: Any) -> Expression:
+        name = type(node).__name__
+        if name in _COMPARISONS:
+            return self._compared(node, _COMPARISONS[name], node.this, node.expression)
+        if name in _ARITHMETIC:
+            return self._counted(node, _ARITHMETIC[name])
+        if name in _OF_NUMBERS:
+            return call(_OF_NUMBERS[name], self._number(node.this))
+        if name in _OF_TEXT and not node.args.get("expression") and not node.args.get("position"):
+            return call(_OF_TEXT[name], self._text(node.this))
+        if name in _PART_CLASSES:
+            return self._part(node, _PART_CLASSES[name], node.this)
+        method = getattr(self, f"_{name.lower()}", None)
+        if method is None:
+            raise unsupported(self._sql, node, _named(node))
+        made: Expression = method(node)
+        return made
+
+    # Constants and types
+
+    def _literal(self, node: Any) -> Expression:
+        text = node.this
+        if node.is_string:
+            return Literal(pa.string(), text)
+        if "e" in text.lower():
+            return Literal(pa.float64(), float(text))
+        if "." in text:
+            value = Decimal(text)
+            digits = value.as_tuple()
+            scale = -int(digits.exponent)
+            return Literal(pa.decimal128(max(len(digits.digits), scale, 1), scale), value)
+        whole = int(text)
+        return Literal(pa.int64(), whole) if whole < 2**63 else Literal(pa.decimal128(38, 0), Decimal(whole))
+
+    def _boolean(self, node: Any) -> Expression:
+        return TRUE if node.this else FALSE
+
+    def _null(self, _node: Any) -> Expression:
+        return Literal(pa.null(), None)
+
+    def _paren(self, node: Any) -> Expression:
+        return self(node.this)
+
+    def _alias(self, node: Any) -> Expression:
+        return self(node.this)
+
+    def _cast(self, node: Any) -> Expression:
+        target = type_of(node.to)
+        if target is None:
+            raise unsupported(self._sql, node, f"a cast to {node.to.sql('duckdb')}")
+        value = self(node.this)
+        if is_text(target) and (pat.is_floating(value.type) or pat.is_timestamp(value.type)):
+            raise unsupported(self._sql, node, f"a cast of {value.type} to text", "How it is written differs.")
+        return cast(value, target)
+
+    def _neg(self, node: Any) -> Expression:
+        value = self._number(node.this)
+        return call("negate", cast(value, pa.int64()) if pat.is_integer(value.type) else value)
+
+    # Logic
+
+    def _condition(self, node: Any) -> Expression:
+        value = self(node)
+        if not (pat.is_boolean(value.type) or pat.is_null(value.type)):
+            raise self._ill_typed(node, f"it is of type {value.type}, and a condition is true or false")
+        return cast(value, pa.bool_())
+
+    def condition(self, node: Any) -> Expression:
+        """Return a node as a condition."""
+        return self._condition(node)
+
+    def _and(self, node: Any) -> Expression:
+        return all_of([self._condition(each) for each in node.flatten()])
+
+    def _or(self, node: Any) -> Expression:
+        found: Expression = FALSE
+        for each in node.flatten():
+            condition = self._condition(each)
+            found = condition if found == FALSE else call("or", found, condition)
+        return found
+
+    def _not(self, node: Any) -> Expression:
+        return call("not", self._condition(node.this))
+
+    def _compared(self, node: Any, function: str, *operands: Any) -> Expression:
+        values = in_common_type([self(each) for each in operands])
+        if values is None:
+            raise self._ill_typed(node, "values of these types do not compare; cast one of them")
+        return call(function, *values)
+
+    def _is(self, node: Any) -> Expression:
+        value = self(node.this)
+        if isinstance(node.expression, self._exp.Null):
+            return call("is_null", value)
+        return call("not", call("distinct_from", cast(value, pa.bool_()), self(node.expression)))
+
+    def _nullsafeeq(self, node: Any) -> Expression:
+        return call("not", self._compared(node, "distinct_from", node.this, node.expression))
+
+    def _nullsafeneq(self, node: Any) -> Expression:
+        return self._compared(node, "distinct_from", node.this, node.expression)
+
+    def _between(self, node: Any) -> Expression:
+        low = self._compared(node, "greater_equal", node.this, node.args["low"])
+        return all_of([low, self._compared(node, "less_equal", node.this, node.args["high"])])
+
+    def _in(self, node: Any) -> Expression:
+        if node.args.get("query") or node.args.get("unnest"):
+            raise unsupported(self._sql, node.args.get("query") or node, "IN of a subquery", "Write it as a join.")
+        values = in_common_type([self(each) for each in (node.this, *node.expressions)])
+        if values is None:
+            raise self._ill_typed(node, "values of these types do not compare; cast one of them")
+        value, *among = values
+        if not all(isinstance(each, Literal) for each in among):
+            found: Expression = call("equal", value, among[0])
+            for each in among[1:]:
+                found = call("or", found, call("equal", value, each))
+            return found
+        constants = [each.value for each in among if isinstance(each, Literal)]
+        known = tuple(each for each in constants if each is not None)
+        return call("in", value, option=(known, len(known) < len(constants)), data_type=pa.bool_())
+
+    def _case(self, node: Any) -> Expression:
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            asked = branch.this
+            conditions.append(
+                self._condition(asked) if node.this is None else self._compared(branch, "equal", node.this, asked)
+            )
+            values.append(self(branch.args["true"]))
+        other = node.args.get("default")
+        values.append(Literal(pa.null(), None) if other is None else self(other))
+        return self._chosen(node, conditions, values)
+
+    def _if(self, node: Any) -> Expression:
+        other = node.args.get("false")
+        values = [self(node.args["true"]), Literal(pa.null(), None) if other is None else self(other)]
+        return self._chosen(node, [self._condition(node.this)], values)
+
+    def _chosen(self, node: Any, conditions: list[Expression], values: list[Expression]) -> Expression:
+        alike = in_common_type(values)
+        if alike is None:
+            raise self._ill_typed(node, "its values are of types that no column holds together; cast them")
+        *chosen, other = alike
+        turns = [each for pair in zip(conditions, chosen, strict=True) for each in pair]
+        return call("case", *turns, other, data_type=other.type)
+
+    def _coalesce(self, node: Any) -> Expression:
+        return self._alike(node, "coalesce")
+
+    def _greatest(self, node: Any) -> Expression:
+        return self._alike(node, "greatest")
+
+    def _least(self, node: Any) -> Expression:
+        return self._alike(node, "least")
+
+    def _alike(self, node: Any, function: str) -> Expression:
+        values = in_common_type([self(each) for each in (node.this, *node.expressions)])
+        if values is None:
+            raise self._ill_typed(node, "values of these types do not compare; cast one of them")
+        return call(function, *values)
+
+    def _nullif(self, node: Any) -> Expression:
+        value = self(node.this)
+        same = self._compared(node, "equal", node.this, node.expression)
+        return call("case", same, Literal(value.type, None), value, data_type=value.type)
+
+    # Numbers
+
+    def _number(self, node: Any) -> Expression:
+        value = self(node)
+        if pat.is_null(value.type):
+            return cast(value, pa.int64())
+        if not is_number(value.type):
+            raise self._ill_typed(node, f"it is of type {value.type}, and a number is needed")
+        return value
+
+    def _counted(self, node: Any, function: str) -> Expression:
+        in_time = self._in_time(node, function)
+        if in_time is not None:
+            return in_time
+        return call(function, *numbers(self._number(node.this), self._number(node.expression)))
+
+    def _div(self, node: Any) -> Expression:
+        return call("divide", self._number(node.this), self._number(node.expression))
+
+    def _intdiv(self, node: Any) -> Expression:
+        return call("int_divide", *self._integers(node, "//"))
+
+    def _mod(self, node: Any) -> Expression:
+        return call("remainder", *self._integers(node, "%"))
+
+    def _integers(self, node: Any, operator: str) -> list[Expression]:
+        values = [self._number(each) for each in (node.this, node.expression)]
+        if not all(pat.is_integer(each.type) for each in values):
+            raise unsupported(self._sql, node, f"{operator} of numbers that are no integers")
+        return [cast(each, pa.int64()) for each in values]
+
+    def _sqrt(self, node: Any) -> Expression:
+        return call("sqrt", cast(self._number(node.this), pa.float64()))
+
+    def _round(self, node: Any) -> Expression:
+        digits = node.args.get("decimals")
+        count = Literal(pa.int64(), 0) if digits is None else self(digits)
+        if not isinstance(count, Literal):
+            raise unsupported(self._sql, digits, "ROUND to a number of digits that is no constant")
+        value = self._number(node.this)
+        return value if pat.is_integer(value.type) else call("round", value, option=int(count.value))
+
+    # Time
+
+    def _in_time(self, node: Any, function: str) -> Expression | None:
+        """Return a sum or difference of times; None for one of numbers."""
+        one, other = node.this, node.expression
+        if isinstance(other, self._exp.Interval):
+            return self._moved(node, self(one), other, 1 if function == "add" else -1)
+        if isinstance(one, self._exp.Interval) and function == "add":
+            return self._moved(node, self(other), one, 1)
+        left, right = self(one), self(other)
+        if pat.is_date32(left.type) and pat.is_date32(right.type) and function == "subtract":
+            return call("days_between", left, right)
+        if pat.is_date32(left.type) and pat.is_integer(right.type) and function != "multiply":
+            days = cast(right, pa.int64())
+            return call("add_days", left, days if function == "add" else call("negate", days))
+        return None
+
+    def _moved(self, node: Any, value: Expression, interval: Any, sign: int) -> Expression:
+        unit = interval.args["unit"].name.upper().rstrip("S") if interval.args.get("unit") else ""
+        if unit not in _SECONDS or not isinstance(interval.this, self._exp.Literal):
+            raise unsupported(
+                self._sql, node, f"a step of {interval.sql('duckdb')}", f"Expected a constant of {_listed(_SECONDS)}."
+            )
+        if pat.is_date32(value.type):
+            value = cast(value, pa.timestamp("us"))
+        if not pat.is_timestamp(value.type):
+            raise self._ill_typed(node, f"an interval is added to {value.type}")
+        per_second = 1_000 ** ("s", "ms", "us", "ns").index(value.type.unit)
+        steps = Decimal(interval.this.this) * _SECONDS[unit] * per_second * sign
+        duration = Literal(pa.duration(value.type.unit), int(steps))
+        return Call(value.type, "add", (value, Literal(duration.type, duration.value)))
+
+    def _part(self, node: Any, part: str, of: Any) -> Expression:
+        function = _PARTS.get(part.upper())
+        if function is None:
+            raise unsupported(self._sql, node, f"EXTRACT of {part}", f"Expected one of {_listed(_PARTS)}.")
+        return call(function, self(of))
+
+    def _extract(self, node: Any) -> Expression:
+        return self._part(node, node.this.name, node.expression)
+
+    def _timestamptrunc(self, node: Any) -> Expression:
+        unit = node.args["unit"].name.lower()
+        if unit not in _TRUNCATED:
+            raise unsupported(self._sql, node, f"DATE_TRUNC to {unit}", f"Expected one of {_listed(_TRUNCATED)}.")
+        return call("date_trunc", self(node.this), option=unit)
+
+    _datetrunc = _timestamptrunc
+
+    # Text
+
+    def _text(self, node: Any) -> Expression:
+        value = self(node)
+        if not (is_text(value.type) or pat.is_null(value.type)):
+            raise self._ill_typed(node, f"it is of type {value.type}, and a text is needed")
+        return cast(value, pa.string()) if pat.is_null(value.type) else value
+
+    def _length(self, node: Any) -> Expression:
+        return call("length", self._text(node.this))
+
+    def _substring(self, node: Any) -> Expression:
+        places = [node.args.get("start"), node.args.get("length")]
+        found = [None if each is None else self(each) for each in places]
+        constant = [each is None or (isinstance(each, Literal) and (each.value or 0) >= 0) for each in found]
+        if not all(constant) or found[0] is None:
+            raise unsupported(self._sql, node, "SUBSTRING by other than constants from the start")
+        option = tuple(each.value if isinstance(each, Literal) else None for each in found)
+        return call("substring", self._text(node.this), option=option)
+
+    def _dpipe(self, node: Any) -> Expression:
+        return self._joined([node.this, node.expression], skip=False)
+
+    def _concat(self, node: Any) -> Expression:
+        return self._joined(node.expressions, skip=True)
+
+    def _joined(self, nodes: list[Any], *, skip: bool) -> Expression:
+        values = [self._text(each) for each in nodes]
+        target = common_type(values) or pa.string()
+        return call("concat", *(cast(each, target) for each in values), option=skip)
+
+    def _like(self, node: Any) -> Expression:
+        return self._matched(node, ignore_case=False)
+
+    def _ilike(self, node: Any) -> Expression:
+        return self._matched(node, ignore_case=True)
+
+    def _matched(self, node: Any, *, ignore_case: bool) -> Expression:
+        pattern = self(node.expression)
+        if not isinstance(pattern, Literal) or pattern.value is None:
+            raise unsupported(self._sql, node, "LIKE with a pattern that is no constant")
+        return call("like", self._text(node.this), option=(pattern.value, ignore_case))
+
+
+def _listed(words: Any) -> str:
+    return ", ".join(str(each) for each in words)
+
+
+_NAMES = {
+    "Window": "window functions",
+    "Subquery": "subqueries within expressions",
+    "Select": "subqueries within expressions",
+    "Exists": "EXISTS",
+    "Interval": "intervals on their own",
+    "TryCast": "TRY_CAST",
+}
+
+
+def _named(node: Any) -> str:
+    name = type(node).__name__
+    if name in _NAMES:
+        return _NAMES[name]
+    if name == "Anonymous":
+        return f"the function {node.name}"
+    called = node.sql_name() if hasattr(node, "sql_name") else name
+    return f"the function {called}"

@@ -1,0 +1,362 @@
+"""A query that is kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from juncture.columnar.conversion import converted
+from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
+from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.view.build import build
+from juncture.incremental.view.dataflow import Dataflow
+from juncture.incremental.view.explain import explained, watched
+from juncture.incremental.view.operators.operator import Flow, batch_of, some_rows
+from juncture.incremental.view.operators.top import sorted_rows
+from juncture.incremental.view.parse import parse
+from juncture.incremental.view.prune import pruned
+from juncture.incremental.view.push import pushed
+from juncture.incremental.view.source import Source
+from juncture.runtime.working_types import working_type
+from juncture.spec.arguments import check_choice
+from juncture.spec.schema import plain_type
+
+if TYPE_CHECKING:
+    from juncture.incremental.view.store import ViewProgress, ViewStore
+
+__all__ = ["View", "ViewSetup", "store_in"]
+
+
+@dataclass(frozen=True)
+class ViewSetup:
+    """What a view is made of.
+
+    Attributes
+    ----------
+    sql, sources
+        The query, and the tables that it reads.
+    output
+        How the changes of the answer are said.
+    missing
+        What becomes of deletes of rows that are not there.
+    """
+
+    sql: str
+    sources: Mapping[str, Source]
+    output: ChangeFormat = "weight"
+    missing: Literal["error", "count"] = "error"
+
+    def __post_init__(self) -> None:
+        check_choice("output", self.output, ("weight", "change_type", "debezium"))
+        check_choice("missing", self.missing, ("error", "count"))
+        for name, source in self.sources.items():
+            lowered = [column.lower() for column in source.schema.names]
+            twice = next((each for each in lowered if lowered.count(each) > 1), None)
+            if twice is not None:
+                raise SchemaError(f"The source {name!r} has the column {twice!r} twice. SQL cannot tell them apart.")
+
+
+class View:
+    """A query kept up to date. It is made by `juncture.view`.
+
+    Changes of its sources go in with `apply`, epoch by epoch, and the changes of its answer come out.
+    """
+
+    def __init__(self, setup: ViewSetup, store: Callable[[Mapping[str, pa.Schema]], ViewStore] | None = None) -> None:
+        self.setup = setup
+        schemas = {name.lower(): _working(source.schema) for name, source in setup.sources.items()}
+        self._names = {name.lower(): name for name in setup.sources}
+        tree = parse(setup.sql, {name: [column.lower() for column in each.names] for name, each in schemas.items()})
+        query = build(setup.sql, tree, schemas)
+        self._order = query.order
+        static = [name.lower() for name, source in setup.sources.items() if source.static]
+        self._flow = Dataflow(pruned(pushed(query.node, static)), static)
+        self.answer_schema = pa.schema(list(zip(_distinct(query.names), query.node.types, strict=True)))
+        self.schema = written_schema(self.answer_schema, setup.output)
+        self._epoch, self._offset = 0, None
+        self._missing = dict.fromkeys(setup.sources, 0)
+        self._closed = False
+        self._store: ViewStore | None = None
+        if store is not None:
+            self._store = store({source: operator.schema for source, operator in self._flow.built.inputs.items()})
+            try:
+                self._go_on(self._store)
+            except BaseException:
+                self._store.close()
+                raise
+
+    def _go_on(self, store: ViewStore) -> None:
+        """Hold what a store keeps."""
+        progress = store.progress()
+        if progress is None:
+            return
+        changes = {}
+        for source in self._flow.built.inputs:
+            delta, missing = self._flow.located(source, store.rows(source))
+            if missing.any():
+                raise StateError(
+                    f"The view is damaged: it has changes that delete rows of {source} which are not there. Restore "
+                    "its folder from a copy, or populate a new one."
+                )
+            changes[source] = [(delta.batch, delta.weights)]
+        self._flow.run(changes)
+        self._flow.commit()
+        self._take(progress)
+
+    def _take(self, progress: ViewProgress) -> None:
+        self._epoch, self._offset, self._missing = progress.epoch, progress.offset, dict(progress.missing)
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs the view has taken."""
+        return self._epoch
+
+    @property
+    def offset(self) -> Any:
+        """What was passed as ``offset`` last."""
+        return self._offset
+
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """How many deletes of each source found no row."""
+        return dict(self._missing)
+
+    def apply(self, *, offset: Any = None, **changes: Any) -> list[pa.RecordBatch]:
+        """Take the changes of an epoch, and return those of the answer.
+
+        Parameters
+        ----------
+        offset
+            Where the sources are by these changes, as plain data: it is kept with them, so that `offset` tells where to
+            go on. None leaves it as it was.
+        **changes
+            What changed in a source, by its name: a record batch, a table that speaks Arrow, or a list of these. A
+            column ``_weight``, a column ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what
+            comes and what goes; with none of them, all rows come.
+
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            The changes of the answer, in no order: each row once, and none that comes and goes.
+
+        Raises
+        ------
+        SpecError, SchemaError
+            If there is no such source, or what is given is no table, or has other columns.
+        DataError
+            If a change is of no known kind, deletes what is not there (unless that is to be counted), or a value of the
+            query cannot be worked out. Then nothing of the epoch has been taken.
+        PlanError
+            If the view is closed, or a static source changes.
+        StateError
+            If the epoch cannot be written to its folder. Then it has not been taken either.
+        """
+        self._check_open()
+        given = {self._source(name): each for name, each in changes.items() if each is not None}
+        flows, missing = {}, dict(self._missing)
+        for source, each in given.items():
+            name = self._names[source]
+            if self.setup.sources[name].static and self._epoch:
+                raise PlanError(
+                    f"The source {name!r} is declared static, and changes in epoch {self._epoch + 1:,}. It comes with "
+                    "the first epoch. Declare it without static=True, in a new folder."
+                )
+            flow = self._read(source, each)
+            if source in self._flow.built.inputs:
+                flows[source], count = self._located(source, flow)
+                missing[name] += count
+        try:
+            answer = self._said(self._flow.run(flows))
+            self._keep(flows, missing, offset, answer)
+        except BaseException:
+            self._flow.abandon()
+            raise
+        self._flow.commit()
+        self._checkpoint()
+        return answer
+
+    def populate(self, *, offset: Any = None, **tables: Any) -> list[pa.RecordBatch]:
+        """Take the tables as they are at first, and return the answer.
+
+        Parameters
+        ----------
+        offset, **tables
+            As for `apply`.
+
+        Raises
+        ------
+        PlanError
+            If there are rows already, or the view is closed.
+        SpecError, SchemaError, DataError, StateError
+            As `apply` does.
+        """
+        if self._epoch:
+            raise PlanError(
+                f"The view holds rows already, of {self._epoch:,} epochs: populate(…) is for the first ones. Pass "
+                "changes to apply(…)."
+            )
+        return self.apply(offset=offset, **tables)
+
+    def _source(self, name: str) -> str:
+        if name.lower() not in self._names:
+            raise SpecError(f"There is no source {name!r}. {did_you_mean(name, self.setup.sources)}")
+        return name.lower()
+
+    def _read(self, source: str, given: Any) -> Flow:
+        """Return what was given of a source: the columns that are read, in the types that they are held in."""
+        name = self._names[source]
+        schema = self.setup.sources[name].schema
+        scan = self._flow.built.scans.get(source)
+        lowered = {each.lower(): each for each in schema.names}
+        found = []
+        for batch, weights in read_changes(given, schema, name):
+            if scan is not None:
+                operator = self._flow.built.inputs[source]
+                arrays = [
+                    converted(batch.column(lowered[column.lower()]), data_type) for column, data_type in scan.columns
+                ]
+                found.append((batch_of(arrays, operator.schema), weights))
+        return found
+
+    def _located(self, source: str, flow: Flow) -> tuple[Flow, int]:
+        try:
+            delta, missing = self._flow.located(source, flow)
+        except pa.ArrowException as error:
+            raise DataError(
+                f"The {self._names[source]} changes are too large for one epoch: {error}. Divide them among several."
+            ) from error
+        if missing.any() and self.setup.missing == "error":
+            raise DataError(
+                f"The {self._names[source]} changes delete rows that are not there ({int(missing.sum()):,} in all). "
+                "Nothing of the epoch has been taken. Pass missing='count' to have such deletes counted."
+            )
+        return ([(delta.batch, delta.weights)] if len(delta) else []), int(missing.sum())
+
+    def _said(self, answer: Flow) -> list[pa.RecordBatch]:
+        """Return the rows of the answer as users get them."""
+        return [
+            write_changes(batch_of(batch.columns, self.answer_schema), weights, self.setup.output)
+            for batch, weights in answer
+        ]
+
+    def _keep(self, flows: Mapping[str, Flow], missing: dict[str, int], offset: Any, answer: Any) -> None:
+        """Write an epoch to the folder, if there is one, and count it."""
+        is_first, epoch = not self._epoch, self._epoch + 1
+        offset = self._offset if offset is None else offset
+        if self._store is not None:
+            progress = import_module("juncture.incremental.view.store").ViewProgress(epoch, offset, missing)
+            (self._store.checkpoint if is_first else self._store.commit)(progress, flows, answer)
+        self._epoch, self._offset, self._missing = epoch, offset, missing
+
+    def _checkpoint(self) -> None:
+        """Write all rows anew, if so much has changed that reading the changes would take long."""
+        if self._store is not None and self._store.wants_checkpoint:
+            progress, answer = self._store.progress(), self._store.last()
+            assert progress is not None
+            rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
+            self._store.checkpoint(progress, rows, answer)
+
+    def last(self) -> list[pa.RecordBatch]:
+        """Return what the last epoch gave, if the state is in a folder: after a crash it may not have arrived."""
+        self._check_open()
+        return [] if self._store is None else self._store.last()
+
+    def result(self) -> pa.Table:
+        """Return the answer as it is: in the order of ``ORDER BY``, if the query has one."""
+        self._check_open()
+        table = self._flow.answer(self.answer_schema.names)
+        if not self._order or not table.num_rows:
+            return table
+        batch = table.combine_chunks().to_batches()[0]
+        return pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
+
+    def table(self, source: str) -> pa.Table:
+        """Return the rows of a source as they are, in no order: the columns that the query reads."""
+        self._check_open()
+        name = self._source(source)
+        scan = self._flow.built.scans.get(name)
+        if scan is None:
+            raise SpecError(f"The query does not read the source {source!r}.")
+        return self._flow.source(name).rename_columns([column for column, _ in scan.columns])
+
+    def explain(self) -> str:
+        """Return the dataflow as a picture: what each operator takes in, how many rows it holds, and what they cost."""
+        return explained(self._flow.built)
+
+    def watch(self) -> AbstractContextManager[Any]:
+        """Show the dataflow in the terminal while changes go through it, for as long as the context lasts."""
+        return watched(self._flow.built, lambda: self._epoch)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory all rows and groups take that the view holds."""
+        return sum(operator.nbytes for operator in self._flow.built.operators)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PlanError("The view is closed. Open it again with jn.view(…).")
+
+    def close(self) -> None:
+        """Let go of all that is held. What is in a folder stays there."""
+        self._closed = True
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema]], Any]:
+    """Return what opens the state of a view in a folder, given the columns that are held of its sources.
+
+    Raises
+    ------
+    PlanError
+        If RocksDB is not installed.
+    """
+    try:
+        store = import_module("juncture.incremental.view.store")
+    except ImportError as error:
+        raise PlanError(
+            f"jn.view({str(folder)!r}, …) keeps rows in RocksDB, whose Python package is not installed ({error}). "
+            "Install it by pip install 'juncture[changes]', or pass None as the folder."
+        ) from error
+    return partial(store.ViewStore, folder, _described(setup))
+
+
+def _described(setup: ViewSetup) -> dict[str, Any]:
+    """Return what a view is, as plain data."""
+    sources = {
+        f"source {name}": ", ".join(
+            f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in source.schema
+        )
+        + (" (static)" if source.static else "")
+        for name, source in setup.sources.items()
+    }
+    return {"query": " ".join(setup.sql.split()), **sources}
+
+
+def _working(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, working_type(plain_type(field.type))) for field in schema])
+
+
+def _distinct(names: tuple[str, ...]) -> list[str]:
+    """Return names of which no two are the same."""
+    found: list[str] = []
+    for name in names:
+        number, own = 1, name
+        while own in found:
+            own = f"{name}_{number}"
+            number += 1
+        found.append(own)
+    return found

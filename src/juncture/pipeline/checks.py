@@ -1,0 +1,93 @@
+"""What is expected of sources and steps, held against their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from juncture.pipeline.engine import Engine, Matches
+from juncture.pipeline.model import Check, Staleness
+from juncture.planner.report import Distances
+from juncture.spec.duration import duration_ns, format_duration
+
+__all__ = ["Checked", "checked"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Something that was expected, and what was found.
+
+    Attributes
+    ----------
+    of
+        The source or step.
+    expected, found
+        What was expected, and what is the case.
+    passed
+        Whether it is as expected.
+    fails
+        Whether the pipeline stops where it is not.
+    """
+
+    of: str
+    expected: str
+    found: str
+    passed: bool
+    fails: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+def checked(check: Check, engine: Engine) -> Iterator[Checked]:
+    """Yield what was found of each thing that a check expects."""
+    name = check.of if check.table is None else f"{check.of}.{check.table}"
+    for expected, found, passed in _found(check, engine):
+        yield Checked(name, expected, found, passed, check.on_failure == "fail")
+
+
+def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
+    columns = [check.not_null] if isinstance(check.not_null, str) else check.not_null
+    if check.rows is not None or columns:
+        rows, nulls = engine.count(check.of, columns)
+        if check.rows is not None:
+            low, high = check.rows.min, check.rows.max
+            yield f"rows {_between(low, high)}", f"{rows:,}", (low or 0) <= rows and (high is None or rows <= high)
+        for column in columns:
+            yield f"{column} is never null", f"{nulls[column]:,} nulls", not nulls[column]
+    keys = [check.unique] if isinstance(check.unique, str) else check.unique
+    if keys:
+        repeated = engine.repeated(check.of, keys)
+        yield f"{', '.join(keys)} unique", f"{repeated:,} values more than once", not repeated
+    if check.match_rate is not None or check.staleness is not None or check.leaked is not None:
+        yield from _of_matches(check, engine.matches(check.of, check.table))
+
+
+def _of_matches(check: Check, matches: Matches) -> Iterator[tuple[str, str, bool]]:
+    if check.match_rate is not None:
+        rate = matches.matched / matches.left_rows if matches.left_rows else 1.0
+        yield f"at least {check.match_rate:.2%} matched", f"{rate:.2%}", rate >= check.match_rate
+    if check.staleness is not None:
+        limits = check.staleness if isinstance(check.staleness, Staleness) else Staleness(max=check.staleness)
+        for name, limit in limits.model_dump(exclude_none=True).items():
+            yield _stale(name, limit, matches.distances)
+    if check.leaked is not None:
+        leaked = matches.leaked or 0
+        yield f"at most {check.leaked:,} known too late", f"{leaked:,}", leaked <= check.leaked
+
+
+def _stale(name: str, limit: Any, distances: Distances | None) -> tuple[str, str, bool]:
+    expected = f"staleness {name} at most {limit}"
+    if distances is None:
+        return expected, "nothing matched", True
+    value = distances.maximum if name == "max" else getattr(distances, name)
+    greatest = duration_ns(limit, argument="staleness") if isinstance(limit, str) else limit
+    return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest
+
+
+def _between(low: int | None, high: int | None) -> str:
+    if high is None:
+        return f"at least {low or 0:,}"
+    return f"at most {high:,}" if low is None else f"from {low:,} to {high:,}"

@@ -1,0 +1,173 @@
+"""Spark's SQL in this process: expressions over the columns of one table, read by sqlglot and run by DuckDB.
+
+Types are Spark's where the two differ: sums of integers are ``bigint``, parts of times and lengths of text ``int``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from juncture.errors import SchemaError, did_you_mean
+from juncture.pipeline.model import Derived
+
+__all__ = ["ExpressionError", "counted", "derived_batches", "derived_schema"]
+
+_TABLE = "juncture_rows"
+_BATCH_ROWS = 1 << 16
+
+_INTS = (
+    *(exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Quarter, exp.WeekOfYear),
+    *(exp.Hour, exp.Minute, exp.Second, exp.Length, exp.DateDiff, exp.StrPosition),
+)
+"""Functions that give 32-bit integers in Spark, and wider ones in DuckDB."""
+
+
+class ExpressionError(SchemaError):
+    """An expression does not fit the columns.
+
+    Attributes
+    ----------
+    key
+        The keys of the step that say so.
+    """
+
+    def __init__(self, key: tuple[str | int, ...], message: str) -> None:
+        self.key = key
+        super().__init__(message)
+
+
+def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
+    """Return the schema of what a step makes, without a row.
+
+    Raises
+    ------
+    ExpressionError
+        If an expression cannot be read, or names a column that is not there.
+    """
+    with _connected(None) as connection:
+        return _relation(connection, step, schema.empty_table()).to_arrow_reader(_BATCH_ROWS).schema
+
+
+@contextmanager
+def derived_batches(step: Derived, rows: pa.RecordBatchReader, folder: Path) -> Iterator[pa.RecordBatchReader]:
+    """Run a step, and give its rows in batches while the block lasts.
+
+    Parameters
+    ----------
+    step
+        What is made.
+    rows
+        Of what.
+    folder
+        Where DuckDB puts what does not fit into memory.
+    """
+    with _connected(folder) as connection:
+        yield _relation(connection, step, rows).to_arrow_reader(_BATCH_ROWS)
+
+
+def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) -> int:
+    """Return how many values of a key occur more than once; where a part of it is null, that is a value too."""
+    with _connected(folder) as connection:
+        connection.register(_TABLE, rows)
+        keys = ", ".join(map(_quoted, columns))
+        groups = f"SELECT 1 FROM {_TABLE} GROUP BY {keys} HAVING count(*) > 1"
+        return int(connection.sql(f"SELECT count(*) FROM ({groups})").fetchall()[0][0])
+
+
+@contextmanager
+def _connected(folder: Path | None) -> Iterator[Any]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        if folder is not None:
+            connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
+        yield connection
+
+
+def _relation(connection: Any, step: Derived, rows: Any) -> Any:
+    """Return a query for what a step makes, in parts: each has the columns of the one before."""
+    connection.register(_TABLE, rows)
+    relation, names = connection.sql(f"SELECT * FROM {_TABLE}"), list(rows.schema.names)
+    if step.filter is not None:
+        condition = _read(step.filter, ("filter",), names)
+        relation = _query(relation, sqlglot.select("*").from_(_TABLE).where(condition), ("filter",))
+    if step.agg is not None:
+        for place, key in enumerate(step.keys):
+            _check_name(key, ("by", place) if not isinstance(step.by, str) else ("by",), names)
+        keys = [exp.column(key, quoted=True) for key in step.keys]
+        wanted = [_alias(_read(text, ("agg", name), names), name) for name, text in step.agg.items()]
+        query = sqlglot.select(*keys, *wanted).from_(_TABLE)
+        relation = _query(relation, query.group_by(*keys) if keys else query, ("agg",))
+        names = list(relation.columns)
+    if step.select is not None:
+        relation = _query(relation, sqlglot.select(*_selected(step, names)).from_(_TABLE), ("select",))
+    return relation.distinct() if step.distinct else relation
+
+
+def _selected(step: Derived, names: list[str]) -> list[Any]:
+    if isinstance(step.select, dict):
+        return [_alias(_read(text, ("select", name), names), name) for name, text in step.select.items()]
+    return [_read(text, ("select", place), names) for place, text in enumerate(step.select or ())]
+
+
+def _alias(node: Any, name: str) -> Any:
+    return exp.alias_(node, name, quoted=True)
+
+
+def _read(text: str, key: tuple[str | int, ...], names: list[str]) -> Any:
+    """Return an expression of Spark's, in which all columns are there."""
+    try:
+        query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
+    except SqlglotError as error:
+        first = str(error).partition("\n")[0].partition(". Line")[0]
+        raise ExpressionError(key, f"{text!r} cannot be read as SQL: {first}.") from error
+    if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("where"):
+        raise ExpressionError(key, f"{text!r} is not one expression of SQL. Write each by itself.")
+    node = query.expressions[0]
+    if node.find(exp.Select, exp.Join):
+        raise ExpressionError(key, f"{text!r} holds a query of its own. Write a step for it, and join with that.")
+    for column in node.find_all(exp.Column):
+        if not isinstance(column.this, exp.Star):
+            _check_name(column.name, key, names)
+    return node.transform(_as_in_spark)
+
+
+def _as_in_spark(node: Any) -> Any:
+    """Return a part of an expression, made to have the type that it has in Spark."""
+    if isinstance(node, _INTS) and not isinstance(node.parent, exp.Cast):
+        return exp.cast(node.copy(), "int", dialect="duckdb")
+    return node
+
+
+def _check_name(name: str, key: tuple[str | int, ...], names: list[str]) -> None:
+    if name.lower() not in {each.lower() for each in names}:
+        raise ExpressionError(key, f"There is no column {name!r}. {did_you_mean(name, names)}")
+
+
+def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
+    """Return the relation of a query over another one, with Spark's types."""
+    try:
+        found = relation.query(_TABLE, query.sql("duckdb"))
+    except duckdb.Error as error:
+        first = str(error).partition("\n")[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")
+        raise ExpressionError(key, f"These expressions do not fit the columns: {first}") from error
+    wide = [str(each) == "HUGEINT" for each in found.types]
+    if any(wide):
+        columns = [
+            f"CAST({_quoted(name)} AS BIGINT) AS {_quoted(name)}" if is_wide else _quoted(name)
+            for name, is_wide in zip(found.columns, wide, strict=True)
+        ]
+        found = found.project(", ".join(columns))
+    return found
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,237 @@
+"""Pipelines in this process: each step becomes a Parquet file in a folder of its own, so that memory is bounded."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from juncture.errors import DataError
+from juncture.files.formats import FORMATS, Format
+from juncture.files.found import files_of, found_file
+from juncture.files.text.read import read_text
+from juncture.files.text.types import TextFormat
+from juncture.files.text.write import write_rows
+from juncture.joins.many import plan_many
+from juncture.joins.planning import plan
+from juncture.joins.spines import grid, interpolate
+from juncture.pipeline.engine import Engine, Matches, Watch, interpolated, rights, semi, unwatched
+from juncture.pipeline.expressions import counted, derived_batches
+from juncture.pipeline.model import Derived, File, Interpolate, Join, Many, Sink, Source
+from juncture.pipeline.places import adding, placed
+from juncture.pipeline.sinks import sink_format, sink_place
+from juncture.pipeline.sources import format_name, is_text, resolved, text_options
+from juncture.runtime.partitions import partitions_of
+from juncture.runtime.sources import ParquetSource
+from juncture.spec.asof import Asof
+
+__all__ = ["LocalEngine"]
+
+_ROW_GROUP_ROWS = 1 << 20
+
+
+class LocalEngine(Engine):
+    """The engine in this process.
+
+    Parameters
+    ----------
+    file, folder
+        The pipeline, and where its file is.
+    schemas
+        The columns of its sources.
+    watch
+        What shows what is under way.
+    memory
+        How much memory a join may take.
+    """
+
+    name = "local"
+
+    def __init__(
+        self, file: File, folder: Path, schemas: Any, watch: Watch = unwatched, memory: str | int | None = None
+    ) -> None:
+        self._file = file
+        self._folder = folder
+        self._schemas = schemas
+        self._watch = watch
+        self._memory = memory
+        self._work = tempfile.TemporaryDirectory(prefix="juncture-")
+        self._paths: dict[str, list[str]] = {}
+
+    def make(self, name: str) -> None:
+        """Make the rows of a source or a step."""
+        if name in self._file.sources:
+            self._paths[name] = self._source(name, resolved(self._file.sources[name], self._folder))
+            return
+        step, target = self._file.steps[name], self._target()
+        with self._watch(name) as shown:
+            if isinstance(step, Join):
+                _write(self.plan(name).batches(progress=shown.phase), target)
+            elif isinstance(step, Many):
+                _write(self.plan(name).execute(progress=shown.phase).to_reader(_ROW_GROUP_ROWS), target)
+            elif isinstance(step, Interpolate):
+                sides = self._paths[step.left], self._paths[step.right]
+                table = interpolate(*sides, **interpolated(step), memory=self._memory)
+                _write(table.to_reader(_ROW_GROUP_ROWS), target)
+            elif step.grid is not None:
+                table = grid(self._paths[step.from_], **step.grid.model_dump())
+                _write(table.to_reader(_ROW_GROUP_ROWS), target)
+            else:
+                with self._derived(step) as batches:
+                    _write(batches, target)
+        self._paths[name] = [str(target)]
+
+    def rows_of(self, name: str) -> pa.Table:
+        """Return the rows of a source or a step as a table."""
+        return _reader(self._paths[name]).read_all()
+
+    def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
+        """Return the number of rows, and for columns how many nulls they have."""
+        nulls = dict.fromkeys(columns, 0)
+        for batch in _reader(self._paths[name], columns) if columns else ():
+            for column in columns:
+                nulls[column] += batch.column(column).null_count
+        return ParquetSource(self._paths[name]).num_rows, nulls
+
+    def repeated(self, name: str, columns: Sequence[str]) -> int:
+        """Return how many values of a key occur more than once."""
+        return counted(_reader(self._paths[name], columns), columns, Path(self._work.name))
+
+    def matches(self, name: str, table: str | None) -> Matches:
+        """Return what became of the left rows of a step."""
+        step = self._file.steps[name]
+        if isinstance(step, Many):
+            found = self.plan(name).match_report()[table or ""]
+            return Matches(found.left_rows, found.matched, found.distances, found.leaked)
+        assert isinstance(step, Join)
+        if isinstance(step.spec, Asof):
+            report = self.plan(name).match_report()
+            return Matches(report.left_rows, report.matched, report.distances)
+        sides = self._paths[step.left], self._paths[step.right]
+        matched = sum(batch.num_rows for batch in plan(*sides, semi(step.spec), memory=self._memory).batches())
+        return Matches(ParquetSource(sides[0]).num_rows, matched)
+
+    def plan(self, name: str) -> Any:
+        """Return the plan of a step that joins, or None of another."""
+        step = self._file.steps[name]
+        if isinstance(step, Join):
+            sides = self._paths[step.left], self._paths[step.right]
+            return plan(*sides, step.spec, algorithm=step.algorithm, memory=self._memory)
+        if isinstance(step, Many):
+            return plan_many(self._paths[step.left], rights(step, self._paths.__getitem__), memory=self._memory)
+        return None
+
+    def write(self, sink: Sink) -> int:
+        """Write a sink: one file where its path has an ending, and otherwise a folder of files."""
+        place, rows, paths = sink_place(sink, self._folder), 0, self._paths[sink.from_]
+        chosen = next(each for each in FORMATS if each == sink_format(sink))
+        with self._watch(f"Writing {sink.path}"):
+            if sink.mode == "append" or sink.partitions or not place.suffix:
+                with (adding if sink.mode == "append" else placed)(place) as fresh:
+                    rows = _write_folder(_reader(paths), sink, chosen, fresh)
+            else:
+                with placed(place) as fresh:
+                    rows = write_rows(_reader(paths), chosen, fresh, ending=place.suffix)
+        return rows
+
+    def close(self) -> None:
+        """Remove what steps have made."""
+        self._work.cleanup()
+
+    def _target(self) -> Path:
+        return Path(self._work.name, f"{len(self._paths)}.parquet")
+
+    @contextmanager
+    def _derived(self, step: Derived) -> Iterator[pa.RecordBatchReader]:
+        with derived_batches(step, _reader(self._paths[step.from_]), Path(self._work.name)) as batches:
+            yield batches
+
+    def _source(self, name: str, source: Source) -> list[str]:
+        """Return Parquet files with the rows of a source; text is converted once."""
+        form = format_name(source)
+        if form == "parquet":
+            return source.paths
+        target = self._target()
+        with self._watch(f"Reading {name}"):
+            if form == "arrow":
+                _write(ds.dataset(source.paths, format="feather").scanner().to_reader(), target)
+            elif is_text(form):
+                self._read_text(name, source, target)
+        return [str(target)]
+
+    def _read_text(self, name: str, source: Source, target: Path) -> None:
+        """Read text by the types that its beginning tells of, as Spark does.
+
+        Raises
+        ------
+        DataError
+            If a value is of another type.
+        """
+        files = [(file, Path(path)) for path in source.paths for file in files_of(path, "path")]
+        partitions = partitions_of([found_file(*each) for each in files])
+        schema = self._schemas[name]
+        types = {each.name: each.type for each in schema if each.name not in partitions[0].names}
+        text_format: TextFormat = "json" if format_name(source) == "json" else "csv"
+        options = text_options(source, types)
+        try:
+            read_text([file for file, _ in files], text_format, target, options=options, partitions=partitions)
+        except DataError as error:
+            raise DataError(
+                f'{error} If the types of {name!r} are others, give them: types = {{ column = "string" }}.'
+            ) from error
+        if pq.read_schema(target).names != schema.names:
+            extra = sorted(set(pq.read_schema(target).names) - set(schema.names))
+            raise DataError(f"The source {name!r} has the column {extra[0]!r} in later rows only. Name it under types.")
+
+
+def _reader(paths: Sequence[str], columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    """Return the rows of Parquet files in batches."""
+    source = ParquetSource(paths)
+    names = list(source.schema.names if columns is None else dict.fromkeys(columns))
+    schema = pa.schema([source.schema.field(name) for name in names])
+    batches = (batch.cast(schema) for part in range(len(source.part_rows)) for batch in source.read(part, names))
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _write(batches: pa.RecordBatchReader, target: Path) -> None:
+    with pq.ParquetWriter(target, batches.schema, compression="lz4") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_folder(batches: pa.RecordBatchReader, sink: Sink, chosen: Format, fresh: Path) -> int:
+    """Write rows as files of a folder, in folders for the values of some columns, and return their number."""
+    fields = pa.schema([batches.schema.field(name) for name in sink.partitions])
+    token = secrets.token_hex(8)
+    rows = 0
+
+    def passed() -> Iterable[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    ds.write_dataset(
+        pa.RecordBatchReader.from_batches(batches.schema, passed()),
+        fresh,
+        format="parquet",
+        partitioning=ds.partitioning(fields, flavor="hive") if sink.partitions else None,
+        basename_template=f"part-{token}-{{i}}.parquet",
+        max_partitions=10_000,
+    )
+    if not any(fresh.rglob("*.parquet")):
+        fresh.mkdir(exist_ok=True)
+        kept = pa.schema([each for each in batches.schema if each.name not in sink.partitions])
+        pq.write_table(kept.empty_table(), fresh / f"part-{token}-0.parquet")
+    if chosen != "parquet":
+        for file in sorted(fresh.rglob("*.parquet")):
+            write_rows(file, chosen, file.with_suffix(f".{chosen}"))
+            file.unlink()
+    return rows

@@ -1,0 +1,233 @@
+"""What a pipeline's file may say: its tables and keys, each with its type.
+
+Pydantic checks types, unknown and missing keys; arguments of joins go to the specs, which check themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from juncture.joins.planning import Spec
+from juncture.spec.many import Right
+
+__all__ = [
+    "INTERPOLATE",
+    "KEPT_FORMATS",
+    "MANY",
+    "SOURCE_FORMATS",
+    "Check",
+    "Derived",
+    "File",
+    "Grid",
+    "Interpolate",
+    "Join",
+    "Limits",
+    "Many",
+    "ManyTable",
+    "OrderedBy",
+    "Settings",
+    "Sink",
+    "Source",
+    "Step",
+]
+
+Text = Annotated[StrictStr, Field(min_length=1)]
+Number: TypeAlias = StrictInt | float | Decimal
+Option: TypeAlias = StrictStr | StrictBool | StrictInt | float
+SourceFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc"]
+SinkFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc"]
+
+SOURCE_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc")
+KEPT_FORMATS = ("delta", "iceberg", "jdbc")
+"""Formats that only Spark reads and writes, with packages of its own."""
+
+MANY, INTERPOLATE = "many", "interpolate"
+"""What ``join`` says beside the kinds of join."""
+
+
+class _Table(BaseModel):
+    """A table of the file, which has no other keys than these."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, arbitrary_types_allowed=True)
+
+
+class Settings(_Table):
+    """The table ``[pipeline]``."""
+
+    name: Text = "pipeline"
+    state: Text = ".juncture"
+
+
+class OrderedBy(_Table):
+    """In which order the rows of a source come, when it is read as a stream."""
+
+    on: Text
+    delay: StrictStr | StrictInt | float | Decimal | None = None
+    descending: StrictBool = False
+
+
+class Source(_Table):
+    """A table of ``[sources]``: where rows come from."""
+
+    path: Text | list[Text] | None = None
+    table: Text | None = None
+    format: SourceFormat | None = None
+    types: dict[Text, Text] = {}
+    header: StrictBool = True
+    delimiter: StrictStr = ","
+    nulls: list[StrictStr] = []
+    all_text: StrictBool = False
+    options: dict[Text, Option] = {}
+    order: OrderedBy | list[OrderedBy] | None = None
+    stream: StrictBool | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths, of which there may be one."""
+        return [self.path] if isinstance(self.path, str) else list(self.path or ())
+
+
+class Join(_Table):
+    """A step that joins two tables, with the arguments of its spec."""
+
+    left: Text
+    right: Text
+    spec: Spec
+    algorithm: StrictStr = "auto"
+
+    @property
+    def inputs(self) -> list[str]:
+        """What it reads."""
+        return [self.left, self.right]
+
+
+class ManyTable(_Table):
+    """A table that a step joins to a spine."""
+
+    right: Text
+    shown: Right
+
+
+class Many(_Table):
+    """A step that joins several tables to one."""
+
+    left: Text
+    tables: dict[str, ManyTable]
+
+    @property
+    def inputs(self) -> list[str]:
+        """What it reads."""
+        return [self.left, *(each.right for each in self.tables.values())]
+
+
+class Interpolate(_Table):
+    """A step that puts values between rows."""
+
+    left: Text
+    right: Text
+    arguments: Mapping[str, Any]
+
+    @property
+    def inputs(self) -> list[str]:
+        """What it reads."""
+        return [self.left, self.right]
+
+
+class Grid(_Table):
+    """The rows of a grid, in place of those that they are made from."""
+
+    every: StrictStr | StrictInt | float | Decimal
+    on: Text = "ts"
+    by: Text | list[Text] = []
+    start: StrictStr | StrictInt | datetime | date | float | None = None
+    end: StrictStr | StrictInt | datetime | date | float | None = None
+
+
+class Derived(_Table):
+    """A step that makes rows of those of one table, in Spark's SQL."""
+
+    from_: Text = Field(alias="from")
+    filter: Text | None = None
+    by: Text | list[Text] = []
+    agg: dict[Text, Text] | None = None
+    select: list[Text] | dict[Text, Text] | None = None
+    distinct: StrictBool = False
+    grid: Grid | None = None
+
+    @property
+    def inputs(self) -> list[str]:
+        """What it reads."""
+        return [self.from_]
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that it groups by."""
+        return [self.by] if isinstance(self.by, str) else list(self.by)
+
+
+Step: TypeAlias = Join | Many | Interpolate | Derived
+
+
+class Limits(_Table):
+    """The least and the greatest that is accepted."""
+
+    min: StrictInt | None = None
+    max: StrictInt | None = None
+
+
+class Staleness(_Table):
+    """The greatest distances of matches that are accepted."""
+
+    p50: StrictStr | StrictInt | float | None = None
+    p90: StrictStr | StrictInt | float | None = None
+    p99: StrictStr | StrictInt | float | None = None
+    max: StrictStr | StrictInt | float | None = None
+
+
+class Check(_Table):
+    """A table of ``[[checks]]``: what is expected of a source or a step."""
+
+    of: Text
+    table: Text | None = None
+    rows: Limits | None = None
+    unique: Text | list[Text] = []
+    not_null: Text | list[Text] = []
+    match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    staleness: StrictStr | StrictInt | float | Staleness | None = None
+    leaked: StrictInt | None = None
+    on_failure: Literal["fail", "warn"] = "fail"
+
+
+class Sink(_Table):
+    """A table of ``[sinks]``: where rows go."""
+
+    from_: Text = Field(alias="from")
+    path: Text | None = None
+    table: Text | None = None
+    format: SinkFormat | None = None
+    mode: Literal["error", "overwrite", "append"] = "error"
+    partition_by: Text | list[Text] = []
+    options: dict[Text, Option] = {}
+    checkpoint: Text | None = None
+
+    @property
+    def partitions(self) -> list[str]:
+        """The columns that folders stand for."""
+        return [self.partition_by] if isinstance(self.partition_by, str) else list(self.partition_by)
+
+
+class File(_Table):
+    """A whole file."""
+
+    pipeline: Settings = Settings()
+    parameters: dict[Text, Any] = {}
+    spark: dict[Text, Option] = {}
+    sources: Annotated[dict[Text, Source], Field(min_length=1)]
+    steps: dict[Text, Step] = {}
+    checks: list[Check] = []
+    sinks: dict[Text, Sink] = {}

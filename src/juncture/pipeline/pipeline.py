@@ -1,0 +1,250 @@
+"""A pipeline as Python has it: read from a TOML file, checked, explained, run, or taken step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from juncture.errors import SpecError, did_you_mean
+from juncture.pipeline.engine import Engine, Watch, unwatched
+from juncture.pipeline.graph import needed_for, steps_in_order
+from juncture.pipeline.local import LocalEngine
+from juncture.pipeline.model import File
+from juncture.pipeline.positions import Path as Keys
+from juncture.pipeline.problems import PipelineError, Problems
+from juncture.pipeline.read import read_file
+from juncture.pipeline.run import Report, run
+from juncture.pipeline.schemas import Schemas, check_file
+from juncture.pipeline.state import State
+from juncture.planner.decision import Engine as EngineName
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """Sources, steps, checks and sinks, as one TOML file says them.
+
+    Made by `Pipeline.from_toml`.
+
+    Parameters
+    ----------
+    file, lines
+        What the file says, and on which lines.
+    path
+        Where it is.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> pq.write_table(pa.table({"ts": [2, 5]}), folder / "trades.parquet")
+    >>> pq.write_table(pa.table({"ts": [1, 4], "bid": [7.0, 7.5]}), folder / "quotes.parquet")
+    >>> _ = (folder / "juncture.toml").write_text('''
+    ... [sources]
+    ... trades = { path = "trades.parquet" }
+    ... quotes = { path = "quotes.parquet" }
+    ... [steps.priced]
+    ... join = "asof"
+    ... left = "trades"
+    ... right = "quotes"
+    ... on = "ts"
+    ... ''')
+    >>> pipeline = Pipeline.from_toml(folder / "juncture.toml")
+    >>> pipeline.step("priced").to_pydict()
+    {'ts': [2, 5], 'bid': [7.0, 7.5]}
+    """
+
+    def __init__(self, file: File, lines: Mapping[Keys, int], path: Path) -> None:
+        self.file = file
+        self.path = path
+        self._lines = lines
+        self._engines: dict[int | None, tuple[Engine, set[str]]] = {}
+
+    @classmethod
+    def from_toml(cls, path: str | Path, parameters: Mapping[str, Any] | None = None) -> Pipeline:
+        """Read a pipeline's file.
+
+        Parameters
+        ----------
+        path
+            The file. Paths within it go from where it is.
+        parameters
+            Values of its parameters, in place of those that it names.
+
+        Raises
+        ------
+        PipelineError
+            With every problem of the file, its line, and how to mend it.
+        """
+        place = Path(path)
+        file, lines = read_file(place.read_text(encoding="utf-8"), str(path), parameters)
+        return cls(file, lines, place)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the file is in."""
+        return self.path.absolute().parent
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of the steps, each after those that it reads."""
+        return steps_in_order(self.file)
+
+    def check(self, engine: EngineName = "spark", *, is_stream: bool = False) -> Schemas:
+        """Hold the file against the columns of its sources, without reading rows or starting Spark.
+
+        Parameters
+        ----------
+        engine
+            What is to run it: ``"spark"``, or ``"local"`` for this process.
+        is_stream
+            Whether it is to run as a stream, which goes on writing to places that are there.
+
+        Returns
+        -------
+        Schemas
+            The Arrow schema of each source and step; None where only Spark can tell.
+
+        Raises
+        ------
+        PipelineError
+            With every problem, its line, and how to mend it.
+        """
+        problems = Problems(self._lines)
+        state = State.of(self.folder / self.file.pipeline.state)
+        schemas = check_file(self.file, self.folder, problems, engine=engine, own=state.places(), is_stream=is_stream)
+        if problems.found:
+            raise PipelineError(str(self.path), problems.found)
+        return schemas
+
+    def step(self, name: str, spark: SparkSession | None = None) -> Any:
+        """Return the rows of a step or a source.
+
+        Parameters
+        ----------
+        name
+            The step.
+        spark
+            A Spark session; without one the step is run in this process.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame or pyarrow.Table
+            On Spark lazy, in this process a table.
+
+        Raises
+        ------
+        SpecError
+            If there is no such step.
+        PipelineError
+            If the file does not fit the columns of its sources.
+        """
+        known = [*self.file.sources, *self.file.steps]
+        if name not in known:
+            raise SpecError(f"There is no step or source {name!r}. {did_you_mean(name, known)}")
+        engine, made = self._engine(spark)
+        needed = needed_for(self.file, [name])
+        for each in [*self.file.sources, *self.steps]:
+            if each in needed and each not in made:
+                engine.make(each)
+                made.add(each)
+        return engine.rows_of(name)
+
+    def run(
+        self,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
+        *,
+        only: Sequence[str] = (),
+        start: Sequence[str] = (),
+        again: bool = False,
+        memory: str | int | None = None,
+        watch: Watch = unwatched,
+    ) -> Report:
+        """Run the pipeline: make what its sinks need, check it, and write them.
+
+        Parameters
+        ----------
+        spark
+            A Spark session, or what starts one when there is something to do; without, it runs in this process.
+        only
+            The sinks to write, or steps whose sinks are meant; all by default.
+        start
+            Steps and sources: only sinks that they lead to are written.
+        again
+            Whether to write again what is unchanged.
+        memory
+            How much memory joins in this process may take, such as ``"2GB"``.
+        watch
+            What shows what is under way.
+
+        Raises
+        ------
+        PipelineError
+            If the file does not fit the columns of its sources.
+        DataError
+            If a check fails. Nothing has been written then.
+        """
+        name: EngineName = "local" if spark is None else "spark"
+        schemas = self.check(name)
+
+        def begin(kept: Sequence[str]) -> Engine:
+            if spark is None:
+                return LocalEngine(self.file, self.folder, schemas, watch, memory)
+            from juncture.pipeline.spark import SparkEngine
+
+            session = spark() if callable(spark) else spark
+            return SparkEngine(self.file, self.folder, schemas, session, watch, kept=kept)
+
+        return run(self.file, self.folder, begin, engine=name, only=only, start=start, again=again, watch=watch)
+
+    def stream(
+        self, spark: SparkSession, *, only: Sequence[str] = (), start: Sequence[str] = (), every: str | None = None
+    ) -> dict[str, StreamingQuery]:
+        """Start the pipeline as a stream: a query for each sink, which goes on from its checkpoint.
+
+        Parameters
+        ----------
+        spark
+            A Spark session.
+        only, start
+            As for `run`.
+        every
+            How often to look for rows, such as ``"10 seconds"``; None to do what is there, and end.
+
+        Returns
+        -------
+        dict
+            The query of each sink.
+
+        Raises
+        ------
+        PipelineError
+            If the file does not fit the columns of its sources.
+        PlanError
+            If a sink has no source that is a stream, or Spark has no stream of it.
+        """
+        from juncture.pipeline.spark import SparkEngine
+        from juncture.pipeline.streaming import started
+
+        schemas = self.check("spark", is_stream=True)
+        engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
+        return started(self.file, self.folder, engine, only, start, every)
+
+    def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
+        """Return the engine that steps are asked of, and what it has made."""
+        key = None if spark is None else id(spark)
+        if key not in self._engines:
+            schemas = self.check("local" if spark is None else "spark")
+            if spark is None:
+                self._engines[key] = LocalEngine(self.file, self.folder, schemas), set()
+            else:
+                from juncture.pipeline.spark import SparkEngine
+
+                self._engines[key] = SparkEngine(self.file, self.folder, schemas, spark), set()
+        return self._engines[key]

@@ -1,0 +1,56 @@
+"""Folders that rows are added to, or that take the place of others: whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from juncture.files.output import replacing
+
+__all__ = ["adding", "placed"]
+
+
+@contextmanager
+def placed(place: Path) -> Iterator[Path]:
+    """Give a temporary name beside a file or folder, whose content takes its place if the block succeeds.
+
+    Yields
+    ------
+    Path
+        Where to write.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(place) as fresh:
+        yield fresh
+
+
+@contextmanager
+def adding(place: Path) -> Iterator[Path]:
+    """Give a temporary folder beside another one, to which its files are moved if the block succeeds.
+
+    Yields
+    ------
+    Path
+        Where to write files whose names are nobody else's.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_name(f".{place.name}.{secrets.token_hex(4)}.new")
+    moved = list[Path]()
+    try:
+        yield fresh
+        for file in sorted(
+            path for path in fresh.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))
+        ):
+            target = place / file.relative_to(fresh)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)
+            moved.append(target)
+    except BaseException:
+        for target in moved:
+            target.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

@@ -1,0 +1,375 @@
+"""A pipeline's file, read: its parameters put in, its tables checked one by one, every problem with its line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from juncture.errors import JunctureError, did_you_mean
+from juncture.pipeline.graph import check_graph
+from juncture.pipeline.model import (
+    INTERPOLATE,
+    MANY,
+    Check,
+    Derived,
+    File,
+    Interpolate,
+    Join,
+    Many,
+    ManyTable,
+    Settings,
+    Sink,
+    Source,
+    Step,
+)
+from juncture.pipeline.positions import Path, lines_of
+from juncture.pipeline.problems import PipelineError, Problem, Problems
+from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
+from juncture.spec.interpolate import Interpolation
+from juncture.spec.many import Right
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range
+from juncture.spec.where import Where
+
+__all__ = ["read_file"]
+
+_KINDS: Mapping[str, type[Any]] = MappingProxyType({kind.kind: kind for kind in (Asof, Range, Overlap, Where, Equi)})
+_JOINS = (*_KINDS, MANY, INTERPOLATE)
+_TABLES = ("pipeline", "parameters", "spark", "sources", "steps", "checks", "sinks")
+_RIGHT_KEYS = ("columns", "prefix", "known_at", "duplicates", "algorithm")
+
+_PARAMETER = re.compile(r"\$(\$\{|\{([^}]*)\})")
+
+_EXPECTED = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "date_type": "a date",
+    "datetime_type": "a time",
+}
+"""What Pydantic's complaints about types say was expected."""
+
+Table = TypeVar("Table", bound=BaseModel)
+
+
+def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> tuple[File, dict[Path, int]]:
+    """Read a pipeline's file.
+
+    Parameters
+    ----------
+    text
+        What is in it.
+    name
+        What messages call it.
+    given
+        Values of parameters, instead of those that the file has for them.
+
+    Returns
+    -------
+    tuple
+        The file, and the line of each key.
+
+    Raises
+    ------
+    PipelineError
+        With all that is wrong with it.
+    """
+    try:
+        raw = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        message = re.sub(r" \(at [^)]*\)$", "", str(error))
+        raise PipelineError(name, [Problem(line, "", f"This is no TOML: {message}.")]) from error
+    problems = Problems(lines_of(text))
+    for key in raw:
+        if key not in _TABLES:
+            problems.add((key,), f"There is no table [{key}]. {did_you_mean(key, _TABLES)}")
+        elif not isinstance(raw[key], list if key == "checks" else dict):
+            expected = "Write [[checks]], once for each check" if key == "checks" else f"Write [{key}]"
+            problems.add((key,), f"This is a {type(raw[key]).__name__} and no table. {expected}.")
+            raw[key] = [] if key == "checks" else {}
+    raw = _with_parameters(raw, given or {}, problems)
+    file = File.model_construct(
+        pipeline=_valid(Settings, raw.get("pipeline", {}), ("pipeline",), problems) or Settings(),
+        parameters=raw.get("parameters", {}),
+        spark=raw.get("spark", {}),
+        sources=_each(Source, raw.get("sources", {}), "sources", problems),
+        steps={
+            key: step
+            for key, value in raw.get("steps", {}).items()
+            if (step := _step(value, ("steps", key), problems)) is not None
+        },
+        checks=[
+            check
+            for place, value in enumerate(raw.get("checks", []))
+            if (check := _valid(Check, value, ("checks", place), problems)) is not None
+        ],
+        sinks=_each(Sink, raw.get("sinks", {}), "sinks", problems),
+    )
+    if not raw.get("sources"):
+        problems.add((), 'There are no sources. Write a table such as [sources.trades] with path = "trades.parquet".')
+    named = {key: list(raw.get(key, {})) for key in ("sources", "steps")}
+    check_graph(file, named, problems)
+    if problems.found:
+        raise PipelineError(name, problems.found)
+    return file, dict(problems.lines)
+
+
+def _each(model: type[Table], raw: Mapping[str, Any], table: str, problems: Problems) -> dict[str, Table]:
+    read = {key: _valid(model, value, (table, key), problems) for key, value in raw.items()}
+    return {key: value for key, value in read.items() if value is not None}
+
+
+def _valid(model: type[Table], raw: Any, path: Path, problems: Problems) -> Table | None:
+    """Return a table as a value, or None where it has problems, which are noted."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        _note(error, model, raw, path, problems)
+        return None
+
+
+def _note(error: ValidationError, model: type[BaseModel], raw: Any, path: Path, problems: Problems) -> None:
+    """Note what Pydantic finds, once for each key, in the words of this library."""
+    complaints: dict[Path, list[Any]] = {}
+    for each in error.errors():
+        place = _place(each["loc"], raw, is_missing=each["type"] == "missing")
+        complaints.setdefault(place, []).append(each)
+    for place, found in complaints.items():
+        if any(other[: len(place)] == place and other != place for other in complaints):
+            # What is wrong within a table says more than that it is no list.
+            continue
+        kinds = {each["type"] for each in found}
+        if "missing" in kinds:
+            problems.add((*path, *place[:-1]), f"The key {str(place[-1])!r} is missing.")
+        elif kinds == {"extra_forbidden"}:
+            known = _keys_at(model, place[:-1])
+            problems.add(
+                (*path, *place), f"There is no key {str(place[-1])!r} here. {did_you_mean(str(place[-1]), known)}"
+            )
+        else:
+            value = found[0]["input"]
+            shown = f"{value!r} is " + ("a table" if isinstance(value, dict) else f"of type {_type_name(value)}")
+            problems.add((*path, *place), _complaint(found, shown))
+
+
+def _complaint(found: list[Any], shown: str) -> str:
+    first = found[0]
+    if first["type"] == "literal_error":
+        return f"{first['input']!r} is not known. Expected {first['ctx']['expected']}."
+    if all(each["type"] in _EXPECTED or each["type"] in ("decimal_type", "is_instance_of") for each in found):
+        expected = dict.fromkeys(_EXPECTED[each["type"]] for each in found if each["type"] in _EXPECTED)
+        return f"{shown}. Expected {' or '.join(expected)}."
+    if first["type"] == "string_too_short":
+        return "This is empty. Expected some text."
+    return f"{first['input']!r} does not do: {first['msg'][:1].lower() + first['msg'][1:]}."
+
+
+def _place(location: tuple[str | int, ...], raw: Any, *, is_missing: bool) -> Path:
+    """Return the keys of a location, without the alternatives of types that Pydantic names among them."""
+    place: list[str | int] = []
+    for part in location:
+        is_there = part in raw if isinstance(raw, dict) else isinstance(raw, list) and part in range(len(raw))
+        if is_there:
+            raw = raw[part]
+        if is_there or (is_missing and part == location[-1]):
+            place.append(part)
+    return tuple(place)
+
+
+def _keys_at(model: type[BaseModel], place: Path) -> list[str]:
+    """Return the keys of a table, or of one within it."""
+    for part in place:
+        field = next((each for name, each in model.model_fields.items() if part in (name, each.alias)), None)
+        inner = _models_in(None if field is None else field.annotation)
+        model = inner[0] if inner else model
+    return [each.alias or name for name, each in model.model_fields.items()]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for each in getattr(annotation, "__args__", ()) for model in _models_in(each)]
+
+
+def _type_name(value: Any) -> str:
+    names = {str: "text", bool: "boolean", int: "integer", Decimal: "float", list: "array"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
+    """Return a step, of which keys tell the kind."""
+    if not isinstance(raw, dict):
+        problems.add(path, f"{raw!r} is no table. Write [{'.'.join(map(str, path))}] with the keys of a step.")
+        return None
+    if "join" not in raw:
+        if "from" not in raw:
+            problems.add(path, 'A step has either join = "asof" (or another kind) or from = "…".')
+            return None
+        return _valid(Derived, raw, path, problems)
+    kind = raw["join"]
+    if kind not in _JOINS:
+        problems.add((*path, "join"), f"join={kind!r} is not known. {did_you_mean(str(kind), _JOINS)}")
+        return None
+    needed = ("left",) if kind == MANY else ("left", "right")
+    for side in needed:
+        if side not in raw:
+            problems.add(path, f"The key {side!r} is missing. Expected the name of a source or a step.")
+        elif not isinstance(raw[side], str):
+            problems.add((*path, side), f"{raw[side]!r} is no name. Expected the name of a source or a step.")
+    if any(not isinstance(raw.get(side), str) for side in needed):
+        return None
+    rest = {key: value for key, value in raw.items() if key not in ("join", *needed)}
+    if kind == MANY:
+        return _many(raw["left"], rest, path, problems)
+    if kind == INTERPOLATE:
+        return _interpolate(raw["left"], raw["right"], rest, path, problems)
+    algorithm = rest.pop("algorithm", "auto")
+    spec = _spec(kind, rest, path, problems)
+    if spec is None:
+        return None
+    return Join.model_construct(left=raw["left"], right=raw["right"], spec=spec, algorithm=algorithm)
+
+
+def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problems) -> Any:
+    """Return the spec of a join, or None where its arguments have problems."""
+    try:
+        return _KINDS[kind].from_dict(_plain(arguments))
+    except JunctureError as error:
+        problems.add_named(path, error, list(arguments))
+    except TypeError as error:
+        missing = re.findall(r"'(\w+)'", str(error).partition("required")[2])
+        if not missing:
+            problems.add(path, f"The arguments do not make {_KINDS[kind].title}: {error}.")
+        for key in missing:
+            problems.add(path, f"The key {key!r} is missing, without which {_KINDS[kind].title} has no meaning.")
+    return None
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments in which whole tables of numbers are not taken for something else."""
+    return {key: dict(value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
+
+
+def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> Many | None:
+    for key in raw:
+        if key != "tables":
+            problems.add((*path, key), f"There is no key {key!r} here. {did_you_mean(key, ('left', 'tables'))}")
+    tables = raw.get("tables")
+    if not isinstance(tables, dict) or not tables:
+        problems.add(path, f"The tables are missing. Write [{'.'.join(map(str, path))}.tables.NAME] for each.")
+        return None
+    read = {name: _many_table(value, (*path, "tables", name), problems) for name, value in tables.items()}
+    if any(table is None for table in read.values()):
+        return None
+    return Many.model_construct(left=left, tables=read)
+
+
+def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
+    if not isinstance(raw, dict) or raw.get("join") not in _KINDS or not isinstance(raw.get("right"), str):
+        problems.add(path, f'A table has right = "…" and join = one of {", ".join(_KINDS)}.')
+        return None
+    shown = {key: raw[key] for key in _RIGHT_KEYS if key in raw}
+    if isinstance(shown.get("known_at"), list):
+        shown["known_at"] = tuple(shown["known_at"])
+    arguments = {key: value for key, value in raw.items() if key not in ("join", "right", *_RIGHT_KEYS)}
+    spec = _spec(raw["join"], arguments, path, problems)
+    if spec is None:
+        return None
+    try:
+        right = Right(None, spec, **shown)
+    except JunctureError as error:
+        problems.add_named(path, error, list(raw))
+        return None
+    return ManyTable.model_construct(right=raw["right"], shown=right)
+
+
+def _interpolate(left: str, right: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> Interpolate | None:
+    known = ("columns", "on", "left_on", "right_on", "by", "left_by", "right_by", "tolerance", "suffix")
+    unknown = [key for key in raw if key not in known]
+    for key in unknown:
+        problems.add((*path, key), f"There is no key {key!r} here. {did_you_mean(key, known)}")
+    if "columns" not in raw:
+        problems.add(path, "The key 'columns' is missing. Expected the right columns, of numbers.")
+        return None
+    step = Interpolate.model_construct(left=left, right=right, arguments=dict(raw))
+    try:
+        if not unknown:
+            interpolation(step)
+    except JunctureError as error:
+        problems.add_named(path, error, list(raw))
+        return None
+    return step
+
+
+def interpolation(step: Interpolate) -> Interpolation:
+    """Return what a step interpolates.
+
+    Raises
+    ------
+    SpecError
+        If one of its arguments makes no sense.
+    """
+    arguments = dict(step.arguments)
+    columns, tolerance = arguments.pop("columns"), arguments.pop("tolerance", None)
+    return Interpolation.of(columns, tolerance, arguments.pop("suffix", "_right"), **arguments)
+
+
+def _with_parameters(raw: dict[str, Any], given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+    """Return a file in which parameters have their values."""
+    values = dict(raw.get("parameters", {}))
+    for name, value in given.items():
+        if name not in values:
+            problems.add(("parameters",), f"There is no parameter {name!r} to set. {did_you_mean(name, values)}")
+            continue
+        try:
+            values[name] = _like(values[name], value)
+        except (ValueError, InvalidOperation):
+            expected = _type_name(values[name])
+            problems.add(("parameters", name), f"{value!r} is no {expected}, which the parameter {name!r} is.")
+    filled = {key: _filled(value, (key,), values, problems) for key, value in raw.items() if key != "parameters"}
+    return filled | {"parameters": values}
+
+
+def _like(default: Any, value: Any) -> Any:
+    """Return a value that was given as text as one of the type of the default."""
+    if not isinstance(value, str) or isinstance(default, str):
+        return value
+    if isinstance(default, bool):
+        return {"true": True, "false": False}[value.lower()] if value.lower() in ("true", "false") else int("no")
+    kinds: list[tuple[type[Any], Any]] = [(int, int), (Decimal, Decimal), (datetime, datetime.fromisoformat)]
+    kinds.append((date, date.fromisoformat))
+    return next((read(value) for kind, read in kinds if isinstance(default, kind)), value)
+
+
+def _filled(value: Any, path: Path, values: Mapping[str, Any], problems: Problems) -> Any:
+    """Return a value in which ``${name}`` has become that of the parameter; ``$${`` stands for ``${``."""
+    if isinstance(value, dict):
+        return {key: _filled(each, (*path, key), values, problems) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, (*path, place), values, problems) for place, each in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    names = [found[2] for found in _PARAMETER.finditer(value) if found[1] != "${"]
+    for name in names:
+        if name not in values:
+            hint = f"{did_you_mean(name, values)} Write [parameters] with {name} = …, or $${{ for a plain ${{."
+            problems.add(path, f"There is no parameter {name!r}. {hint}")
+            return value
+    whole = _PARAMETER.fullmatch(value)
+    if whole and names:
+        return values[names[0]]
+    return _PARAMETER.sub(lambda found: "${" if found[1] == "${" else str(values[found[2]]), value)

@@ -1,0 +1,262 @@
+"""The columns of every source and step, and whether what is asked of them fits, without a row being read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from juncture.errors import JunctureError, PlanError, did_you_mean
+from juncture.files.found import files_of
+from juncture.pipeline.expressions import ExpressionError, derived_schema
+from juncture.pipeline.graph import steps_in_order
+from juncture.pipeline.model import Check, Derived, File, Interpolate, Join, Many, Sink, Source, Staleness, Step
+from juncture.pipeline.positions import Path as Keys
+from juncture.pipeline.problems import Problems
+from juncture.pipeline.read import interpolation
+from juncture.pipeline.sinks import check_sink, is_here, sink_place
+from juncture.pipeline.sources import check_place, format_name, orders_of, resolved, source_schema
+from juncture.planner.choose import check_algorithm
+from juncture.planner.decision import Engine
+from juncture.spec.asof import Asof
+from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.grid import Grid
+from juncture.spec.many import named, resolve_table
+
+__all__ = ["Schemas", "check_file"]
+
+Schemas = Mapping[str, pa.Schema | None]
+"""The columns of each source and step; None where only Spark knows them."""
+
+
+_EXPECTATIONS = ("rows", "unique", "not_null", "match_rate", "staleness", "leaked")
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """What is looked at, and what has been found."""
+
+    file: File
+    engine: Engine
+    folder: Path
+    problems: Problems
+    schemas: dict[str, pa.Schema | None]
+
+
+def check_file(
+    file: File,
+    folder: Path,
+    problems: Problems,
+    *,
+    engine: Engine = "spark",
+    own: Iterable[Path] = (),
+    is_stream: bool = False,
+) -> Schemas:
+    """Look at all sources, steps, checks and sinks, and note what is wrong with them.
+
+    Parameters
+    ----------
+    file
+        The file.
+    folder
+        Where it is.
+    problems
+        Where problems are noted.
+    engine
+        What is to run it.
+    own
+        Places that this pipeline has written before.
+    is_stream
+        Whether it goes on writing to places that are there.
+
+    Returns
+    -------
+    Schemas
+        The columns of all that could be looked at.
+    """
+    looking = _Looking(file, engine, folder, problems, {})
+    for name, source in file.sources.items():
+        looking.schemas[name] = _source(looking, name, resolved(source, folder))
+    for name in steps_in_order(file):
+        looking.schemas[name] = _step(looking, name, file.steps[name])
+    for place, check in enumerate(file.checks):
+        _check(looking, ("checks", place), check)
+    _sinks(looking, own, is_stream=is_stream)
+    return looking.schemas
+
+
+def _source(looking: _Looking, name: str, source: Source) -> pa.Schema | None:
+    path: Keys = ("sources", name)
+    keys = [*Source.model_fields]
+    try:
+        orders_of(source)
+        check_place(source, looking.engine)
+        return source_schema(source)
+    except JunctureError as error:
+        message = str(error)
+        is_place = source.path is not None and any(each in message for each in source.paths)
+        if is_place:
+            looking.problems.add((*path, "path"), message)
+        else:
+            looking.problems.add_named(path, error, [key for key in keys if key in source.model_fields_set])
+    except (OSError, pa.ArrowException) as error:
+        looking.problems.add((*path, "path"), f"This cannot be read: {error}")
+    return None
+
+
+def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
+    path: Keys = ("steps", name)
+    known = [looking.schemas.get(each) for each in step.inputs]
+    schemas = [each for each in known if each is not None]
+    if isinstance(step, Join):
+        try:
+            check_algorithm(step.spec, step.algorithm, looking.engine)
+        except JunctureError as error:
+            looking.problems.add((*path, "algorithm"), error)
+    if isinstance(step, Derived):
+        _shape(looking, path, step)
+    if len(schemas) < len(known):
+        return None
+    try:
+        return _given(step, schemas)
+    except ExpressionError as error:
+        looking.problems.add((*path, *error.key), error)
+    except JunctureError as error:
+        _note(looking, path, step, error)
+    return None
+
+
+def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> None:
+    """Note an error at the key that it names, in the table that it names."""
+    if isinstance(step, Many):
+        for table in step.tables:
+            if f"table {table!r}" in str(error):
+                path = (*path, "tables", table)
+    if isinstance(step, Derived) and step.grid is not None:
+        path = (*path, "grid")
+    inner = [str(each[-1]) for each in looking.problems.lines if each[:-1] == path]
+    looking.problems.add_named(path, error, inner)
+
+
+def _given(step: Step, schemas: list[pa.Schema]) -> pa.Schema:
+    """Return the columns that a step gives."""
+    if isinstance(step, Join):
+        left, right = schemas
+        return step.spec.resolve(left, right).given_back(left, right)
+    if isinstance(step, Many):
+        return _many(step, schemas)
+    if isinstance(step, Interpolate):
+        left, right = schemas
+        lines = interpolation(step).resolve(left, right)
+        for found in interpolation(step).tables(None).values():
+            found.spec.resolve(left, right)
+        return pa.schema([*left, *(pa.field(name, pa.float64()) for _, name in lines.columns)])
+    if step.grid is None:
+        return derived_schema(step, schemas[0])
+    grid = Grid(**step.grid.model_dump()).resolve(schemas[0])
+    return pa.schema([*(schemas[0].field(name) for name in grid.by), pa.field(grid.on, grid.type)])
+
+
+def _many(step: Many, schemas: list[pa.Schema]) -> pa.Schema:
+    spine, taken, fields = schemas[0], set(schemas[0].names), list(schemas[0])
+    for (name, table), schema in zip(step.tables.items(), schemas[1:], strict=True):
+        try:
+            found = resolve_table(name, table.shown, spine, schema, taken)
+        except JunctureError as error:
+            raise named(name, error) from error
+        fields += [pa.field(each.name, schema.field(each.source).type) for each in found.columns]
+        fields += [pa.field(each.name, each.type) for each in found.aggregates]
+    return pa.schema(fields)
+
+
+def _shape(looking: _Looking, path: Keys, step: Derived) -> None:
+    """Note keys of a step that do not go together."""
+    does = [key for key in ("filter", "agg", "select", "distinct", "grid") if getattr(step, key)]
+    if not does:
+        looking.problems.add(path, "The step does nothing. Write filter, select, agg, distinct or grid.")
+    if step.by and step.agg is None:
+        looking.problems.add(
+            (*path, "by"), "There is by= without agg=, so nothing is grouped. Write agg, or leave it out."
+        )
+    if step.grid is not None and len(does) > 1:
+        looking.problems.add((*path, "grid"), f"grid= does not go with {does[0]}=. Write a step for each.")
+
+
+def _check(looking: _Looking, path: Keys, check: Check) -> None:
+    add = looking.problems.add
+    asked = [
+        key
+        for key in ("rows", "unique", "not_null", "match_rate", "staleness", "leaked")
+        if key in check.model_fields_set
+    ]
+    if not asked:
+        add(path, "The check expects nothing. Write rows, unique, not_null, match_rate, staleness or leaked.")
+    schema = looking.schemas.get(check.of)
+    for key, names in (("unique", check.unique), ("not_null", check.not_null)):
+        for name in [names] if isinstance(names, str) else names:
+            if schema is not None and name not in schema.names:
+                add((*path, key), f"There is no column {name!r} in {check.of!r}. {did_you_mean(name, schema.names)}")
+    step = looking.file.steps.get(check.of)
+    if isinstance(step, Many) and check.table is None and {"match_rate", "staleness", "leaked"} & set(asked):
+        add(path, f"The step {check.of!r} joins several tables. Say which: table = {next(iter(step.tables))!r}.")
+    if check.table is not None and check.table not in (step.tables if isinstance(step, Many) else ()):
+        add((*path, "table"), f"There is no table {check.table!r} in the step {check.of!r}.")
+    spec = step.spec if isinstance(step, Join) else None
+    if "match_rate" in asked and not isinstance(step, Join | Many):
+        add((*path, "match_rate"), f"match_rate= is about a join, and {check.of!r} is none.")
+    if "staleness" in asked:
+        if not isinstance(step, Many) and not isinstance(spec, Asof):
+            add((*path, "staleness"), f"staleness= is about an as-of join, and {check.of!r} is none.")
+        _check_staleness(looking, path, check)
+    if "leaked" in asked and not isinstance(step, Many):
+        add((*path, "leaked"), f"leaked= is about a join of many tables, and {check.of!r} is none.")
+
+
+def _check_staleness(looking: _Looking, path: Keys, check: Check) -> None:
+    limits = check.staleness
+    values = limits.model_dump().values() if isinstance(limits, Staleness) else [limits]
+    for value in values:
+        try:
+            if isinstance(value, str) and (not is_duration(value) or duration_ns(value, argument="staleness") < 0):
+                raise PlanError(f'staleness={value!r} is no length of time. Expected such as "2h", or a number.')
+        except JunctureError as error:
+            looking.problems.add((*path, "staleness"), error)
+
+
+def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool) -> None:
+    inputs = _inputs(looking)
+    places: dict[Path | str, str] = {}
+    for name, sink in looking.file.sinks.items():
+        path: Keys = ("sinks", name)
+        place: Path | str = (
+            sink_place(sink, looking.folder).resolve() if is_here(sink) else str(sink.path or sink.table)
+        )
+        if place in places and sink.format != "jdbc":
+            key = "path" if sink.path else "table"
+            looking.problems.add((*path, key), f"The sink {places[place]!r} goes there too. Name another place.")
+        places.setdefault(place, name)
+        if is_stream:
+            sink = sink.model_copy(update={"mode": "overwrite"})
+        try:
+            check_sink(sink, looking.schemas.get(sink.from_), looking.engine, looking.folder, inputs=inputs, own=own)
+        except JunctureError as error:
+            looking.problems.add_named(path, error, _given_keys(sink))
+
+
+def _given_keys(sink: Sink) -> list[str]:
+    return [key for key in Sink.model_fields if key in sink.model_fields_set]
+
+
+def _inputs(looking: _Looking) -> list[Path]:
+    """Return the files of this machine that are read."""
+    found = list[Path]()
+    for source in looking.file.sources.values():
+        given = resolved(source, looking.folder)
+        for path in given.paths:
+            try:
+                found += [] if "://" in path or format_name(given) == "jdbc" else files_of(path, "path")
+            except JunctureError:
+                continue
+    return found

@@ -1,0 +1,120 @@
+"""Sinks: their formats, and whether rows may go there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import PlanError, SchemaError, SpecError
+from juncture.files.formats import format_of
+from juncture.files.output import check_target
+from juncture.pipeline.model import KEPT_FORMATS, Sink
+from juncture.planner.decision import Engine
+from juncture.spec.schema import check_columns
+
+__all__ = ["check_sink", "is_here", "sink_format", "sink_place"]
+
+
+def sink_format(sink: Sink) -> str:
+    """Return the format of a sink: that of its name or of its path's ending, or else Parquet.
+
+    Raises
+    ------
+    SpecError
+        If the ending is that of none.
+    """
+    if sink.format is not None:
+        return sink.format
+    if sink.table is not None or sink.path is None or not Path(sink.path).suffix:
+        return "parquet"
+    return format_of(sink.path, named=None, argument="path")
+
+
+def is_here(sink: Sink) -> bool:
+    """Tell whether a sink is a file or a folder of this machine, or of one that it shares."""
+    return sink.path is not None and "://" not in sink.path and sink.format not in KEPT_FORMATS
+
+
+def sink_place(sink: Sink, folder: Path) -> Path:
+    """Return the file or folder of a sink that has one, from where the pipeline's file is."""
+    return folder / Path(sink.path or "").expanduser()
+
+
+def check_sink(
+    sink: Sink, schema: pa.Schema | None, engine: Engine, folder: Path, *, inputs: Sequence[Path], own: Iterable[Path]
+) -> None:
+    """Refuse a sink that cannot be written.
+
+    Parameters
+    ----------
+    sink
+        The sink.
+    schema
+        Of the rows, if it is known.
+    engine
+        What writes it.
+    folder
+        Where the pipeline's file is.
+    inputs
+        The files that are read.
+    own
+        Places that this pipeline has written before, which may be there.
+
+    Raises
+    ------
+    JunctureError
+        With what to write instead.
+    """
+    name = sink_format(sink)
+    if name == "jdbc":
+        if not {"url", "dbtable"} <= set(sink.options):
+            raise SpecError('format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }.')
+    elif (sink.path is None) == (sink.table is None):
+        given = "both path= and table=" if sink.path else "neither path= nor table="
+        raise SpecError(f'The sink has {given}. Expected one of them, such as path = "joined.parquet".')
+    if engine == "local" and (sink.table is not None or name in KEPT_FORMATS):
+        raise SpecError("table= and format= name what only Spark writes. Run it on Spark, or write Parquet to a path.")
+    if engine == "spark" and name == "arrow":
+        raise SpecError("format='arrow' is written in this process only. Run it with --engine local, or write Parquet.")
+    if schema is not None:
+        _check_columns(sink, schema, name)
+    if is_here(sink):
+        _check_path(sink, folder, inputs, set(own))
+
+
+def _check_columns(sink: Sink, schema: pa.Schema, name: str) -> None:
+    check_columns(schema, sink.partitions, argument="partition_by", side="left")
+    if sink.partitions and len(set(sink.partitions)) >= len(schema.names):
+        raise SchemaError("partition_by= names all columns, which leaves none for the files. Leave one out.")
+    nested = [field for field in schema if pat.is_nested(field.type)]
+    if name in ("csv", "tsv") and nested:
+        raise SchemaError(
+            f"format={name!r} cannot hold the column {nested[0].name!r} of type {nested[0].type}. Write Parquet."
+        )
+
+
+def _check_path(sink: Sink, folder: Path, inputs: Sequence[Path], own: set[Path]) -> None:
+    place = sink_place(sink, folder)
+    if sink.mode == "append" and place.is_file():
+        raise PlanError(f"path={sink.path!r} is a file, and mode='append' adds files to a folder. Name a folder.")
+    if sink.mode == "append" and not sink.partitions and place.suffix:
+        raise PlanError(f"path={sink.path!r} names a file, and mode='append' adds files to a folder. Name a folder.")
+    if sink.mode == "error" and place.exists() and place.resolve() not in own:
+        raise PlanError(
+            f'path={sink.path!r} exists. Say mode = "overwrite" to replace it, "append" to add to it, or name another.'
+        )
+    above = next(each for each in place.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise PlanError(f"path={sink.path!r} cannot be written, since {above} is no folder.")
+    if place.exists():
+        try:
+            check_target(place, overwrite=True, inputs=inputs)
+        except PlanError as error:
+            raise PlanError(
+                str(error).replace(str(place), f"path={sink.path!r}").replace("Pass another -o.", "Name another.")
+            ) from error
+    elif any(place.resolve() in each.resolve().parents for each in inputs):
+        raise PlanError(f"path={sink.path!r} holds an input. Name another.")

@@ -1,0 +1,177 @@
+"""Sources: their formats, the files that they lead to, and what columns they have, all without reading rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from juncture.errors import SpecError
+from juncture.files.formats import format_of
+from juncture.files.found import WILDCARDS, files_of, found_file
+from juncture.files.text.options import TextOptions, column_type
+from juncture.files.text.read import sampled_schema
+from juncture.pipeline.model import KEPT_FORMATS, Source
+from juncture.planner.decision import Engine
+from juncture.runtime.partitions import partitions_of
+from juncture.runtime.sources import ParquetSource
+from juncture.streams.order import Order
+
+__all__ = [
+    "check_place",
+    "format_name",
+    "is_text",
+    "orders_of",
+    "resolved",
+    "source_schema",
+    "text_options",
+    "types_of",
+]
+
+
+def format_name(source: Source) -> str:
+    """Return the format of a source: that of its name, of its path's ending, or ``"table"``.
+
+    Raises
+    ------
+    SpecError
+        If nothing says which.
+    """
+    if source.format is not None or source.table is not None:
+        return source.format or "table"
+    if not source.paths:
+        return "table"
+    first = source.paths[0]
+    if "://" in first or not first.strip():
+        return format_of(first, named=None, argument="path")
+    is_many = Path(first).is_dir() or not WILDCARDS.isdisjoint(first)
+    return format_of(first, named=None, argument="path", inside=files_of(first, "path") if is_many else ())
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a format holds text, of which types have to be found out."""
+    return name in ("csv", "tsv", "json")
+
+
+def resolved(source: Source, folder: Path) -> Source:
+    """Return a source whose paths go from where its file is."""
+    paths = [path if "://" in path else str(folder / Path(path).expanduser()) for path in source.paths]
+    return source.model_copy(update={"path": paths or None})
+
+
+def check_place(source: Source, engine: Engine) -> None:
+    """Refuse a source that names no place, two of them, or one that the engine does not reach.
+
+    Raises
+    ------
+    SpecError
+        With what to write instead.
+    """
+    name = format_name(source)
+    if name == "jdbc":
+        if "url" not in source.options or not {"dbtable", "query"} & set(source.options):
+            raise SpecError(
+                'format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }, or query in place of dbtable.'
+            )
+    elif (source.path is None) == (source.table is None):
+        given = "both path= and table=" if source.path else "neither path= nor table="
+        raise SpecError(f'The source has {given}. Expected one of them, such as path = "trades.parquet".')
+    if engine == "local" and (name == "table" or name in KEPT_FORMATS):
+        what = "tables of Spark's" if name == "table" else f"format={name!r}"
+        raise SpecError(
+            f"table= and format= name {what}, which this process does not read. Run it on Spark, or write Parquet."
+        )
+    if name == "parquet" and source.types:
+        raise SpecError("types= is for text, and for what only Spark reads. Convert columns with select, in a step.")
+    if engine == "spark" and name == "arrow":
+        raise SpecError("format='arrow' is read in this process only. Run it with --engine local, or write Parquet.")
+    if engine == "spark" and len(source.nulls) > 1:
+        raise SpecError(f"nulls={source.nulls!r} has several texts, and Spark knows one. Leave one of them.")
+
+
+def source_schema(source: Source) -> pa.Schema | None:
+    """Return the columns of a source, whose paths are resolved; None where only Spark knows them.
+
+    Raises
+    ------
+    JunctureError
+        If there is nothing to read, it cannot be read, or has no such columns as ``types`` names.
+
+    Notes
+    -----
+    Of Parquet the footers are read, of text the first megabyte of each file.
+    """
+    name, types = format_name(source), types_of(source)
+    if name == "parquet":
+        schema = ParquetSource(source.paths).schema
+        return _declared(schema, types)
+    if name == "arrow":
+        return _declared(_arrow_schema(files_of(source.paths[0], "path")[0]), types)
+    if not is_text(name):
+        return pa.schema(types) if types else None
+    files = [(file, Path(path)) for path in source.paths for file in files_of(path, "path")]
+    extra, _ = partitions_of([found_file(*each) for each in files])
+    schema = sampled_schema([file for file, _ in files], "json" if name == "json" else "csv", text_options(source))
+    return pa.schema([*_declared(schema, types), *extra])
+
+
+def types_of(source: Source) -> dict[str, pa.DataType]:
+    """Return the types that a source says its columns have.
+
+    Raises
+    ------
+    SpecError
+        If one of them is none.
+    """
+    return {name: column_type(text, argument=f"types[{name!r}]:") for name, text in source.types.items()}
+
+
+def text_options(source: Source, types: dict[str, Any] | None = None) -> TextOptions:
+    """Return how the text of a source is to be read.
+
+    Raises
+    ------
+    SpecError
+        If the delimiter is none.
+    """
+    delimiter = "\t" if format_name(source) == "tsv" else source.delimiter
+    if len(delimiter) != 1 or delimiter in '\r\n"' or not delimiter.isascii():
+        raise SpecError(f"delimiter={delimiter!r} is no delimiter. Expected one character of ASCII, such as ';'.")
+    return TextOptions(
+        nulls=tuple(source.nulls),
+        delimiter=delimiter,
+        has_header=source.header,
+        types=types_of(source) if types is None else types,
+        is_all_text=source.all_text,
+    )
+
+
+def orders_of(source: Source) -> list[Order] | None:
+    """Return the orders in which the rows of a source come, or None if it names none.
+
+    Raises
+    ------
+    SpecError
+        If a delay makes no sense.
+    """
+    if source.order is None:
+        return None
+    given = source.order if isinstance(source.order, list) else [source.order]
+    return [Order(each.on, delay=each.delay, descending=each.descending) for each in given]
+
+
+def _declared(schema: pa.Schema, types: dict[str, pa.DataType]) -> pa.Schema:
+    missing = [name for name in types if name not in schema.names]
+    if missing:
+        raise SpecError(f"types= names {missing[0]!r}, which is no column. There are: {', '.join(schema.names)}.")
+    return pa.schema([each.with_type(types.get(each.name, each.type)) for each in schema])
+
+
+def _arrow_schema(file: Path) -> pa.Schema:
+    with pa.memory_map(str(file)) as source:
+        try:
+            return pa.ipc.open_file(source).schema
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pa.ipc.open_stream(source).schema

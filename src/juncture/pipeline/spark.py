@@ -1,0 +1,341 @@
+"""Pipelines on Spark: each source and step is a lazy DataFrame, and in a stream a streaming one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.errors import DataError, PlanError
+from juncture.files.found import files_of
+from juncture.joins.many import plan_many
+from juncture.joins.planning import plan
+from juncture.joins.spines import grid, interpolate
+from juncture.pipeline.engine import Engine, Matches, Watch, interpolated, rights, semi, unwatched
+from juncture.pipeline.model import KEPT_FORMATS, Derived, File, Interpolate, Join, Many, Sink, Source
+from juncture.pipeline.places import adding, placed
+from juncture.pipeline.sinks import is_here, sink_format, sink_place
+from juncture.pipeline.sources import format_name, is_text, orders_of, resolved
+from juncture.spark.input.files import FileSide, in_jvm
+from juncture.spark.schema import spark_schema
+from juncture.spec.asof import Asof
+
+__all__ = ["SparkEngine"]
+
+
+class SparkEngine(Engine):
+    """Spark, as one session reaches it.
+
+    Parameters
+    ----------
+    file, folder
+        The pipeline, and where its file is.
+    schemas
+        The columns of its sources.
+    session
+        The session.
+    watch
+        What shows what is under way.
+    is_stream
+        Whether sources are read as streams where they say how.
+    kept
+        Sources and steps whose rows are wanted several times, and are held by Spark when they have been made.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        file: File,
+        folder: Path,
+        schemas: Any,
+        session: SparkSession,
+        watch: Watch = unwatched,
+        *,
+        is_stream: bool = False,
+        kept: Sequence[str] = (),
+    ) -> None:
+        self._file = file
+        self._folder = folder
+        self._schemas = schemas
+        self._session = session
+        self._watch = watch
+        self._is_stream = is_stream
+        self._kept = frozenset(kept)
+        self._frames: dict[str, DataFrame] = {}
+
+    def make(self, name: str) -> None:
+        """Make the DataFrame of a source or a step."""
+        if name in self._file.sources:
+            frame = self._source(name, resolved(self._file.sources[name], self._folder))
+        else:
+            with self._watch(f"Planning {name}"):
+                frame = self._step(name)
+        self._frames[name] = frame.persist() if name in self._kept and not frame.isStreaming else frame
+
+    def rows_of(self, name: str) -> DataFrame:
+        """Return a source or a step as a lazy DataFrame."""
+        return self._frames[name]
+
+    def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
+        """Return the number of rows, and for columns how many nulls they have."""
+        nulls = [F.count(F.when(_column(each).isNull(), 1)) for each in columns]
+        found = self._frames[name].agg(F.count(F.lit(1)), *nulls).collect()[0]
+        return found[0], dict(zip(columns, found[1:], strict=True))
+
+    def repeated(self, name: str, columns: Sequence[str]) -> int:
+        """Return how many values of a key occur more than once."""
+        return self._frames[name].groupBy(*map(_column, columns)).count().where("count > 1").count()
+
+    def matches(self, name: str, table: str | None) -> Matches:
+        """Return what became of the left rows of a step."""
+        step = self._file.steps[name]
+        if isinstance(step, Many):
+            found = self.plan(name).match_report()[table or ""]
+            return Matches(found.left_rows, found.matched, found.distances, found.leaked)
+        assert isinstance(step, Join)
+        if isinstance(step.spec, Asof):
+            report = self.plan(name).match_report()
+            return Matches(report.left_rows, report.matched, report.distances)
+        left, right = self._frames[step.left], self._frames[step.right]
+        return Matches(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
+
+    def plan(self, name: str) -> Any:
+        """Return the plan of a step that joins, or None of another."""
+        step = self._file.steps[name]
+        if isinstance(step, Join):
+            sides = self._side(step.left), self._side(step.right)
+            orders: dict[str, Any] = {}
+            if all(map(_comes, sides)):
+                orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
+            # What a step before makes is not made once more only to be counted.
+            lazy = any(each in self._file.steps for each in step.inputs) and not _comes(sides[0])
+            return plan(*sides, step.spec, algorithm=step.algorithm, spark=self._session, lazy=lazy, **orders)
+        if isinstance(step, Many):
+            return plan_many(self._side(step.left), rights(step, self._side), spark=self._session)
+        return None
+
+    def write(self, sink: Sink) -> int | None:
+        """Write a sink: a folder beside its place that is renamed at the end, or as Spark does elsewhere."""
+        observation = Observation()
+        frame = self._frames[sink.from_].observe(observation, F.count(F.lit(1)).alias("rows"))
+        with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
+            if is_here(sink):
+                with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
+                    self._writer(frame, sink).save(str(fresh.absolute()))
+            else:
+                self._write_elsewhere(frame, sink)
+        return int(observation.get["rows"])
+
+    def start(self, sink: Sink, checkpoint: Path, trigger: dict[str, Any]) -> Any:
+        """Start the query that writes a sink as its rows come.
+
+        Raises
+        ------
+        PlanError
+            If none of its rows come as a stream.
+        """
+        frame = self._frames[sink.from_]
+        if not frame.isStreaming:
+            raise PlanError(
+                f'The sink reads {sink.from_!r}, and none of its sources is a stream. Say order = {{ on = "ts" }} or '
+                "stream = true in the source whose rows come."
+            )
+        options = {name: _text(value) for name, value in sink.options.items()}
+        writer = frame.writeStream.outputMode("append").trigger(**trigger).options(**options)
+        writer = writer.option("checkpointLocation", str(checkpoint.absolute())).format(
+            _spark_format(sink_format(sink))
+        )
+        if sink.partitions:
+            writer = writer.partitionBy(*sink.partitions)
+        if sink.table is not None:
+            return writer.toTable(sink.table)
+        place = str(sink_place(sink, self._folder).absolute()) if is_here(sink) else str(sink.path)
+        return writer.start(place)
+
+    def close(self) -> None:
+        """Let go of what Spark holds for the pipeline."""
+        for name in self._kept & set(self._frames):
+            self._frames[name].unpersist()
+
+    def _step(self, name: str) -> DataFrame:
+        step = self._file.steps[name]
+        frame: DataFrame
+        if isinstance(step, Join | Many):
+            frame = self.plan(name).execute()
+        elif isinstance(step, Interpolate):
+            frame = interpolate(
+                self._side(step.left), self._side(step.right), **interpolated(step), spark=self._session
+            )
+        elif step.grid is not None:
+            frame = grid(self._side(step.from_), **step.grid.model_dump(), spark=self._session)
+        else:
+            frame = _derived(self._frames[step.from_], step)
+        return frame
+
+    def _side(self, name: str) -> Any:
+        """Return what a join reads: files by their paths, so that its tasks can read them, or else a DataFrame."""
+        if name in self._file.sources and not self._frames[name].isStreaming:
+            source = resolved(self._file.sources[name], self._folder)
+            if format_name(source) == "parquet" and not _is_remote(self._session) and name not in self._kept:
+                return source.paths
+        return self._frames[name]
+
+    def _orders(self, name: str) -> Any:
+        """Return the orders of a stream, which filters and chosen columns leave as they are."""
+        while name in self._file.steps:
+            step = self._file.steps[name]
+            if not isinstance(step, Derived) or step.agg is not None:
+                return None
+            name = step.from_
+        return orders_of(self._file.sources[name])
+
+    def _source(self, name: str, source: Source) -> DataFrame:
+        form, options = format_name(source), {key: _text(value) for key, value in source.options.items()}
+        comes = self._is_stream and (source.order is not None if source.stream is None else source.stream)
+        try:
+            if comes:
+                return self._coming(name, source, form, options)
+            if source.table is not None:
+                return self._session.read.options(**options).table(source.table)
+            if form in KEPT_FORMATS:
+                return self._session.read.format(form).options(**options).load(*source.paths)
+            if form == "parquet":
+                if _is_remote(self._session):
+                    return self._session.read.options(**options).parquet(*source.paths)
+                return in_jvm(FileSide.of(self._session, source.paths, 1), "left").frame
+            return self._text(name, source, form, options)
+        except PySparkException as error:
+            raise _unread(name, form, error) from error
+
+    def _text(self, name: str, source: Source, form: str, options: dict[str, str]) -> DataFrame:
+        """Return text by the types that its beginning tells of; a value of another is an error."""
+        reader = self._session.read.options(**_text_settings(source, form), **options)
+        files = [str(file.absolute()) for path in source.paths for file in files_of(path, "path")]
+        roots = [path for path in source.paths if Path(path).is_dir()]
+        schema = spark_schema(self._schemas[name])
+        if len(roots) == len(source.paths) == 1:
+            return reader.schema(schema).format(_spark_format(form)).load(str(Path(roots[0]).absolute()))
+        return reader.schema(schema).format(_spark_format(form)).load(files)
+
+    def _coming(self, name: str, source: Source, form: str, options: dict[str, str]) -> DataFrame:
+        """Return a source whose rows come, file by file.
+
+        Raises
+        ------
+        PlanError
+            If Spark has no stream of it.
+        """
+        reader = self._session.readStream.options(**options)
+        if source.table is not None:
+            return reader.table(source.table)
+        if form in KEPT_FORMATS:
+            return reader.format(form).load(*source.paths)
+        if len(source.paths) != 1:
+            raise PlanError(f"The source {name!r} has several paths, and a stream reads one folder. Name a folder.")
+        if is_text(form):
+            reader = reader.options(**_text_settings(source, form))
+        place = Path(source.paths[0])
+        # Spark watches folders: a file by itself is one whose name is a pattern.
+        if place.is_file():
+            reader, place = reader.option("pathGlobFilter", place.name), place.parent
+        return reader.schema(spark_schema(self._schemas[name])).format(_spark_format(form)).load(str(place.absolute()))
+
+    def _writer(self, frame: DataFrame, sink: Sink) -> Any:
+        form = sink_format(sink)
+        options = {name: _text(value) for name, value in sink.options.items()}
+        if form in ("csv", "tsv"):
+            options = {"header": "true", "sep": "\t" if form == "tsv" else ",", **options}
+        if form == "json":
+            options = {"ignoreNullFields": "false", **options}
+        writer = frame.write.format(_spark_format(form)).options(**options)
+        return writer.partitionBy(*sink.partitions) if sink.partitions else writer
+
+    def _write_elsewhere(self, frame: DataFrame, sink: Sink) -> None:
+        """Write a table, or where only Spark's own committers reach."""
+        mode = "errorifexists" if sink.mode == "error" else sink.mode
+        writer = self._writer(frame, sink).mode(mode)
+        try:
+            if sink.table is not None:
+                writer.saveAsTable(sink.table)
+            elif sink.path is not None:
+                writer.save(sink.path if "://" in sink.path else str(sink_place(sink, self._folder).absolute()))
+            else:
+                writer.save()
+        except PySparkException as error:
+            raise _unread(sink.table or sink.path or "jdbc", sink_format(sink), error) from error
+
+
+def _derived(frame: DataFrame, step: Derived) -> DataFrame:
+    if step.filter is not None:
+        frame = frame.filter(step.filter)
+    if step.agg is not None:
+        aggregates = [F.expr(text).alias(name) for name, text in step.agg.items()]
+        frame = frame.groupBy(*map(_column, step.keys)).agg(*aggregates)
+    if isinstance(step.select, dict):
+        frame = frame.select(*(F.expr(text).alias(name) for name, text in step.select.items()))
+    elif step.select is not None:
+        frame = frame.selectExpr(*step.select)
+    return frame.distinct() if step.distinct else frame
+
+
+def _comes(side: Any) -> bool:
+    """Tell whether the rows of a side come as a stream."""
+    return isinstance(side, DataFrame) and side.isStreaming
+
+
+def _column(name: str) -> Any:
+    """Return a column by its name, whatever is in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _spark_format(name: str) -> str:
+    return "csv" if name == "tsv" else name
+
+
+def _text_settings(source: Source, form: str) -> dict[str, str]:
+    """Return Spark's options for text that has types, of which none is to be found out."""
+    if form == "json":
+        first = next((Path(file) for path in source.paths for file in files_of(path, "path")), None)
+        is_list = first is not None and _begins_with_list(first)
+        return {"mode": "FAILFAST", "multiLine": str(is_list).lower()}
+    return {
+        "mode": "FAILFAST",
+        "header": str(source.header).lower(),
+        "sep": "\t" if form == "tsv" else source.delimiter,
+        "nullValue": source.nulls[0] if source.nulls else "",
+        "emptyValue": "",
+        "escape": '"',
+    }
+
+
+def _begins_with_list(file: Path) -> bool:
+    with pa.input_stream(str(file), compression="detect") as stream:
+        return bool(stream.read(1024).lstrip()[:1] == b"[")
+
+
+def _is_remote(session: SparkSession) -> bool:
+    """Tell whether Spark may be on other machines, which see other files than this process."""
+    if not type(session).__module__.startswith("pyspark.sql.connect"):
+        return False
+    return not str(session.conf.get("spark.master", "") or "").startswith("local")
+
+
+def _unread(name: str, form: str, error: PySparkException) -> DataError | PlanError:
+    """Return what is wrong with a place, in words that say what to do."""
+    text = str(error)
+    if "DATA_SOURCE_NOT_FOUND" in text or "ClassNotFound" in text or "No suitable driver" in text:
+        return PlanError(
+            f"Spark has nothing that reads or writes {form} for {name!r}. Name its package under [spark], such as "
+            '"spark.jars.packages" = "…", or give Spark its jars.'
+        )
+    return DataError(f"Spark cannot reach {name!r}: {text.partition(chr(10))[0]}")

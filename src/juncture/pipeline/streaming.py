@@ -1,0 +1,107 @@
+"""Pipelines as streams: a query for each sink, with a checkpoint, from which it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from juncture.errors import DataError, PlanError
+from juncture.pipeline.engine import Shown
+from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
+from juncture.pipeline.model import File
+from juncture.pipeline.run import Report, Written
+
+if TYPE_CHECKING:
+    from juncture.pipeline.spark import SparkEngine
+
+__all__ = ["STREAM_SETTINGS", "finished", "started"]
+
+STREAM_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.shuffle.partitions": "8",
+    }
+)
+"""What Spark is told for streams: where joins of two keep their state, and how many tasks do. The latter belongs to
+the checkpoint, so that it is the same on every machine."""
+
+_POLL_S = 0.2
+
+
+def started(
+    file: File, folder: Path, engine: SparkEngine, only: Sequence[str], start: Sequence[str], every: str | None
+) -> dict[str, Any]:
+    """Start the queries of a pipeline's sinks.
+
+    Parameters
+    ----------
+    file, folder
+        The pipeline, and where its file is.
+    engine
+        What runs it.
+    only, start
+        What is to be done, as `chosen_sinks` takes them.
+    every
+        How often to look for rows; None to do what is there.
+
+    Raises
+    ------
+    PlanError
+        If a sink has no source that is a stream, or Spark has no stream of it. None runs then.
+    """
+    chosen = chosen_sinks(file, only, start)
+    needed = needed_for(file, [file.sinks[name].from_ for name in chosen])
+    for name in [*file.sources, *steps_in_order(file)]:
+        if name in needed:
+            engine.make(name)
+    trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
+    queries = dict[str, Any]()
+    try:
+        for name in chosen:
+            sink = file.sinks[name]
+            given = sink.checkpoint or str(Path(file.pipeline.state, "checkpoints", name))
+            queries[name] = engine.start(sink, folder / given, trigger)
+    except BaseException as error:
+        for query in queries.values():
+            query.stop()
+        if type(error).__module__.startswith("pyspark."):
+            raise PlanError(f"Spark has no stream of the sink {name!r}: {str(error).partition(chr(10))[0]}") from error
+        raise
+    return queries
+
+
+def finished(file: File, queries: Mapping[str, Any], shown: Shown) -> Report:
+    """Wait until queries end, and return what they did; an interrupt ends them after the rows under way.
+
+    Raises
+    ------
+    DataError
+        If one of them fails. The others are ended.
+    """
+    began = time.monotonic()
+    try:
+        while any(query.isActive for query in queries.values()):
+            time.sleep(_POLL_S)
+            batches = sum(1 + (query.lastProgress or {"batchId": -1})["batchId"] for query in queries.values())
+            shown.phase(f"{batches} batches", 0, 0)
+            for name, query in queries.items():
+                if not query.isActive and query.exception() is not None:
+                    raise DataError(f"The stream of the sink {name!r} ended: {_first_line(query.exception())}")
+    finally:
+        for query in queries.values():
+            query.stop()
+    for name, query in queries.items():
+        if query.exception() is not None:
+            raise DataError(f"The stream of the sink {name!r} ended: {_first_line(query.exception())}")
+    seconds = time.monotonic() - began
+    places = {name: file.sinks[name].path or str(file.sinks[name].table) for name in queries}
+    return Report(tuple(Written(name, places[name], None, seconds) for name in queries), (), seconds)
+
+
+def _first_line(error: object) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,76 @@
+"""After every epoch, a view is what DuckDB answers over the tables as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.viewing import Viewed, check
+
+QUERIES = {
+    "filter": "SELECT a.x + 1 AS y, a.t FROM a WHERE a.k = 1 OR a.x IS NULL",
+    "expressions": """
+        SELECT k, CASE WHEN x > 2 THEN 'big' WHEN x IS NULL THEN t ELSE lower(t) || '!' END AS w, coalesce(x, -1) c,
+               x // 2 h, x % 3 m, x / 4 q, d * 2 - 1 AS e, NOT (x BETWEEN 1 AND 3) AS n, t LIKE 'a%' l, x IN (1, NULL) i
+        FROM a""",
+    "types": """
+        SELECT CAST(x AS DOUBLE) f, CAST(d AS INTEGER) i, CAST(x AS VARCHAR) s, CAST(d AS DECIMAL(10, 1)) r,
+               round(d, 1) o, abs(x - 3) b, greatest(x, k) g, least(d, x) m, nullif(x, 2) z,
+               f = 0 AS zero, f > 1 AS more
+        FROM a""",
+    "join": "SELECT a.x, b.y, a.t FROM a JOIN b ON a.k = b.k WHERE b.y > 1",
+    "comma join": "SELECT a.x, b.y, c.k FROM a, b, c WHERE a.k = b.k AND c.k = b.k AND c.z > a.x",
+    "cross join": "SELECT a.x, c.z FROM a CROSS JOIN c WHERE a.x + c.z = 4",
+    "using": "SELECT * FROM a JOIN b USING (k)",
+    "null-safe": "SELECT a.x, b.y FROM a JOIN b ON a.k IS NOT DISTINCT FROM b.k",
+    "self join": "SELECT one.x, two.x AS other FROM a one, a two WHERE one.k = two.x",
+    "left join": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k AND b.y > 2",
+    "left join on more": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k AND a.x > 1 AND a.x < b.y",
+    "right join": "SELECT a.x, b.y FROM a RIGHT JOIN b ON a.k = b.k WHERE b.y <> 3",
+    "full join": "SELECT a.x, b.y, a.k FROM a FULL JOIN b ON a.k = b.k",
+    "left join, filtered": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k WHERE a.x > 0 AND b.y IS NULL",
+    "inequality": "SELECT a.x, b.y FROM a JOIN b ON a.x < b.y AND a.k = b.k",
+    "band": "SELECT a.x, b.y FROM a JOIN b ON a.x BETWEEN b.y - 1 AND b.y + 1",
+    "left inequality": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.x > b.y",
+    "group": "SELECT k, count(*) n, count(x) c, sum(x) s, avg(x) v, min(x) lo, max(x) hi, sum(d) e FROM a GROUP BY k",
+    "floats": "SELECT k, sum(f) s, avg(f) v, min(f) lo, max(f) hi FROM a GROUP BY k",
+    "texts": "SELECT k, min(t) lo, max(t) hi, count(DISTINCT t) n FROM a GROUP BY k",
+    "decimals": "SELECT t, avg(d) v, min(d) lo, max(d) hi, sum(d * d) s FROM a GROUP BY ALL",
+    "distinct values": "SELECT t, count(DISTINCT x) n, sum(DISTINCT x) s, avg(DISTINCT d) v FROM a GROUP BY t",
+    "all": "SELECT count(*) n, sum(x) s, max(t) m FROM a WHERE x > 2",
+    "having": "SELECT k, t, sum(x) s FROM a GROUP BY k, t HAVING count(*) > 1 AND sum(x) > 3",
+    "group by expression": "SELECT x % 2 AS odd, sum(k + x) + count(*) s FROM a GROUP BY x % 2",
+    "group by place": "SELECT k + 1 AS next, max(x) m FROM a GROUP BY 1 HAVING m > 1",
+    "group of join": "SELECT a.k, sum(a.d * b.y) s FROM a, b WHERE a.k = b.k AND b.y < 4 GROUP BY a.k",
+    "group of group": "SELECT n, count(*) c FROM (SELECT k, count(*) n FROM a GROUP BY k) GROUP BY n",
+    "union all": "SELECT k, x FROM a WHERE x > 1 UNION ALL SELECT k, y FROM b UNION ALL SELECT k, x FROM a",
+    "union": "SELECT k FROM a UNION SELECT k FROM b",
+    "union of types": "SELECT d AS v FROM a UNION ALL SELECT y FROM b UNION ALL SELECT NULL FROM c",
+    "distinct": "SELECT DISTINCT k, t FROM a",
+    "distinct floats": "SELECT DISTINCT f FROM a",
+    "common table": """
+        WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
+        SELECT one.k, one.s, two.s AS other FROM totals one, totals two
+        WHERE one.k = two.k AND one.t = 'a' AND two.t = 'b' AND one.s > 0""",
+    "sub-select": "SELECT v.w, c.z FROM (SELECT k, x * 2 AS w FROM a WHERE x > 0) AS v JOIN c ON v.k = c.k",
+    "top": "SELECT x, k, t, d FROM a ORDER BY x DESC, k, t, d LIMIT 3",
+    "top, nulls first": "SELECT x, t FROM a ORDER BY t NULLS FIRST, x LIMIT 4 OFFSET 1",
+    "top of groups": "SELECT k, sum(x) s FROM a GROUP BY k ORDER BY s DESC NULLS LAST, k LIMIT 2",
+    "top of union": "SELECT k FROM a UNION ALL SELECT k FROM b ORDER BY k DESC LIMIT 5",
+    "top floats": "SELECT f FROM a ORDER BY f DESC LIMIT 3",
+    "top, hidden": "SELECT k FROM a ORDER BY x, k LIMIT 3",
+    "order": "SELECT x, k FROM a ORDER BY x DESC, k",
+    "join of groups": """
+        SELECT c.k, c.z, g.n FROM c LEFT JOIN (SELECT k, count(*) n FROM a WHERE x <> 2 GROUP BY k) g ON g.k = c.k""",
+    "never": "SELECT x FROM a WHERE k = 1 AND 1 = 2 UNION ALL SELECT y FROM b WHERE NULL",
+    "empty group": "SELECT count(*) n, sum(x) s FROM a WHERE 1 = 2",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_a_query(query, tmp_path):
+    for seed in range(2):
+        check(Viewed(query, seed, tmp_path / "state" if seed else None))
+
+
+def test_a_static_source():
+    check(Viewed("SELECT a.k, sum(a.x * c.z) s FROM a JOIN c ON a.k = c.k GROUP BY a.k", 5, None, static=("c",)))

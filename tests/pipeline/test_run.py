@@ -1,0 +1,273 @@
+"""Pipelines in this process: what they write, what they check, and what they leave alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import juncture as jn
+from juncture.cli.main import app
+from juncture.errors import DataError, SpecError
+from juncture.pipeline.example import write_example
+
+TRADES = pa.table({"ts": [1, 5, 9], "symbol": ["a", "b", "a"], "amount": [10, 20, 30]})
+QUOTES = pa.table({"ts": [0, 4, 8], "symbol": ["a", "a", "a"], "bid": [1.0, 2.0, 3.0]})
+SOURCES = """
+[sources]
+trades = { path = "trades.parquet" }
+quotes = { path = "quotes.parquet" }
+"""
+PRICED = """
+[steps.priced]
+join = "asof"
+left = "trades"
+right = "quotes"
+on = "ts"
+by = "symbol"
+"""
+SINK = """
+[sinks.out]
+from = "priced"
+path = "out.parquet"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pq.write_table(TRADES, tmp_path / "trades.parquet")
+    pq.write_table(QUOTES, tmp_path / "quotes.parquet")
+    return tmp_path
+
+
+def pipeline_of(folder: Path, text: str, **parameters: object) -> jn.Pipeline:
+    (folder / "juncture.toml").write_text(text)
+    return jn.Pipeline.from_toml(folder / "juncture.toml", parameters)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_an_asof_join_of_two_files_into_one(folder):
+    report = pipeline_of(folder, SOURCES + PRICED + SINK).run()
+    expected = jn.join_asof(TRADES, QUOTES, on="ts", by="symbol")
+    assert pq.read_table(folder / "out.parquet").equals(expected)
+    assert [(each.name, each.rows, each.unchanged) for each in report.sinks] == [("out", 3, False)]
+    assert names(folder) == [".juncture", "juncture.toml", "out.parquet", "quotes.parquet", "trades.parquet"]
+
+
+def test_what_is_unchanged_is_not_done_again(folder):
+    text = SOURCES + PRICED + SINK
+    pipeline_of(folder, text).run()
+    before = (folder / "out.parquet").stat().st_mtime_ns
+    assert pipeline_of(folder, text).run().sinks[0].unchanged
+    assert (folder / "out.parquet").stat().st_mtime_ns == before
+    assert not pipeline_of(folder, text).run(again=True).sinks[0].unchanged
+
+
+@pytest.mark.parametrize("change", ["input", "spec", "output", "gone"])
+def test_what_has_changed_is_done_again(folder, change):
+    text = SOURCES + PRICED + SINK.replace("path", 'mode = "overwrite"\npath')
+    pipeline_of(folder, text).run()
+    if change == "input":
+        pq.write_table(TRADES.slice(1), folder / "trades.parquet")
+    elif change == "spec":
+        text = text.replace('on = "ts"', 'on = "ts"\ntolerance = 1')
+    elif change == "output":
+        pq.write_table(TRADES, folder / "out.parquet")
+    else:
+        (folder / "out.parquet").unlink()
+    assert not pipeline_of(folder, text).run().sinks[0].unchanged
+    spec = {"tolerance": 1} if change == "spec" else {}
+    left = TRADES.slice(1) if change == "input" else TRADES
+    expected = jn.join_asof(left, QUOTES, on="ts", by="symbol", **spec)
+    assert pq.read_table(folder / "out.parquet").equals(expected)
+
+
+def test_a_step_that_fails_leaves_nothing_half_written(folder):
+    twice = pa.concat_tables([QUOTES, QUOTES])
+    pq.write_table(twice, folder / "quotes.parquet")
+    before = names(folder)
+    text = SOURCES + PRICED.replace('join = "asof"', 'join = "asof"\nties = "error"') + SINK
+    with pytest.raises(DataError):
+        pipeline_of(folder, text).run()
+    assert names(folder) == ["juncture.toml", *before]
+
+
+CHECKS = {
+    'of = "priced"\nrows = { min = 4 }': "rows at least 4, found 3",
+    'of = "priced"\nrows = { max = 2 }': "rows at most 2, found 3",
+    'of = "trades"\nunique = "symbol"': "symbol unique, found 1 values more than once",
+    'of = "priced"\nnot_null = ["ts", "bid"]': "bid is never null, found 1 nulls",
+    'of = "priced"\nmatch_rate = 0.9': "at least 90.00% matched, found 66.67%",
+    'of = "priced"\nstaleness = { p50 = 1, max = 0.5 }': "staleness max at most 0.5, found 1",
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_that_fails_keeps_everything_from_being_written(folder, check):
+    text = SOURCES + PRICED + SINK + f"[[checks]]\n{check}\n"
+    with pytest.raises(DataError, match="Nothing was written") as caught:
+        pipeline_of(folder, text).run()
+    assert CHECKS[check] in str(caught.value)
+    assert "out.parquet" not in names(folder)
+    report = pipeline_of(folder, text + 'on_failure = "warn"\n').run()
+    assert [each.passed for each in report.checks].count(False) == 1
+    assert "out.parquet" in names(folder)
+
+
+@pytest.mark.parametrize("kind", ["equi", "range", "overlap", "where"])
+def test_the_match_rate_of_every_kind_of_join(folder, kind):
+    arguments = {
+        "equi": 'on = "symbol"',
+        "range": 'on = "ts"\nlower = -1\nupper = 0\nby = "symbol"\nagg = { bid = "mean" }',
+        "overlap": 'left_interval = ["ts", "amount"]\nright_interval = ["ts", "ts"]\nclosed = "both"\nby = "symbol"',
+        "where": "predicate = 'l.symbol = r.symbol AND l.ts > r.ts'",
+    }
+    text = SOURCES + f'[steps.joined]\njoin = "{kind}"\nleft = "trades"\nright = "quotes"\n{arguments[kind]}\n'
+    text += SINK.replace("priced", "joined") + '[[checks]]\nof = "joined"\nmatch_rate = 0.3\n'
+    (check,) = pipeline_of(folder, text).run().checks
+    assert check.found == {"overlap": "33.33%"}.get(kind, "66.67%")
+
+
+def test_parameters_stand_in_text_and_for_values(folder):
+    text = """[parameters]
+least = 15
+name = "b"
+[sources.trades]
+path = "trades.parquet"
+[steps.some]
+from = "trades"
+filter = "amount >= ${least} AND symbol = '${name}' AND '$${x}' = '$${x}'"
+"""
+    assert pipeline_of(folder, text).step("some").to_pydict() == {"ts": [5], "symbol": ["b"], "amount": [20]}
+    assert pipeline_of(folder, text, least="25", name="a").step("some")["ts"].to_pylist() == [9]
+
+
+FORMATS = ["out.csv", "out.csv.gz", "out.tsv", "out.json", "out.arrow", "out.parquet", "out"]
+
+
+@pytest.mark.parametrize("path", FORMATS)
+def test_every_format_goes_out_and_comes_in_again(folder, path):
+    text = SOURCES + f'[sinks.out]\nfrom = "trades"\npath = "{path}"\n'
+    assert pipeline_of(folder, text).run().sinks[0].rows == 3
+    back = pipeline_of(folder, f'[sources.back]\npath = "{path}"\n').step("back")
+    assert back.to_pydict() == TRADES.to_pydict()
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "json"])
+def test_rows_are_added_to_folders_for_values_of_columns(folder, form):
+    sink = f'from = "trades"\npath = "out"\nformat = "{form}"\nmode = "append"\npartition_by = "symbol"\n'
+    text = SOURCES + f"[sinks.out]\n{sink}"
+    pipeline_of(folder, text).run()
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["symbol=a", "symbol=b"]
+    assert pipeline_of(folder, text).run().sinks[0].unchanged
+    assert pipeline_of(folder, text).run(again=True).sinks[0].rows == 3
+    back = pipeline_of(folder, f'[sources.back]\npath = "out"\nformat = "{form}"\n').step("back")
+    assert sorted(back.select(["ts", "symbol"]).to_pylist(), key=str) == sorted(
+        2 * TRADES.select(["ts", "symbol"]).to_pylist(), key=str
+    )
+    assert not [path for path in folder.iterdir() if path.name.startswith(".out")]
+
+
+def test_a_folder_takes_the_place_of_another(folder):
+    text = SOURCES + '[sinks.out]\nfrom = "trades"\npath = "deep/out"\nmode = "overwrite"\n'
+    for _ in range(2):
+        pipeline_of(folder, text).run(again=True)
+    assert ds.dataset(folder / "deep" / "out").to_table().num_rows == 3
+    assert names(folder / "deep") == ["out"]
+
+
+def test_only_some_sinks(folder):
+    text = SOURCES + PRICED + SINK + '[sinks.raw]\nfrom = "quotes"\npath = "raw.csv"\n'
+    pipeline = pipeline_of(folder, text)
+    assert [each.name for each in pipeline.run(only=["raw"]).sinks] == ["raw"]
+    assert [each.name for each in pipeline.run(only=["priced"]).sinks] == ["out"]
+    assert [each.name for each in pipeline.run(start=["trades"], again=True).sinks] == ["out"]
+    with pytest.raises(SpecError, match="Did you mean 'raw'"):
+        pipeline.run(only=["rav"])
+    with pytest.raises(SpecError, match="leaves no sink"):
+        pipeline.run(only=["raw"], start=["priced"])
+
+
+def test_text_has_the_types_of_its_beginning(folder, monkeypatch):
+    monkeypatch.setattr("juncture.files.text.read.SAMPLE_BYTES", 20)
+    (folder / "late.csv").write_text("id,x\n" + "1,2\n" * 50 + "oops,3\n")
+    with pytest.raises(DataError, match=r"types = \{ column = \"string\" \}"):
+        pipeline_of(folder, '[sources.late]\npath = "late.csv"\n').step("late")
+    text = '[sources.late]\npath = "late.csv"\ntypes = { id = "string" }\n'
+    assert pipeline_of(folder, text).step("late")["id"].to_pylist()[-1] == "oops"
+
+
+def test_a_spine_with_several_tables_a_grid_and_lines(folder):
+    text = (
+        SOURCES
+        + """
+[steps.spine]
+from = "quotes"
+grid = { every = 2, on = "ts", by = "symbol" }
+[steps.lines]
+join = "interpolate"
+left = "spine"
+right = "quotes"
+on = "ts"
+by = "symbol"
+columns = "bid"
+[steps.features]
+join = "many"
+left = "lines"
+[steps.features.tables.trade]
+join = "asof"
+right = "trades"
+on = "ts"
+by = "symbol"
+columns = { amount = "last_amount" }
+known_at = "ts"
+[steps.features.tables.quotes]
+join = "range"
+right = "quotes"
+on = "ts"
+by = "symbol"
+lower = -4
+upper = 0
+agg = { "*" = "count" }
+[[checks]]
+of = "features"
+table = "trade"
+leaked = 0
+match_rate = 0.5
+[sinks.out]
+from = "features"
+path = "out.parquet"
+"""
+    )
+    assert all(check.passed for check in pipeline_of(folder, text).run().checks)
+    assert pq.read_table(folder / "out.parquet").to_pydict() == {
+        "symbol": ["a"] * 5,
+        "ts": [0, 2, 4, 6, 8],
+        "bid": [1.0, 1.5, 2.0, 2.5, 3.0],
+        "last_amount": [None, 10, 10, 10, 10],
+        "count": [1, 1, 2, 1, 2],
+    }
+
+
+def test_the_example_runs_and_says_what_it_did(tmp_path, monkeypatch):
+    write_example(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    checked = CliRunner().invoke(app, ["check", "--engine", "local"])
+    assert checked.exit_code == 0, checked.output
+    assert "juncture.toml is right: 7 tables" in checked.output
+    done = CliRunner().invoke(app, ["-q", "run", "--engine", "local", "--set", "least=100", "--json"])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.output)
+    assert all(check["passed"] for check in report["checks"])
+    assert report["sinks"][0]["rows"] == ds.dataset(tmp_path / "output" / "valued").count_rows() < 2_000
+    again = CliRunner().invoke(app, ["init"])
+    assert again.exit_code == 2
+    assert "is not replaced" in again.output

@@ -1,0 +1,172 @@
+"""Tables that change in random epochs, and a view of them that is held to DuckDB's answer."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+import juncture as jn
+
+__all__ = ["SCHEMAS", "Viewed", "check", "rounded"]
+
+DECIMAL = pa.decimal128(6, 2)
+SCHEMAS = {
+    "a": pa.schema({"k": pa.int32(), "x": pa.int64(), "t": pa.string(), "d": DECIMAL, "f": pa.float64()}),
+    "b": pa.schema({"k": pa.int32(), "y": pa.int64()}),
+    "c": pa.schema({"k": pa.int32(), "z": pa.int16()}),
+}
+FLOATS = [0.0, -0.0, 0.1, 0.2, -0.3, 1e16, 1.0, math.nan, None]
+
+
+def cell(data_type: pa.DataType, chance: random.Random) -> Any:
+    if chance.random() < 0.12:
+        return None
+    if data_type == pa.string():
+        return chance.choice(["a", "b", "Ab", ""])
+    if data_type == DECIMAL:
+        return Decimal(chance.randint(-300, 300)) / 100
+    return chance.choice(FLOATS) if data_type == pa.float64() else chance.randint(0, 4)
+
+
+def rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row with floats as far as DuckDB, which adds them in some order, has them right."""
+    found = []
+    for value in row:
+        if isinstance(value, float):
+            value = "nan" if math.isnan(value) else f"{value + 0.0:.9g}"
+        found.append(value.normalize() + 0 if isinstance(value, Decimal) else value)
+    return tuple(found)
+
+
+@dataclass
+class Viewed:
+    """A view of the tables `SCHEMAS`, of which random rows come, go, and are replaced.
+
+    Attributes
+    ----------
+    query, seed
+        What it is, and what decides on the changes.
+    folder
+        Where the state is, which is closed and opened again now and then; None for state in memory.
+    static
+        The sources that do not change.
+    """
+
+    query: str
+    seed: int
+    folder: Path | None
+    static: tuple[str, ...] = ()
+    epochs: int = 8
+    answer: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"{self.query} {self.seed}")
+        self.there: dict[str, list[tuple[Any, ...]]] = {name: [] for name in SCHEMAS}
+        self.view = self.opened()
+
+    def opened(self) -> jn.View:
+        sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
+        return jn.view(self.folder, self.query, sources=sources)
+
+    def changed(self, name: str) -> tuple[pa.Table, list[tuple[Any, ...]]]:
+        """Return random changes of a table, and the rows that there are then."""
+        kept, weights = list(self.there[name]), []
+        for _ in range(self.chance.randint(0, 8)):
+            action = self.chance.random()
+            if kept and action < 0.5:
+                row = kept.pop(self.chance.randrange(len(kept)))
+                weights.append((row, -1))
+                if action < 0.25:
+                    # An update, of the key or of something else.
+                    place = self.chance.randrange(len(row))
+                    new = cell(SCHEMAS[name].field(place).type, self.chance)
+                    row = (*row[:place], new, *row[place + 1 :])
+                    kept.append(row)
+                    weights.append((row, 1))
+            else:
+                row = tuple(cell(each.type, self.chance) for each in SCHEMAS[name])
+                copies = self.chance.choice([1, 1, 1, 2])
+                kept += [row] * copies
+                weights.append((row, copies))
+        self.chance.shuffle(weights)
+        table = tabled([row for row, _ in weights], SCHEMAS[name])
+        return table.append_column("_weight", pa.array([each for _, each in weights], pa.int64())), kept
+
+    def step(self) -> None:
+        """Change the tables in one epoch, and hold the view to DuckDB's answer."""
+        changes = {}
+        for name in SCHEMAS:
+            if name not in self.static or not self.view.epoch:
+                changes[name], self.there[name] = self.changed(name)
+        if self.chance.random() < 0.2 and self.view.epoch:
+            self.fail(changes)
+        given = self.view.apply(**changes, offset=self.view.epoch + 1)
+        if self.folder is not None and self.chance.random() < 0.4:
+            self.view.close()
+            self.view = self.opened()
+            assert self.view.offset == self.view.epoch
+            assert str(self.view.last()) == str(given)
+        for batch in given:
+            for *row, weight in rows_of(batch):
+                assert weight
+                self.answer[rounded(tuple(row))] += weight
+        assert all(count >= 0 for count in self.answer.values())
+        expected = Counter(map(rounded, self.asked()))
+        assert +self.answer == expected, f"missing {expected - self.answer}, surplus {+self.answer - expected}"
+        result = [rounded(row) for batch in self.view.result().to_batches() for row in rows_of(batch)]
+        assert Counter(result) == expected
+
+    def fail(self, changes: dict[str, pa.Table]) -> None:
+        """Have an epoch refused, which has to leave no trace."""
+        row = tabled([(77, 77, "not there", Decimal("7.77"), 77.0)], SCHEMAS["a"])
+        gone = row.append_column("_weight", pa.array([-1], pa.int64()))
+        run = self.view._flow.run
+
+        def failing(given: Any) -> Any:
+            run(given)
+            raise RuntimeError("on purpose")
+
+        self.view._flow.run = failing
+        try:
+            self.view.apply(**changes)
+        except RuntimeError:
+            pass
+        finally:
+            self.view._flow.run = run
+        if "a" in self.view._flow.built.inputs:
+            try:
+                self.view.apply(a=gone)
+            except jn.DataError:
+                return
+            raise AssertionError("a row was deleted that is not there")
+
+    def asked(self) -> list[tuple[Any, ...]]:
+        """Return what DuckDB answers."""
+        with duckdb.connect() as connection:
+            for name, schema in SCHEMAS.items():
+                connection.register(name, tabled(self.there[name], schema))
+            return connection.execute(self.query).fetchall()
+
+
+def tabled(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
+
+
+def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def check(viewed: Viewed) -> None:
+    """Hold a view to DuckDB's answer after every epoch."""
+    for _ in range(viewed.epochs):
+        viewed.step()
+    viewed.view.close()
