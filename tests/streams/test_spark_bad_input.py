@@ -9,7 +9,7 @@ import pytest
 
 import juncture as jn
 from support.engines import is_connect
-from support.streaming import PARTITIONS, read_stream, run, without_end, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, run, without_end, write_files
 from support.tables import difference
 
 BAND = "l.k = r.k AND l.a >= r.a - 3 AND l.a <= r.a + 10"
@@ -67,23 +67,35 @@ def test_streams_of_different_sessions(spark):
     )
     orders = {"left_order": jn.Order("a"), "right_order": jn.Order("a")}
     if is_connect(spark):
-        with pytest.raises(Exception, match="Both Datasets must belong to the same SparkSession"):
+        said = rf"session {spark.session_id}, and the right one of .*Read both streams with the same one"
+        with pytest.raises(jn.PlanError, match=said):
             jn.join_where(left, right, BAND, **orders)
     else:
         # They share a process, and the left one runs the join.
         assert jn.join_where(left, right, BAND, **orders).isStreaming
 
 
-MODES = {"update": r"join.*update output mode", "complete": r"output mode: complete.*no streaming aggregations"}
+NONE_TO_COMPLETE = r"output mode: complete.*no streaming aggregations"
+MODES = {
+    ("native", "update"): r"join.*update output mode",
+    ("native", "complete"): NONE_TO_COMPLETE,
+    ("hosted", "update"): r"transformWithState.*update",
+    ("hosted", "complete"): NONE_TO_COMPLETE,
+}
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("mode", MODES)
-def test_output_modes(spark, tmp_path, mode):
+@pytest.mark.parametrize(("operator", "mode"), MODES)
+def test_output_modes(short, tmp_path, operator, mode):
     for side in ("left", "right"):
         write_files([rows([1, 2])], tmp_path / side)
-    stream = joined(spark, tmp_path).writeStream.outputMode(mode).format("memory").queryName(f"in_{mode}")
-    with pytest.raises(Exception, match=f"(?si){MODES[mode]}"):
+    short.conf.set(STORE, ROCKS)
+    try:
+        frame = joined(short, tmp_path, how="left" if operator == "native" else "anti")
+    finally:
+        short.conf.unset(STORE)
+    stream = frame.writeStream.outputMode(mode).format("memory").queryName(f"{operator}_in_{mode}")
+    with pytest.raises(Exception, match=f"(?si){MODES[operator, mode]}"):
         stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().processAllAvailable()
 
 
@@ -120,7 +132,8 @@ def test_a_checkpoint_of_another_join(short, tmp_path, case):
     assert run(joined(short, tmp_path), tmp_path).state_rows > 0
     for side in ("left", "right"):
         write_files([rows([52, 120])], tmp_path / side)
-    with pytest.raises(Exception, match=r"The checkpoint of this query is of another join.*Start the query with"):
+    said = r"The checkpoint of this query is of another join.*Start the query with.*This one is Where\(.*left order a, "
+    with pytest.raises(Exception, match=said):
         run(joined(short, tmp_path, **ANOTHER[case]), tmp_path)
     # With the same join it goes on as if nothing had been.
     both = rows([1, 50, 51, 52, 120])

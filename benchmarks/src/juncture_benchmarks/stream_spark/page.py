@@ -39,7 +39,7 @@ def write_stream_spark_page(path: Path, results: Path) -> Path:
         entries = [each for each in kept.values() if each["section"] == section]
         parts += [f"## {entries[0]['joins']}", _table(entries)]
         parts += [text for text in (_flat(entries), _ratio(section, kept)) if text]
-    parts += list(dict.fromkeys(_circumstances(each) for each in kept.values()))
+    parts.append(_circumstances(list(kept.values())))
     path.write_text("\n\n".join(parts) + "\n")
     return path
 
@@ -52,11 +52,10 @@ def _table(entries: Sequence[Mapping[str, Any]]) -> str:
     for each in entries:
         title = f"**{each['title']}**" if each["title"] == "Juncture" else each["title"]
         seconds = ", ".join(f"{value:.2f} s" for value in each["batch_seconds"])
-        warm, counted = each["batches"]
+        (warm, counted), right = each["batches"], _ANSWERS[each["is_the_batch_answer"]]
         lines.append(
             f"| {title} | {each['rows_per_second']:,} | {each['rows_per_cpu_second']:,} | {seconds} | "
-            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | "
-            f"{_ANSWERS[each['is_the_batch_answer']]} |"
+            f"{each['rows']:,}, {each['keys']:,} | {counted} of {warm + counted} | {right} |"
         )
     return "\n".join(lines)
 
@@ -82,9 +81,14 @@ def _ratio(section: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
     times = theirs["rows_per_second"] / ours["rows_per_second"]
     cpu = theirs["rows_per_cpu_second"] / ours["rows_per_cpu_second"]
     rounds = len(ours["rounds_rows_per_second"])
-    return f"Ours takes {times:.2f} times as long, and {cpu:.2f} times the CPU time; {rounds} rounds in turn, medians."
+    counted = f"the median of {rounds} rounds in turn, after one that warms up"
+    return f"Ours takes {times:.2f} times as long, and {cpu:.2f} times the CPU time: {counted}."
 
 
-def _circumstances(entry: Mapping[str, Any]) -> str:
-    load = f"load average at the start {entry['load_average']}"
-    return f"{entry['date'][:10]}, {hardware(dict(entry))}; {load}.\n{versions(dict(entry))}."
+def _circumstances(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Say when and on what contestants were measured, and how busy the machine was with other work."""
+    dates = " and ".join(sorted({each["date"][:10] for each in entries}))
+    loads = [each["load_average"] for each in entries]
+    newest = dict(max(entries, key=lambda each: str(each["date"])))
+    load = f"load average at the start of a contestant {min(loads)} to {max(loads)}"
+    return f"{dates}, {hardware(newest)}; {load}.\n{versions(newest)}."

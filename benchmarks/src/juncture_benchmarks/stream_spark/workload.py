@@ -22,6 +22,7 @@ _SECOND = 1_000_000
 _SECONDS = 60
 """How much time a micro-batch spans."""
 _FIRST = 1_700_000_000
+"""When the first file appeared, and its first row was: Spark takes rows at the beginning of time for late ones."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,16 @@ class Workload:
                 pq.write_table(table, path)
                 os.utime(path, (_FIRST + number, _FIRST + number))
 
+    @staticmethod
+    def _start(number: int) -> int:
+        """Return the time at which a micro-batch starts, in microseconds."""
+        return (_FIRST + number * _SECONDS) * _SECOND
+
     def _rows(self, number: int, place: int, random: np.random.Generator) -> pa.Table:
         """Return the rows of one file, which are in order but for half of the delay."""
         count = self.rows // len(SIDES)
-        grown = np.sort(random.integers(0, _SECONDS * _SECOND, count)) + number * _SECONDS * _SECOND
-        times = np.maximum(grown - random.integers(0, _SECOND // 2, count), 0)
+        grown = np.sort(random.integers(0, _SECONDS * _SECOND, count)) + self._start(number)
+        times = grown - random.integers(0, _SECOND // 2, count)
         keys = pa.array(random.integers(0, self.keys, count).astype(np.int32))
         names = pa.array([f"key {key:05}" for key in range(self.keys)])
         ids = np.arange(count) * len(SIDES) + place + number * self.rows
@@ -73,7 +79,7 @@ class Workload:
     def _last(self, target: Path) -> pa.Table:
         """Return a row beyond all others, with a key that is nobody's."""
         schema = pq.read_schema(target / "0000.parquet")
-        last = pa.array([(self.batches + 2) * _SECONDS * _SECOND], pa.timestamp("us", "UTC"))
+        last = pa.array([self._start(self.batches + 1)], pa.timestamp("us", "UTC"))
         rest = (pa.nulls(1, field.type) for field in list(schema)[2:])
         return pa.table([last, pa.array([LAST_KEY]), *rest], schema=schema)
 

@@ -235,18 +235,21 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
         # Spark wants an equality, and one of constants would be none to it.
         guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
     # Rows of the state are seen again in pairs, and, of joins that keep them, alone.
-    known = _known(bounded.time)
+    known = _known(bounded)
     joined = ours.join(theirs, pairs.condition(*guards, bounded.time.condition(), known), SPARK_HOW[join.how])
     return pairs.result(joined.where(known) if join.how in ("left", "right", "full") else joined)
 
 
-def _known(time: VirtualTime) -> Column:
+def _known(bounded: _Bounded) -> Column:
     """Return what is true of rows of this join, and an error of those that a checkpoint has of another one."""
+    orders = "; ".join(f"{side} order {order_text(bounded.time.order(side))}" for side in _SIDES)
     said = (
         "juncture.errors.StateError: The checkpoint of this query is of another join: its condition, its orders, their "
-        "delays or the columns were others. Start the query with that join, or with a new checkpoint and output."
+        "delays or the columns were others. Start the query with that join, or with a new checkpoint and output. This "
+        f"one is {bounded.join.spec!r}; {orders}."
     )
-    return F.when(time.is_foreign(), F.raise_error(F.lit(said)).cast("boolean")).otherwise(F.lit(True))
+    is_foreign = bounded.time.is_foreign()
+    return F.when(is_foreign, F.raise_error(F.lit(said)).cast("boolean")).otherwise(F.lit(True))
 
 
 def _nothing(time: str) -> Column:

@@ -52,6 +52,7 @@ def plan(
         If Spark cannot run it on these sides: with what can be done instead.
     """
     if is_stream(left) and is_stream(right):
+        _check_sessions(left.sparkSession, right.sparkSession)
         orders: dict[Side, Sequence[Order]] = {
             "left": orders_given(left_order, "left", left.schema),
             "right": orders_given(right_order, "right", right.schema),
@@ -67,3 +68,24 @@ def plan(
             "each micro-batch is a table."
         )
     return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
+
+
+def _check_sessions(left: SparkSession, right: SparkSession) -> None:
+    """Refuse streams of two sessions, except of classic Spark: its sessions are in one process, and the left one runs.
+
+    Raises
+    ------
+    PlanError
+        With what can be done instead.
+    """
+    if type(left) is not type(right):
+        raise PlanError(
+            "One stream is of Spark Connect and the other one of classic Spark, which cannot be in one query. Read "
+            "both with the same session."
+        )
+    ours, theirs = (getattr(session, "session_id", None) for session in (left, right))
+    if ours != theirs:
+        raise PlanError(
+            f"The left stream is of the Spark Connect session {ours}, and the right one of {theirs}: a query runs in "
+            "one session, and sees nothing of another. Read both streams with the same one."
+        )
