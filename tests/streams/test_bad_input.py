@@ -271,6 +271,92 @@ def test_an_asof_join_that_goes_by_table_order():
         jn.stream(schema, schema, jn.Asof(on="t", ties="last"), **orders)
 
 
+@pytest.mark.parametrize("ties", ["first", "last"])
+def test_ties_that_columns_decide_are_taken(ties):
+    schema = pa.schema({"t": pa.int64(), "v": pa.int64()})
+    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    join = jn.stream(schema, schema, jn.Asof(on="t", ties=ties, order_by="v"), **orders)
+    join.push(right=pa.record_batch({"t": [4, 4, 4], "v": [2, 3, 1]}, schema=schema))
+    join.push(left=pa.record_batch({"t": [5], "v": [0]}, schema=schema))
+    [batch] = join.close()
+    assert batch["v_right"].to_pylist() == [1 if ties == "first" else 3]
+
+
+def test_an_asof_join_by_what_is_known():
+    left, right = pa.schema({"t": pa.int64()}), pa.schema({"t": pa.int64(), "since": pa.int64()})
+    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    with refused(PlanError, r"known='since'", "a stream would have to hold", "Join in batch"):
+        jn.stream(left, right, jn.Asof(on="t", known="since"), **orders)
+
+
+def test_a_null_is_a_key_like_others_where_nulls_are_equal():
+    schema = pa.schema({"k": pa.string(), "t": pa.int64()})
+    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    found = {}
+    for nulls_equal in (True, False):
+        spec = jn.Asof(on="t", by="k", nulls_equal=nulls_equal, coalesce=False)
+        join = jn.stream(schema, schema, spec, **orders)
+        join.push(right=pa.record_batch({"k": [None, "a"], "t": [1, 2]}, schema=schema))
+        given = join.push(left=pa.record_batch({"k": [None], "t": [3]}, schema=schema)) + join.close()
+        found[nulls_equal] = [row["t_right"] for batch in given for row in batch.to_pylist()]
+    assert found == {True: [1], False: [None]}
+
+
+@pytest.mark.parametrize("prefer", ["earlier", "later"])
+def test_of_two_that_are_as_near_one_is_preferred(prefer):
+    schema = pa.schema({"t": pa.int64()})
+    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    join = jn.stream(schema, schema, jn.Asof(on="t", direction="nearest", prefer=prefer, coalesce=False), **orders)
+    join.push(left=pa.record_batch({"t": [5]}))
+    assert join.push(right=pa.record_batch({"t": [3]})) == []
+    # What is as near and later may still come, until it would be farther.
+    [batch] = join.push(right=pa.record_batch({"t": [7]})) + join.close()
+    assert batch["t_right"].to_pylist() == [3 if prefer == "earlier" else 7]
+
+
+class FromElsewhere:
+    """Rows of another library, which speaks Arrow."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_sides_may_be_of_different_libraries_and_have_to_be_tables():
+    join = band()
+    right = pa.table({name: [None] if name in ("at", "y") else [1] for name in RIGHT.names}, schema=RIGHT)
+    assert len(join.push(left=left_rows(k=[1], a=[1]), right=FromElsewhere(right))) == 1
+    for rows in (iter([right]), "rows", right.to_pylist()):
+        with refused(SpecError, r"push\(right=", type(rows).__name__, "speaks Arrow"):
+            join.push(right=rows)
+    with refused(SpecError, "right_schema=", "pyarrow.Schema"):
+        jn.stream(LEFT, FromElsewhere(right), BAND, left=jn.Order("a"), right=jn.Order("b"))
+    with refused(PlanError, "left_order=", "streaming DataFrames"):
+        jn.join_range(right, right, on="b", lower=-1, left_order=jn.Order("b"))
+
+
+def test_a_schema_that_changes_between_batches_of_a_reader():
+    right = pa.table({name: [None] if name in ("at", "y") else [1] for name in RIGHT.names}, schema=RIGHT)
+    rows = left_rows(k=[1], a=[1])
+    changed = rows.set_column(1, "a", pa.array([1], pa.int32()))
+    with refused(SchemaError, "'a'", "left batch", "int32", "keeps its schema"):
+        list(band().run([rows, changed], [right]))
+
+
+def test_nan_and_null_in_the_order_of_an_asof_join():
+    spec = jn.Asof(left_on="x", right_on="y", by="k")
+    join = jn.stream(LEFT, RIGHT, spec, left=jn.Order("x"), right=jn.Order("y"))
+    # They match nothing, and are given at once.
+    [batch] = join.push(left=left_rows(k=[1, 1, 1], x=[float("nan"), None, 1.0]))
+    assert (batch.num_rows, join.state.left.rows) == (2, 1)
+    orders = {"left": [jn.Order("a"), jn.Order("x")], "right": jn.Order("b")}
+    other = jn.stream(LEFT, RIGHT, jn.Asof(left_on="a", right_on="b"), **orders)
+    with refused(DataError, "left row 0", "null or NaN", "'x'"):
+        other.push(left=left_rows(a=[1], x=[float("nan")]))
+
+
 def test_a_tie_that_is_an_error_ends_the_join():
     schema = pa.schema({"t": pa.int64(), "v": pa.int64()})
     join = jn.stream(schema, schema, jn.Asof(on="t", ties="error"), left=jn.Order("t"), right=jn.Order("t"))

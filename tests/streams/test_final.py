@@ -153,3 +153,29 @@ def distinct(rows: pa.Table) -> pa.Table:
             kept.append(row)
         seen.add(pair)
     return rows.take(kept)
+
+
+@pytest.mark.parametrize("ends", [(-3, 0), (-5, 5), (2, 4)])
+def test_no_window_is_held_for_longer(ends):
+    spec = Range(on="t", by="k", lower=ends[0], upper=ends[1], how="left", agg={"*": "count"})
+    for seed in range(6):
+        join = streamed(spec, seed, most=30)
+        for _, came in join.steps():
+            waiting, inside = open_windows(join, *ends)
+            assert join.join.state.left.rows <= waiting + came
+            assert join.join.state.right.rows <= inside + came
+
+
+def open_windows(join: Streamed, lower: int, upper: int) -> tuple[int, int]:
+    """Return how many left rows' windows are open, and how many right rows lie in one of these or in one to come.
+
+    A right row counts whatever its key: windows are complete in the order of time, for all keys together.
+    """
+    (left, _), (right, _) = (join.came_in_time(side) for side in SIDES)
+    marks = []
+    for side, rows in zip(SIDES, (left, right), strict=True):
+        came = order_values(rows, side, "t")
+        marks.append(max(came) - join.orders(side)[0].delay if came else -100)
+    waiting = [row["t"] for row in left.to_pylist() if row["k"] is not None and row["t"] + upper >= marks[1]]
+    first = min([*waiting, marks[0]]) + lower
+    return len(waiting), sum(row["k"] is not None and row["t"] >= first for row in right.to_pylist())

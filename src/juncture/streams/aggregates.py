@@ -21,6 +21,7 @@ from juncture.streams.frontier import Frontier
 from juncture.streams.limits import GREATEST, Limits
 from juncture.streams.output import held_schema
 from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.segment import lines_of
 from juncture.streams.state.store import RowStore
 
 __all__ = ["AggregateJoin"]
@@ -64,7 +65,7 @@ class AggregateJoin:
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         rows = in_order(keys, seen.codes)
-        codes = np.take(seen.codes, rows, axis=1)
+        codes = lines_of(seen.codes, rows)
         self.stores[side].add(batch, rows, keys[rows], codes, np.zeros(len(rows), np.bool_))
         return None if len(rows) == batch.num_rows else keys != EMPTY
 

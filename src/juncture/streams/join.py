@@ -206,7 +206,7 @@ class StreamJoin:
             )
 
     def run(
-        self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int = 1 << 14
+        self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int = 1 << 15
     ) -> Iterator[pa.RecordBatch]:
         """Join two readers to their ends, and yield the answer as it becomes final.
 

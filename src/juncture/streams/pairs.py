@@ -18,7 +18,7 @@ from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.output import Output
 from juncture.streams.state.keys import HeldKeys, in_order
-from juncture.streams.state.segment import Segment
+from juncture.streams.state.segment import Segment, lines_of
 from juncture.streams.state.store import RowStore
 
 __all__ = ["PairJoin"]
@@ -67,7 +67,7 @@ class PairJoin:
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         rows = in_order(keys, seen.codes)
-        keys, codes = keys[rows], np.take(seen.codes, rows, axis=1)
+        keys, codes = keys[rows], lines_of(seen.codes, rows)
         matched = np.zeros(len(rows), np.bool_)
         for segment in self.stores[other].segments:
             for found, positions in segment.find(keys, codes):
@@ -140,7 +140,7 @@ class PairJoin:
         if len(kept) == len(rows):
             store.add(batch, rows, keys, codes, matched)
         elif len(kept):
-            store.add(batch, rows[kept], keys[kept], np.take(codes, kept, axis=1), matched[kept])
+            store.add(batch, rows[kept], keys[kept], lines_of(codes, kept), matched[kept])
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
         """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""
@@ -157,7 +157,7 @@ class PairJoin:
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         rows = in_order(keys, seen.codes)
-        codes = np.take(seen.codes, rows, axis=1)
+        codes = lines_of(seen.codes, rows)
         bounds = self._bounds[side]
         codes = bounds.codes(_taken(batch, rows), codes) if bounds.watches else codes
         self.stores[side].add(batch, rows, keys[rows], codes, matched[rows])

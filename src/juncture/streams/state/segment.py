@@ -15,7 +15,7 @@ from juncture.kernels.row_order import sort_rows
 from juncture.streams.limits import Limits
 from juncture.streams.state.held_batch import HeldBatch
 
-__all__ = ["Segment", "merged"]
+__all__ = ["Segment", "lines_of", "merged"]
 
 Table = npt.NDArray[np.int64]
 
@@ -135,7 +135,7 @@ def merged(segments: Sequence[Segment], matching: int) -> Segment:
         alive = np.flatnonzero(segment.alive)
         batches.append(segment.taken(alive))
         keys.append(segment.keys[alive])
-        codes.append(np.take(segment.codes, alive, axis=1))
+        codes.append(lines_of(segment.codes, alive))
         matched.append(segment.matched[alive])
     all_keys, all_codes = np.concatenate(keys), np.concatenate(codes, axis=1)
     order = np.empty(len(all_keys), np.int32)
@@ -144,7 +144,7 @@ def merged(segments: Sequence[Segment], matching: int) -> Segment:
         joined_batches(batches),
         order,
         all_keys[order],
-        np.take(all_codes, order, axis=1),
+        lines_of(all_codes, order),
         np.concatenate(matched)[order],
         matching,
     )
@@ -153,3 +153,11 @@ def merged(segments: Sequence[Segment], matching: int) -> Segment:
 def first_codes(codes: Table) -> Ints:
     """Return the codes to sort by."""
     return np.ascontiguousarray(codes[0]) if len(codes) else np.zeros(codes.shape[1], np.int64)
+
+
+def lines_of(codes: Table, rows: npt.NDArray[np.signedinteger]) -> Table:
+    """Return the codes of some rows, line by line, which is several times as fast as all lines at once."""
+    taken = np.empty((len(codes), len(rows)), np.int64)
+    for line, out in zip(codes, taken, strict=True):
+        np.take(line, rows, out=out, mode="clip")
+    return taken
