@@ -128,6 +128,7 @@ def _read(text: str, key: tuple[str | int, ...], names: list[str]) -> Any:
         query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
     except SqlglotError as error:
         first = str(error).partition("\n")[0].partition(". Line")[0]
+        first = "an operator lacks a side" if first.startswith("Required keyword") else first
         raise ExpressionError(key, f"{text!r} cannot be read as SQL: {first}.") from error
     if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("where"):
         raise ExpressionError(key, f"{text!r} is not one expression of SQL. Write each by itself.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.errors import JunctureError, PlanError, did_you_mean
+from juncture.errors import JunctureError, PlanError, SpecError, did_you_mean
 from juncture.files.found import files_of
 from juncture.pipeline.expressions import ExpressionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
@@ -92,10 +92,14 @@ def _source(looking: _Looking, name: str, source: Source) -> pa.Schema | None:
     keys = [*Source.model_fields]
     try:
         orders_of(source)
+    except JunctureError as error:
+        looking.problems.add((*path, "order"), error)
+    try:
         check_place(source, looking.engine)
         return source_schema(source)
     except JunctureError as error:
-        message = str(error)
+        message = str(error).replace("pass --no-header", "say header = false")
+        message = message.replace("or pass --format ", "or say format = ")
         is_place = source.path is not None and any(each in message for each in source.paths)
         if is_place:
             looking.problems.add((*path, "path"), message)
@@ -242,7 +246,8 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool) -> None:
         try:
             check_sink(sink, looking.schemas.get(sink.from_), looking.engine, looking.folder, inputs=inputs, own=own)
         except JunctureError as error:
-            looking.problems.add_named(path, error, _given_keys(sink))
+            fitting = SpecError(str(error).replace("or pass --format ", "or say format = "))
+            looking.problems.add_named(path, fitting, _given_keys(sink))
 
 
 def _given_keys(sink: Sink) -> list[str]:

@@ -68,6 +68,7 @@ class SparkEngine(Engine):
         self._is_stream = is_stream
         self._kept = frozenset(kept)
         self._frames: dict[str, DataFrame] = {}
+        self._plans: dict[str, Any] = {}
 
     def make(self, name: str) -> None:
         """Make the DataFrame of a source or a step."""
@@ -106,7 +107,12 @@ class SparkEngine(Engine):
         return Matches(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
 
     def plan(self, name: str) -> Any:
-        """Return the plan of a step that joins, or None of another."""
+        """Return the plan of a step that joins, or None of another; the one that its rows are made by."""
+        if name not in self._plans:
+            self._plans[name] = self._planned(name)
+        return self._plans[name]
+
+    def _planned(self, name: str) -> Any:
         step = self._file.steps[name]
         if isinstance(step, Join):
             sides = self._side(step.left), self._side(step.right)
