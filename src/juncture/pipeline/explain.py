@@ -22,7 +22,7 @@ from juncture.planner.explain.html import page, rows_table
 
 __all__ = ["NOT_YET", "Explained", "planned_here"]
 
-NOT_YET = "Rows of the steps before are not there yet: the algorithm is chosen again when they are."
+NOT_YET = "Rows of steps, and of text, are not there yet and count as none: joins are planned anew when they run."
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int |
         step = file.steps[name]
         found: Any = None
         if isinstance(step, Join):
-            found = plan(side(step.left), side(step.right), step.spec, algorithm=step.algorithm, memory=memory)
+            sides = side(step.left), side(step.right)
+            found = plan(*sides, step.spec, algorithm=step.algorithm, memory=memory)
         elif isinstance(step, Many):
             found = plan_many(side(step.left), rights(step, side), memory=memory)
         return found

@@ -35,19 +35,22 @@ def draw_dataflow(boxes: Mapping[str, tuple[str, str]], edges: Sequence[tuple[st
     parts += [_box(name, *boxes[name], *places[name]) for name in boxes]
     return (
         f'<svg role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'style="min-width: {min(width, 640)}px; max-width: 100%; height: auto" font-family="system-ui, sans-serif">'
-        + "".join(parts)
-        + "</svg>"
+        'font-family="system-ui, sans-serif">' + "".join(parts) + "</svg>"
     )
 
 
 def _places(boxes: Mapping[str, object], edges: Sequence[tuple[str, str]]) -> dict[str, tuple[int, int]]:
-    """Return the column and the row of each box: one column right of all that it reads."""
+    """Return the column and the row of each box: a column right of all that it reads."""
     column = dict.fromkeys(boxes, 0)
     # There are no circles, so that the longest way has fewer parts than there are boxes.
     for _ in boxes:
         for read, name in edges:
             column[name] = max(column[name], column[read] + 1)
+    for name in boxes:
+        # What reads nothing stands beside what reads it first, so that lines are short.
+        readers = [column[reader] for read, reader in edges if read == name]
+        if readers and name not in {reader for _, reader in edges}:
+            column[name] = min(readers) - 1
     filled: dict[int, int] = {}
     places = {}
     for name in boxes:
