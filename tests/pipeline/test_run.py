@@ -150,6 +150,14 @@ filter = "amount >= ${least} AND symbol = '${name}' AND '$${x}' = '$${x}'"
     assert pipeline_of(folder, text, least="25", name="a").step("some")["ts"].to_pylist() == [9]
 
 
+def test_functions_that_only_spark_has(folder):
+    text = SOURCES + '[steps.some]\nfrom = "trades"\nfilter = "luhn_check(symbol)"\n'
+    pipeline = pipeline_of(folder, text)
+    assert pipeline.check("spark")["some"] is None
+    with pytest.raises(SpecError, match=r"juncture.toml:7: steps.some.filter: This process lacks a function"):
+        pipeline.check("local")
+
+
 FORMATS = ["out.csv", "out.csv.gz", "out.tsv", "out.json", "out.arrow", "out.parquet", "out"]
 
 

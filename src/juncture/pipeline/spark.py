@@ -132,11 +132,27 @@ class SparkEngine(Engine):
         frame = self._frames[sink.from_].observe(observation, F.count(F.lit(1)).alias("rows"))
         with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
             if is_here(sink):
-                with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
-                    self._writer(frame, sink).save(str(fresh.absolute()))
+                self._write_here(frame, sink)
             else:
                 self._write_elsewhere(frame, sink)
         return int(observation.get["rows"])
+
+    def _write_here(self, frame: DataFrame, sink: Sink) -> None:
+        """Write a folder of files.
+
+        Raises
+        ------
+        DataError
+            If Spark ends with an error.
+        """
+        try:
+            with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
+                self._writer(frame, sink).save(str(fresh.absolute()))
+        except PySparkException as error:
+            if "juncture.errors." in str(error):
+                # One of ours, which the command line shows as it is.
+                raise
+            raise DataError(f"Spark could not make {sink.from_!r}: {str(error).partition(chr(10))[0]}") from error
 
     def start(self, sink: Sink, checkpoint: Path, trigger: dict[str, Any]) -> Any:
         """Start the query that writes a sink as its rows come.
