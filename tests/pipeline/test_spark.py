@@ -74,14 +74,14 @@ agg = { n = "count(*)", total = "sum(amount)", most = "max(value)" }
 
 [[checks]]
 of = "quoted"
-match_rate = 0.5
+match_rate = 0.4
 unique = "ts"
 not_null = "symbol"
 rows = { min = 200, max = 200 }
 
 [[checks]]
 of = "owned"
-match_rate = 0.5
+match_rate = 0.4
 
 [sinks.sums]
 from = "sums"
