@@ -1,8 +1,7 @@
-"""The page on pipelines: its examples run, and it has every key."""
+"""The page on pipelines: its file is right, and it has every key."""
 
 from __future__ import annotations
 
-import doctest
 import re
 import tomllib
 from pathlib import Path
@@ -14,12 +13,6 @@ from juncture.pipeline.read import read_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
 TABLES = [model.Source, model.Derived, model.Check, model.Sink, model.Settings]
-
-
-def test_its_examples_run(tmp_path):
-    failed, tried = doctest.testfile(str(PAGE), module_relative=False, globs={"folder": tmp_path})
-    assert not failed
-    assert tried > 5
 
 
 def test_its_file_is_right():
