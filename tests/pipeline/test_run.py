@@ -150,6 +150,14 @@ filter = "amount >= ${least} AND symbol = '${name}' AND '$${x}' = '$${x}'"
     assert pipeline_of(folder, text, least="25", name="a").step("some")["ts"].to_pylist() == [9]
 
 
+def test_functions_that_only_spark_has(folder):
+    text = SOURCES + '[steps.some]\nfrom = "trades"\nfilter = "luhn_check(symbol)"\n'
+    pipeline = pipeline_of(folder, text)
+    assert pipeline.check("spark")["some"] is None
+    with pytest.raises(SpecError, match=r"juncture.toml:7: steps.some.filter: This process lacks a function"):
+        pipeline.check("local")
+
+
 FORMATS = ["out.csv", "out.csv.gz", "out.tsv", "out.json", "out.arrow", "out.parquet", "out"]
 
 
@@ -271,3 +279,44 @@ def test_the_example_runs_and_says_what_it_did(tmp_path, monkeypatch):
     again = CliRunner().invoke(app, ["init"])
     assert again.exit_code == 2
     assert "is not replaced" in again.output
+
+
+def test_the_example_is_explained_in_words_and_as_a_page(tmp_path, monkeypatch):
+    write_example(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said = CliRunner().invoke(app, ["explain", "pipeline", "--engine", "local"])
+    assert said.exit_code == 0, said.output
+    for words in (
+        "Pipeline trades in this process",
+        "As-of join in-process",
+        "Equality join in-process",
+        "mode overwrite",
+    ):
+        assert words in said.output
+    assert CliRunner().invoke(app, ["explain", "pipeline", "--engine", "local", "-o", "plan.html"]).exit_code == 0
+    page = (tmp_path / "plan.html").read_text()
+    assert page.count("<main>") == 1
+    assert page.count('<h2 id="step-') == 2
+    # Three sources, four steps and a sink.
+    assert page.partition("What flows where</figcaption>")[0].count("<rect") == 8
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["run", "--engine", "locl"], "Did you mean 'local'?"),
+        (["run", "nowhere.toml"], "There is no pipeline nowhere.toml"),
+        (["run", "--engine", "local", "--stream"], "which are Spark's"),
+        (["run", "--memory", "1GB"], "--memory limits joins in this process"),
+        (["check", "--set", "least"], "names no parameter and value"),
+        (["check", "--set", "leest=1"], "Did you mean 'least'?"),
+        (["check", "--set", "least=much"], "'much' is no integer"),
+    ],
+)
+def test_wrong_arguments_are_answered(tmp_path, monkeypatch, arguments, answer):
+    write_example(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert answer in " ".join(done.output.split())

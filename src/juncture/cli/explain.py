@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from juncture.cli import join
+from juncture.cli import pipeline as pipelines
 from juncture.cli.console import messages, results
 from juncture.cli.progress import step
 from juncture.cli.request import Request
@@ -86,6 +87,33 @@ for _name, _read in join.COMMANDS.items():
     _command(_name, _read)
 
 
+@app.command("pipeline")
+def pipeline(
+    file: pipelines.File = pipelines.FILE,
+    values: pipelines.Set = None,
+    engine: pipelines.Engine = "spark",
+    master: pipelines.Master = None,
+    remote: pipelines.Remote = None,
+    output: _Output = None,
+    form: _As = None,
+) -> None:
+    """Explain a pipeline: what flows where, and how each join will be done.
+
+    [dim]juncture explain pipeline
+    juncture explain pipeline nightly.toml --engine local -o nightly.html[/dim]
+    """
+    chosen = _form(form, output)
+    check_choice("--as", chosen, ("text", "html"))
+    opened = pipelines.opened(file, values)
+    if pipelines.engine_of(engine) == "local":
+        explained = opened.explain(chosen)
+    else:
+        opened.check("spark")
+        with pipelines.session(opened, master, remote) as session, step("Planning"):
+            explained = opened.explain(chosen, session)
+    _give(explained, chosen, output)
+
+
 def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -> None:
     """Explain a join of files, and run it if that is asked for.
 
@@ -102,10 +130,15 @@ def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -
         charting()
     with planned(spec, request, is_analyzed=analyze) as ready:
         explained = (_analyzed(ready) if analyze else ready.plan).explain(chosen)
-    if request.output is not None:
-        with replacing(request.output) as fresh:
+    _give(explained, chosen, request.output)
+
+
+def _give(explained: str, chosen: Form, output: Path | None) -> None:
+    """Write an explanation, or show it."""
+    if output is not None:
+        with replacing(output) as fresh:
             fresh.write_text(explained + "\n" * (not explained.endswith("\n")), encoding="utf-8")
-        messages().print(Text(f"Wrote {request.output}."), soft_wrap=True)
+        messages().print(Text(f"Wrote {output}."), soft_wrap=True)
     elif chosen == "text":
         print_plan(explained, results())
     else:

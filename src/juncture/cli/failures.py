@@ -37,6 +37,7 @@ _TITLES = {
     "PlanError": "The join cannot be run this way",
     "DataError": "Problem in the data",
     "StateError": "No room to work in",
+    "PipelineError": "The pipeline has mistakes",
 }
 
 _CARRIED = re.compile(

@@ -19,7 +19,7 @@ from sqlglot.errors import SqlglotError
 from juncture.errors import SchemaError, did_you_mean
 from juncture.pipeline.model import Derived
 
-__all__ = ["ExpressionError", "counted", "derived_batches", "derived_schema"]
+__all__ = ["ExpressionError", "UnknownFunctionError", "counted", "derived_batches", "derived_schema"]
 
 _TABLE = "juncture_rows"
 _BATCH_ROWS = 1 << 16
@@ -43,6 +43,10 @@ class ExpressionError(SchemaError):
     def __init__(self, key: tuple[str | int, ...], message: str) -> None:
         self.key = key
         super().__init__(message)
+
+
+class UnknownFunctionError(ExpressionError):
+    """An expression has a function that only Spark may have."""
 
 
 def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
@@ -128,6 +132,7 @@ def _read(text: str, key: tuple[str | int, ...], names: list[str]) -> Any:
         query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
     except SqlglotError as error:
         first = str(error).partition("\n")[0].partition(". Line")[0]
+        first = "an operator lacks a side" if first.startswith("Required keyword") else first
         raise ExpressionError(key, f"{text!r} cannot be read as SQL: {first}.") from error
     if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("where"):
         raise ExpressionError(key, f"{text!r} is not one expression of SQL. Write each by itself.")
@@ -158,6 +163,8 @@ def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
         found = relation.query(_TABLE, query.sql("duckdb"))
     except duckdb.Error as error:
         first = str(error).partition("\n")[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")
+        if isinstance(error, duckdb.CatalogException):
+            raise UnknownFunctionError(key, f"This process lacks a function: {first} Run it on Spark.") from error
         raise ExpressionError(key, f"These expressions do not fit the columns: {first}") from error
     wide = [str(each) == "HUGEINT" for each in found.types]
     if any(wide):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.pipeline.engine import Engine, Watch, unwatched
+from juncture.pipeline.explain import NOT_YET, Explained, planned_here
 from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.local import LocalEngine
 from juncture.pipeline.model import File
@@ -18,6 +19,7 @@ from juncture.pipeline.run import Report, run
 from juncture.pipeline.schemas import Schemas, check_file
 from juncture.pipeline.state import State
 from juncture.planner.decision import Engine as EngineName
+from juncture.spec.arguments import check_choice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,6 +157,38 @@ class Pipeline:
                 engine.make(each)
                 made.add(each)
         return engine.rows_of(name)
+
+    def explain(
+        self,
+        format: Literal["text", "html"] = "text",  # noqa: A002 - as in Plan.explain
+        spark: SparkSession | None = None,
+    ) -> str:
+        """Say what flows where, and how each join will be done.
+
+        Parameters
+        ----------
+        format
+            ``"text"``, or ``"html"`` for a page.
+        spark
+            A Spark session, where it is to run on Spark. Small jobs may look at the sources then.
+
+        Raises
+        ------
+        PipelineError
+            If the file does not fit the columns of its sources.
+        PlanError
+            If a page is asked for, and what draws it is not installed.
+        """
+        check_choice("format", format, ("text", "html"))
+        if spark is None:
+            plan_of = planned_here(self.file, self.folder, self.check("local"))
+            explained = Explained(self.file, self.check("local"), plan_of, "in this process", (NOT_YET,))
+        else:
+            for name in self.steps:
+                self.step(name, spark)
+            engine, _ = self._engine(spark)
+            explained = Explained(self.file, self.check("spark"), engine.plan, "on Spark")
+        return explained.html() if format == "html" else explained.text()
 
     def run(
         self,

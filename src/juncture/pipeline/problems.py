@@ -98,4 +98,4 @@ def dotted(path: Path) -> str:
 def _mention(key: str) -> re.Pattern[str]:
     """Return what finds an argument where a message of ours names it: by its value, or at the beginning."""
     name = re.escape(key)
-    return re.compile(rf"(?<![\w.]){name}(?==|\[)|^{name} (?=names|holds|asks)|argument '{name}'")
+    return re.compile(rf"(?<![\w.]){name}(?==|\[)|^{name} |argument '{name}'")

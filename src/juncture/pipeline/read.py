@@ -99,7 +99,7 @@ def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> t
             problems.add((key,), f"There is no table [{key}]. {did_you_mean(key, _TABLES)}")
         elif not isinstance(raw[key], list if key == "checks" else dict):
             expected = "Write [[checks]], once for each check" if key == "checks" else f"Write [{key}]"
-            problems.add((key,), f"This is a {type(raw[key]).__name__} and no table. {expected}.")
+            problems.add((key,), f"This is not of the form that it has to be. {expected}.")
             raw[key] = [] if key == "checks" else {}
     raw = _with_parameters(raw, given or {}, problems)
     file = File.model_construct(

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.errors import JunctureError, PlanError, did_you_mean
+from juncture.errors import JunctureError, PlanError, SpecError, did_you_mean
 from juncture.files.found import files_of
-from juncture.pipeline.expressions import ExpressionError, derived_schema
+from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import Check, Derived, File, Interpolate, Join, Many, Sink, Source, Staleness, Step
 from juncture.pipeline.positions import Path as Keys
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.read import interpolation
-from juncture.pipeline.sinks import check_sink, is_here, sink_place
+from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_place
 from juncture.pipeline.sources import check_place, format_name, orders_of, resolved, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
@@ -92,10 +92,14 @@ def _source(looking: _Looking, name: str, source: Source) -> pa.Schema | None:
     keys = [*Source.model_fields]
     try:
         orders_of(source)
+    except JunctureError as error:
+        looking.problems.add((*path, "order"), error)
+    try:
         check_place(source, looking.engine)
         return source_schema(source)
     except JunctureError as error:
-        message = str(error)
+        message = str(error).replace("pass --no-header", "say header = false")
+        message = message.replace("or pass --format ", "or say format = ")
         is_place = source.path is not None and any(each in message for each in source.paths)
         if is_place:
             looking.problems.add((*path, "path"), message)
@@ -121,6 +125,10 @@ def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
         return None
     try:
         return _given(step, schemas)
+    except UnknownFunctionError as error:
+        # Spark may have it; what the columns are, it alone knows then.
+        if looking.engine == "local":
+            looking.problems.add((*path, *error.key), error)
     except ExpressionError as error:
         looking.problems.add((*path, *error.key), error)
     except JunctureError as error:
@@ -237,12 +245,13 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool) -> None:
             key = "path" if sink.path else "table"
             looking.problems.add((*path, key), f"The sink {places[place]!r} goes there too. Name another place.")
         places.setdefault(place, name)
-        if is_stream:
-            sink = sink.model_copy(update={"mode": "overwrite"})
+        goes_on = is_stream and checkpoint_of(looking.file, name, looking.folder).exists()
+        kept = [*own, sink_place(sink, looking.folder).resolve()] if goes_on else own
         try:
-            check_sink(sink, looking.schemas.get(sink.from_), looking.engine, looking.folder, inputs=inputs, own=own)
+            check_sink(sink, looking.schemas.get(sink.from_), looking.engine, looking.folder, inputs=inputs, own=kept)
         except JunctureError as error:
-            looking.problems.add_named(path, error, _given_keys(sink))
+            fitting = SpecError(str(error).replace("or pass --format ", "or say format = "))
+            looking.problems.add_named(path, fitting, _given_keys(sink))
 
 
 def _given_keys(sink: Sink) -> list[str]:

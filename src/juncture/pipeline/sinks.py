@@ -11,11 +11,11 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError, SpecError
 from juncture.files.formats import format_of
 from juncture.files.output import check_target
-from juncture.pipeline.model import KEPT_FORMATS, Sink
+from juncture.pipeline.model import KEPT_FORMATS, File, Sink
 from juncture.planner.decision import Engine
 from juncture.spec.schema import check_columns
 
-__all__ = ["check_sink", "is_here", "sink_format", "sink_place"]
+__all__ = ["check_sink", "checkpoint_of", "is_here", "sink_format", "sink_place"]
 
 
 def sink_format(sink: Sink) -> str:
@@ -41,6 +41,11 @@ def is_here(sink: Sink) -> bool:
 def sink_place(sink: Sink, folder: Path) -> Path:
     """Return the file or folder of a sink that has one, from where the pipeline's file is."""
     return folder / Path(sink.path or "").expanduser()
+
+
+def checkpoint_of(file: File, name: str, folder: Path) -> Path:
+    """Return where the stream that writes a sink keeps how far it is."""
+    return folder / (file.sinks[name].checkpoint or Path(file.pipeline.state, "checkpoints", name))
 
 
 def check_sink(
@@ -106,6 +111,8 @@ def _check_path(sink: Sink, folder: Path, inputs: Sequence[Path], own: set[Path]
         raise PlanError(
             f'path={sink.path!r} exists. Say mode = "overwrite" to replace it, "append" to add to it, or name another.'
         )
+    if place.exists() and place.resolve() in own:
+        return
     above = next(each for each in place.absolute().parents if each.exists())
     if not above.is_dir():
         raise PlanError(f"path={sink.path!r} cannot be written, since {above} is no folder.")

@@ -68,6 +68,7 @@ class SparkEngine(Engine):
         self._is_stream = is_stream
         self._kept = frozenset(kept)
         self._frames: dict[str, DataFrame] = {}
+        self._plans: dict[str, Any] = {}
 
     def make(self, name: str) -> None:
         """Make the DataFrame of a source or a step."""
@@ -106,7 +107,12 @@ class SparkEngine(Engine):
         return Matches(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
 
     def plan(self, name: str) -> Any:
-        """Return the plan of a step that joins, or None of another."""
+        """Return the plan of a step that joins, or None of another; the one that its rows are made by."""
+        if name not in self._plans:
+            self._plans[name] = self._planned(name)
+        return self._plans[name]
+
+    def _planned(self, name: str) -> Any:
         step = self._file.steps[name]
         if isinstance(step, Join):
             sides = self._side(step.left), self._side(step.right)
@@ -126,11 +132,27 @@ class SparkEngine(Engine):
         frame = self._frames[sink.from_].observe(observation, F.count(F.lit(1)).alias("rows"))
         with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
             if is_here(sink):
-                with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
-                    self._writer(frame, sink).save(str(fresh.absolute()))
+                self._write_here(frame, sink)
             else:
                 self._write_elsewhere(frame, sink)
         return int(observation.get["rows"])
+
+    def _write_here(self, frame: DataFrame, sink: Sink) -> None:
+        """Write a folder of files.
+
+        Raises
+        ------
+        DataError
+            If Spark ends with an error.
+        """
+        try:
+            with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
+                self._writer(frame, sink).save(str(fresh.absolute()))
+        except PySparkException as error:
+            if "juncture.errors." in str(error):
+                # One of ours, which the command line shows as it is.
+                raise
+            raise DataError(f"Spark could not make {sink.from_!r}: {str(error).partition(chr(10))[0]}") from error
 
     def start(self, sink: Sink, checkpoint: Path, trigger: dict[str, Any]) -> Any:
         """Start the query that writes a sink as its rows come.

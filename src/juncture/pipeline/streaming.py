@@ -13,6 +13,7 @@ from juncture.pipeline.engine import Shown
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import File
 from juncture.pipeline.run import Report, Written
+from juncture.pipeline.sinks import checkpoint_of
 
 if TYPE_CHECKING:
     from juncture.pipeline.spark import SparkEngine
@@ -64,8 +65,7 @@ def started(
     try:
         for name in chosen:
             sink = file.sinks[name]
-            given = sink.checkpoint or str(Path(file.pipeline.state, "checkpoints", name))
-            queries[name] = engine.start(sink, folder / given, trigger)
+            queries[name] = engine.start(sink, checkpoint_of(file, name, folder), trigger)
     except BaseException as error:
         for query in queries.values():
             query.stop()

@@ -1,0 +1,194 @@
+"""A pipeline in words and as a page: what flows where, and how each join will be done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from juncture.joins.many import plan_many
+from juncture.joins.planning import plan
+from juncture.pipeline.engine import rights
+from juncture.pipeline.flow import draw_dataflow
+from juncture.pipeline.graph import steps_in_order
+from juncture.pipeline.model import Check, Derived, File, Join, Many, Sink, Source, Step
+from juncture.pipeline.schemas import Schemas
+from juncture.pipeline.sinks import sink_format
+from juncture.pipeline.sources import format_name, resolved
+from juncture.planner.explain.html import page, rows_table
+
+__all__ = ["NOT_YET", "Explained", "planned_here"]
+
+NOT_YET = "Rows of steps, and of text, are not there yet and count as none: joins are planned anew when they run."
+
+
+@dataclass(frozen=True)
+class Explained:
+    """All that there is to say of a pipeline.
+
+    Attributes
+    ----------
+    file
+        The pipeline.
+    schemas
+        The columns of its sources and steps.
+    plan_of
+        Gives the plan of a step that joins, or None.
+    where
+        Where it runs, in words.
+    notes
+        What else there is to know.
+    """
+
+    file: File
+    schemas: Schemas
+    plan_of: Callable[[str], Any]
+    where: str
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return it as text."""
+        lines = [f"Pipeline {self.file.pipeline.name} {self.where}"]
+        lines += [f"  {note}" for note in self.notes]
+        for heading, parts in (("sources", self._sources()), ("steps", self._steps())):
+            if parts:
+                lines += ["", heading]
+            for name, words in parts:
+                lines.append(f"  {name:<12}  {words}")
+                found = self.plan_of(name) if name in self.file.steps else None
+                if found is not None:
+                    lines += [f"      {line}" for line in found.explain().splitlines()]
+        for heading, said in (("checks", [_check(each) for each in self.file.checks]), ("sinks", self._sinks())):
+            if said:
+                lines += ["", heading, *(f"  {name:<12}  {words}" for name, words in said)]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return it as one page that needs no network.
+
+        Raises
+        ------
+        PlanError
+            If what draws the plans of joins is not installed.
+        """
+        title = escape(f"Pipeline {self.file.pipeline.name}")
+        parts = [f"<h1>{title}</h1>", f"<p>It runs {escape(self.where)}.</p>"]
+        parts += [*(f"<p>{escape(note)}</p>" for note in self.notes), self._drawing()]
+        parts += ["<h2>Sources</h2>", rows_table(self._sources()), "<h2>Steps</h2>", rows_table(self._steps())]
+        if self.file.checks:
+            parts += ["<h2>Checks</h2>", rows_table([_check(each) for each in self.file.checks])]
+        parts += ["<h2>Sinks</h2>", rows_table(self._sinks())]
+        for name in steps_in_order(self.file):
+            found = self.plan_of(name)
+            if found is not None:
+                inner = re.search(r"<main>\n(.*)\n</main>", found.explain("html"), re.DOTALL)
+                parts.append(f'<h2 id="step-{escape(name)}">The join {escape(name)}</h2>')
+                parts.append(re.sub(r"<(/?)h[12]>", r"<\1h3>", inner[1] if inner else ""))
+        return page(title, parts)
+
+    def _drawing(self) -> str:
+        boxes = {name: ("source", format_name(source)) for name, source in self.file.sources.items()}
+        boxes |= {name: ("step", _kind(step)) for name, step in self.file.steps.items()}
+        edges = [(read, name) for name, step in self.file.steps.items() for read in dict.fromkeys(step.inputs)]
+        for name, sink in self.file.sinks.items():
+            # A sink may be called as a step is.
+            boxes[f"{name} "] = ("sink", sink_format(sink))
+            edges.append((sink.from_, f"{name} "))
+        drawing = draw_dataflow(boxes, edges)
+        return f'<figure aria-label="What flows where">{drawing}<figcaption>What flows where</figcaption></figure>'
+
+    def _sources(self) -> list[tuple[str, str]]:
+        return [(name, f"{_place(source)}; {self._columns(name)}") for name, source in self.file.sources.items()]
+
+    def _steps(self) -> list[tuple[str, str]]:
+        return [(name, f"{_words(self.file.steps[name])}; {self._columns(name)}") for name in steps_in_order(self.file)]
+
+    def _sinks(self) -> list[tuple[str, str]]:
+        return [(name, _sink(sink)) for name, sink in self.file.sinks.items()]
+
+    def _columns(self, name: str) -> str:
+        schema = self.schemas.get(name)
+        return "columns that Spark knows" if schema is None else f"columns {', '.join(schema.names)}"
+
+
+def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int | None = None) -> Callable[[str], Any]:
+    """Return what plans joins in this process before there are rows: of files by what they say, otherwise by types."""
+
+    def side(name: str) -> Any:
+        source = file.sources.get(name)
+        if source is not None and format_name(resolved(source, folder)) == "parquet":
+            return resolved(source, folder).paths
+        schema = schemas[name]
+        return None if schema is None else schema.empty_table()
+
+    def plan_of(name: str) -> Any:
+        step = file.steps[name]
+        found: Any = None
+        if isinstance(step, Join):
+            sides = side(step.left), side(step.right)
+            found = plan(*sides, step.spec, algorithm=step.algorithm, memory=memory)
+        elif isinstance(step, Many):
+            found = plan_many(side(step.left), rights(step, side), memory=memory)
+        return found
+
+    return plan_of
+
+
+def _place(source: Source) -> str:
+    place = source.table or ", ".join(source.paths) or str(source.options.get("dbtable", "a query"))
+    order = "" if source.order is None else ", in order, so that it can come as a stream"
+    return f"{source.format or ''} {place}".strip() + order
+
+
+def _kind(step: Step) -> str:
+    if isinstance(step, Join):
+        return f"{step.spec.kind} join"
+    if isinstance(step, Derived):
+        return "grid" if step.grid is not None else "group" if step.agg is not None else "rows"
+    return "join of many" if isinstance(step, Many) else "interpolate"
+
+
+def _words(step: Step) -> str:
+    if isinstance(step, Join):
+        said = {key: value for key, value in step.spec.to_dict().items() if key != "kind"}
+        arguments = ", ".join(f"{key}={value!r}" for key, value in said.items())
+        return f"{step.left} {step.spec.kind} join {step.right}: {arguments}"
+    if isinstance(step, Many):
+        return f"{step.left} with {', '.join(f'{name} ({t.shown.spec.kind})' for name, t in step.tables.items())}"
+    if isinstance(step, Derived):
+        return f"of {step.from_}: {'; '.join(_clauses(step))}"
+    return f"{step.left} with values between the rows of {step.right}"
+
+
+def _clauses(step: Derived) -> Iterator[str]:
+    if step.filter is not None:
+        yield f"where {step.filter}"
+    if step.agg is not None:
+        yield f"by {', '.join(step.keys) or 'nothing'}: {_listed([f'{text} AS {n}' for n, text in step.agg.items()])}"
+    if isinstance(step.select, dict):
+        yield f"select {_listed([f'{text} AS {name}' for name, text in step.select.items()])}"
+    elif step.select is not None:
+        yield f"select {_listed(step.select)}"
+    if step.distinct:
+        yield "each row once"
+    if step.grid is not None:
+        yield f"a row every {step.grid.every} of {step.grid.on}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(texts)
+
+
+def _check(check: Check) -> tuple[str, str]:
+    said = check.model_dump(exclude_unset=True, exclude={"of", "on_failure"})
+    words = ", ".join(f"{key}={value!r}" for key, value in said.items())
+    return check.of, f"{words}, or the run {'fails' if check.on_failure == 'fail' else 'warns'}"
+
+
+def _sink(sink: Sink) -> str:
+    place = sink.table or sink.path or str(sink.options.get("dbtable"))
+    by = f", in folders by {', '.join(sink.partitions)}" if sink.partitions else ""
+    return f"{sink.from_} as {sink_format(sink)} to {place}{by}, mode {sink.mode}"

@@ -1,0 +1,29 @@
+"""The page on pipelines: its file is right, and it has every key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from juncture.pipeline import model
+from juncture.pipeline.read import read_file
+
+PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+TABLES = [model.Source, model.Derived, model.Check, model.Sink, model.Settings]
+
+
+def test_its_file_is_right():
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert list(read_file(text, "page")[0].steps) == ["large", "quoted"]
+    assert tomllib.loads(text)["parameters"] == {"least": 10}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_it_has_every_key(table):
+    rows = " ".join(line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `"))
+    keys = [field.alias or name for name, field in table.model_fields.items()]
+    prefix = "pipeline." if table is model.Settings else ""
+    assert [key for key in keys if f"`{prefix}{key}`" not in rows] == []
