@@ -95,6 +95,22 @@ class ArrangedOperator(Operator):
         self._nothing = self.delta_of(pa.RecordBatch.from_pylist([], self.schema), none, none)
         self.delta = self._nothing
         self._places: list[Place] = []
+        self._located: tuple[Delta, list[Place]] | None = None
+
+    def located(self, flow: Flow) -> tuple[Delta, Ints]:
+        """Find what changes of the input can be made, which the next step then takes as they are.
+
+        Returns
+        -------
+        delta
+            The changes, each once, but for deletes of rows that are not there.
+        missing
+            How many deletes of each row found none.
+        """
+        batch, weights = as_one(flow, self.schema)
+        delta, places, missing = self.arrangement.locate(self.delta_of(*self.identity.consolidated([batch], weights)))
+        self._located = delta, places
+        return delta, missing
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
@@ -107,6 +123,9 @@ class ArrangedOperator(Operator):
         self.delta, self._places = self._nothing, []
         if not flows[0]:
             return []
+        if self._located is not None:
+            self.delta, self._places = self._located
+            return flows[0]
         batch, weights = as_one(flows[0], self.schema)
         if not self.keeps:
             self.delta = self.delta_of(batch, weights, np.zeros(len(weights), np.int64))
@@ -130,6 +149,7 @@ class ArrangedOperator(Operator):
     def abandon(self) -> None:
         """Forget what was about to change."""
         self.delta, self._places = self._nothing, []
+        self._located = None
 
     @property
     def rows(self) -> int:
