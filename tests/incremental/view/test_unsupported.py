@@ -77,6 +77,11 @@ def test_what_is_wrong(sql):
         assert marked(str(raised.value)).lower() == word
 
 
+def test_an_outer_join_on_a_value_of_both_tables():
+    with pytest.raises(SpecError, match=r"comparisons of a value of one table .* is none: .*\(x \+ y\)"):
+        jn.view(None, "SELECT a.x FROM a LEFT JOIN b ON a.x + b.y > 3", sources=SCHEMAS)
+
+
 def marked(message: str) -> str:
     """Return what of the query a message marks."""
     *_, text, mark = message.split("\n")

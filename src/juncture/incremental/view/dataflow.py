@@ -74,6 +74,8 @@ class Dataflow:
             start = time.perf_counter()
             operator.commit()
             operator.seconds += time.perf_counter() - start
+        for domain in self.built.domains:
+            domain.forget()
 
     def abandon(self) -> None:
         """Forget what the last epoch changed."""

@@ -52,8 +52,9 @@ class KeyDomain:
         return keys
 
     def forget(self) -> None:
-        """Forget keys that no held row has, once they may be the most."""
-        if self._codes.count < _KEYS_LEAST + 4 * sum(member.rows for member in self.members):
+        """Forget keys that no held row has, once they may be the most; not while changes wait that have codes."""
+        count = self._codes.count
+        if not count or count < _KEYS_LEAST + 4 * sum(member.rows for member in self.members):
             return
         used = np.zeros(self._codes.count, np.bool_)
         for member in self.members:
@@ -143,7 +144,6 @@ class ArrangedOperator(Operator):
             none = np.zeros((0, len(self.delta)), np.int64)
             self.arrangement.change(self.delta, self._places, none, Journal())
             self.arrangement.compact()
-        self._domain.forget()
         self.abandon()
 
     def abandon(self) -> None:
