@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from juncture.incremental.view.operators import arranged
 from support.viewing import Viewed, check
 
 QUERIES = {
@@ -29,6 +30,8 @@ QUERIES = {
     "full join": "SELECT a.x, b.y, a.k FROM a FULL JOIN b ON a.k = b.k",
     "left join, filtered": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k WHERE a.x > 0 AND b.y IS NULL",
     "inequality": "SELECT a.x, b.y FROM a JOIN b ON a.x < b.y AND a.k = b.k",
+    "inequality and more": "SELECT a.x, b.y, a.k FROM a JOIN b ON a.x < b.y AND a.x + b.y > 3 AND a.k + 1 > b.k - 1",
+    "left join by either": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.x = b.y OR (a.k = b.k AND NOT a.x < b.y)",
     "band": "SELECT a.x, b.y FROM a JOIN b ON a.x BETWEEN b.y - 1 AND b.y + 1",
     "left inequality": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.x > b.y",
     "group": "SELECT k, count(*) n, count(x) c, sum(x) s, avg(x) v, min(x) lo, max(x) hi, sum(d) e FROM a GROUP BY k",
@@ -70,6 +73,12 @@ QUERIES = {
 def test_a_query(query, tmp_path):
     for seed in range(2):
         check(Viewed(query, seed, tmp_path / "state" if seed else None))
+
+
+@pytest.mark.parametrize("query", ["comma join", "common table", "self join", "full join", "group of join"])
+def test_keys_that_are_forgotten(query, monkeypatch):
+    monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
+    check(Viewed(QUERIES[query], 3, None, epochs=12))
 
 
 def test_a_static_source():

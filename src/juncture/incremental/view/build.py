@@ -333,16 +333,18 @@ class _Select:
         """Return groups, if there are any, and what makes expressions of their columns."""
         group = tree.args.get("group")
         having = [tree.args["having"].this] if tree.args.get("having") else []
-        window = next((found for each in [*asked, *having] if (found := each.find(self._exp.Window))), None)
-        if window is not None:
-            raise unsupported(self._sql, window, "window functions")
+        for kind, what in ((self._exp.Window, "window functions"), (self._exp.Query, "subqueries within expressions")):
+            refused = next((found for each in [*asked, *having] if (found := each.find(kind))), None)
+            if refused is not None:
+                raise unsupported(self._sql, refused, what)
         found = [agg for each in [*asked, *having] for agg in each.find_all(self._exp.AggFunc)]
         if group is None and not found:
             return node, self._translator(node)
-        for name in ("rollup", "cube", "grouping_sets", "totals"):
-            if group is not None and group.args.get(name):
-                raise unsupported(self._sql, group, name.upper().replace("_", " "))
         trees = [] if group is None else list(group.expressions)
+        for name, kind in (("ROLLUP", "Rollup"), ("CUBE", "Cube"), ("GROUPING SETS", "GroupingSets")):
+            refused = None if group is None else group.find(getattr(self._exp, kind))
+            if refused is not None:
+                raise unsupported(self._sql, refused, name)
         if group is not None and group.args.get("all"):
             trees = [each.unalias() for each in asked if each.find(self._exp.AggFunc) is None]
         inside = self._translator(node)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError
 from juncture.incremental.arrangement import Delta
-from juncture.incremental.view.operators.operator import Flow, as_one
+from juncture.incremental.view.operators.operator import Flow
 from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import Node
 from juncture.kernels.array_types import Ints
@@ -34,20 +34,14 @@ class Dataflow:
         self.built = operators_of(plan, static)
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
-        """Return which changes of a source can be made, and of all that were given, how many deletes find no row.
+        """Find what changes of a source can be made. `run` has to be given them, or `abandon` has to follow.
 
         Returns
         -------
-        delta
-            The changes, each once.
-        missing
-            How many deletes of each row of `given` find none.
+        delta, missing
+            As `ArrangedOperator.located` does.
         """
-        held = self.built.held[source]
-        batch, weights = as_one(flow, held.schema)
-        found = held.delta_of(*held.identity.consolidated([batch], weights))
-        delta, _, missing = held.arrangement.locate(found)
-        return delta, missing
+        return self.built.held[source].located(flow)
 
     def run(self, changes: Mapping[str, Flow]) -> Flow:
         """Take the changes of an epoch, and return those of the answer. `commit` or `abandon` has to follow.
@@ -80,6 +74,8 @@ class Dataflow:
             start = time.perf_counter()
             operator.commit()
             operator.seconds += time.perf_counter() - start
+        for domain in self.built.domains:
+            domain.forget()
 
     def abandon(self) -> None:
         """Forget what the last epoch changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -74,7 +75,10 @@ def _of_names(sql: str, message: str) -> str:
     line, column = line.strip(), column.split("\n")[0].strip()
     if line.isdigit() and column.isdigit():
         return _marked(sql, int(line), int(column), text.rstrip("."))
-    return f"The query names what is not there: {message}"
+    # Without a place, the message ends with the name.
+    name = text.rpartition(":")[2].strip().strip("'\"")
+    at = re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) if name else None
+    return f"The query names what is not there: {message}." if at is None else _at(sql, text, at.start(), at.end() - 1)
 
 
 def _marked(sql: str, line: int | None, column: int | None, message: str) -> str:
@@ -94,6 +98,13 @@ def _shown(sql: str, message: str, line: int, column: int, width: int) -> str:
     before = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
     mark = " " * len(margin) + before + "^" * width
     return f"{message} (line {line}, column {column}).\n{margin}{text}\n{mark}"
+
+
+def _at(sql: str, message: str, start: int, end: int) -> str:
+    """Return a message with the line of SQL in which some characters are, and a mark below them."""
+    line = sql.count("\n", 0, start) + 1
+    column = start - (sql.rfind("\n", 0, start) + 1) + 1
+    return _shown(sql, message, line, column, end - start + 1)
 
 
 def _spans(node: Any) -> Iterator[tuple[int, int]]:
@@ -142,10 +153,7 @@ def wrong(sql: str, node: Any, message: str) -> SpecError:
     place = _place(sql, node)
     if place is None:
         return SpecError(f"{message}: {node.sql('duckdb')}.")
-    start, end = place
-    line = sql.count("\n", 0, start) + 1
-    column = start - (sql.rfind("\n", 0, start) + 1) + 1
-    return SpecError(_shown(sql, message, line, column, end - start + 1))
+    return SpecError(_at(sql, message, *place))
 
 
 def unsupported(sql: str, node: Any, what: str, instead: str = "") -> SpecError:

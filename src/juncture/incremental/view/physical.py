@@ -45,8 +45,10 @@ class Built:
     ----------
     operators
         All of them, each after its inputs.
-    inputs, held
-        Where changes of each source go in, and where its rows are held.
+    inputs, scans, held
+        Where changes of each source go in, which columns, and where its rows are held.
+    domains
+        What gives codes to keys.
     answer
         The rows of the answer.
     """
@@ -56,6 +58,7 @@ class Built:
         self.inputs: dict[str, InputOperator] = {}
         self.scans: dict[str, Scan] = {}
         self.held: dict[str, ArrangedOperator] = {}
+        self.domains: list[KeyDomain] = []
         self.answer: ArrangedOperator
 
 
@@ -122,6 +125,7 @@ class _Builder:
             root = self._root(place)
             if root not in self._codes:
                 self._codes[root] = KeyDomain([key.type for key in keys])
+                self.built.domains.append(self._codes[root])
             names = _names(node)
             by = ", ".join(shown(key, names) for key in keys)
             made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root])
@@ -146,7 +150,7 @@ class _Builder:
         if isinstance(node, Empty):
             return UnionOperator("no rows", node.types, ())
         if isinstance(node, Join):
-            return self._shared(node) if _is_shared(node) else self._kept(node)
+            return self._shared(node) if _is_shared(node) else self._in_two(node) or self._kept(node)
         inputs = [self.operator(each) for each in node.inputs]
         names = _names(node.inputs[0])
         if isinstance(node, Filter):
@@ -188,6 +192,16 @@ class _Builder:
         return JoinOperator(label, node.types, sides[0], sides[1], all_of(rest), node.shown)
 
     # Joins that hold their own rows
+
+    def _in_two(self, node: Join) -> Operator | None:
+        """Return an inner join and a filter of what it cannot ask of pairs itself; None if it can ask all."""
+        parts = conjuncts(node.condition)
+        rest = [each for each in parts if not _is_comparison(each, len(node.left.types))]
+        if node.how != "inner" or not rest:
+            return None
+        joined = Join(node.left, node.right, "inner", all_of([each for each in parts if each not in rest]))
+        columns_shown = tuple(joined.every_column[place] for place in node.shown)
+        return self.operator(Project(Filter(joined, all_of(rest)), columns_shown))
 
     def _kept(self, node: Join) -> Operator:
         sources: dict[Side, Operator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
@@ -277,6 +291,15 @@ def _keys(node: Join) -> tuple[list[tuple[Expression, Expression]], list[Express
         else:
             keys.append(pair)
     return keys, rest
+
+
+def _is_comparison(condition: Expression, width: int) -> bool:
+    """Tell conditions that compare values each of which is of one side."""
+    places = columns(condition)
+    if not places or max(places) < width or min(places) >= width:
+        return True
+    known = isinstance(condition, Call) and condition.function in {*_COMPARED, "and", "or", "not"}
+    return known and all(_is_comparison(each, width) for each in getattr(condition, "operands", ()))
 
 
 def _is_bound(condition: Expression, width: int) -> bool:

@@ -202,7 +202,7 @@ class Translator:
 
     def _in(self, node: Any) -> Expression:
         if node.args.get("query") or node.args.get("unnest"):
-            raise unsupported(self._sql, node.args.get("query") or node, "IN of a subquery", "Write it as a join.")
+            raise unsupported(self._sql, node, "IN of a subquery", "Write it as a join.")
         values = in_common_type([self(each) for each in (node.this, *node.expressions)])
         if values is None:
             raise self._ill_typed(node, "values of these types do not compare; cast one of them")

@@ -161,18 +161,12 @@ class View:
         self._check_open()
         given = {self._source(name): each for name, each in changes.items() if each is not None}
         flows, missing = {}, dict(self._missing)
-        for source, each in given.items():
-            name = self._names[source]
-            if self.setup.sources[name].static and self._epoch:
-                raise PlanError(
-                    f"The source {name!r} is declared static, and changes in epoch {self._epoch + 1:,}. It comes with "
-                    "the first epoch. Declare it without static=True, in a new folder."
-                )
-            flow = self._read(source, each)
-            if source in self._flow.built.inputs:
-                flows[source], count = self._located(source, flow)
-                missing[name] += count
         try:
+            for source, each in given.items():
+                flow = self._read(source, each)
+                if source in self._flow.built.inputs:
+                    flows[source], count = self._located(source, flow)
+                    missing[self._names[source]] += count
             answer = self._said(self._flow.run(flows))
             self._keep(flows, missing, offset, answer)
         except BaseException:
@@ -212,6 +206,11 @@ class View:
     def _read(self, source: str, given: Any) -> Flow:
         """Return what was given of a source: the columns that are read, in the types that they are held in."""
         name = self._names[source]
+        if self.setup.sources[name].static and self._epoch:
+            raise PlanError(
+                f"The source {name!r} is declared static, and changes in epoch {self._epoch + 1:,}. It comes with the "
+                "first epoch. Declare it without static=True, in a new folder."
+            )
         schema = self.setup.sources[name].schema
         scan = self._flow.built.scans.get(source)
         lowered = {each.lower(): each for each in schema.names}

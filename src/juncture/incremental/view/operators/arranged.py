@@ -52,8 +52,9 @@ class KeyDomain:
         return keys
 
     def forget(self) -> None:
-        """Forget keys that no held row has, once they may be the most."""
-        if self._codes.count < _KEYS_LEAST + 4 * sum(member.rows for member in self.members):
+        """Forget keys that no held row has, once they may be the most; not while changes wait that have codes."""
+        count = self._codes.count
+        if not count or count < _KEYS_LEAST + 4 * sum(member.rows for member in self.members):
             return
         used = np.zeros(self._codes.count, np.bool_)
         for member in self.members:
@@ -95,6 +96,22 @@ class ArrangedOperator(Operator):
         self._nothing = self.delta_of(pa.RecordBatch.from_pylist([], self.schema), none, none)
         self.delta = self._nothing
         self._places: list[Place] = []
+        self._located: tuple[Delta, list[Place]] | None = None
+
+    def located(self, flow: Flow) -> tuple[Delta, Ints]:
+        """Find what changes of the input can be made, which the next step then takes as they are.
+
+        Returns
+        -------
+        delta
+            The changes, each once, but for deletes of rows that are not there.
+        missing
+            How many deletes of each row found none.
+        """
+        batch, weights = as_one(flow, self.schema)
+        delta, places, missing = self.arrangement.locate(self.delta_of(*self.identity.consolidated([batch], weights)))
+        self._located = delta, places
+        return delta, missing
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
@@ -107,6 +124,9 @@ class ArrangedOperator(Operator):
         self.delta, self._places = self._nothing, []
         if not flows[0]:
             return []
+        if self._located is not None:
+            self.delta, self._places = self._located
+            return flows[0]
         batch, weights = as_one(flows[0], self.schema)
         if not self.keeps:
             self.delta = self.delta_of(batch, weights, np.zeros(len(weights), np.int64))
@@ -124,12 +144,12 @@ class ArrangedOperator(Operator):
             none = np.zeros((0, len(self.delta)), np.int64)
             self.arrangement.change(self.delta, self._places, none, Journal())
             self.arrangement.compact()
-        self._domain.forget()
         self.abandon()
 
     def abandon(self) -> None:
         """Forget what was about to change."""
         self.delta, self._places = self._nothing, []
+        self._located = None
 
     @property
     def rows(self) -> int:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.incremental.view.expressions import Expression, evaluate
+from juncture.incremental.view.functions import FUNCTIONS
 from juncture.incremental.view.operators.accumulators import (
     Accumulator,
     CountAccumulator,
@@ -44,7 +45,7 @@ class GroupOperator(Operator):
         self._values = [each.value for each in aggregates]
         types = [each.type for each in keys]
         self._codes = KeyCodes(types, types, nulls_equal=True)
-        self._identity = identity_of(self.schema, label)
+        identity_of(self.schema, label)
         self._sizes = CountAccumulator()
         self._accumulators = [_accumulator(each) for each in aggregates]
         self._room = 0
@@ -99,12 +100,14 @@ class GroupOperator(Operator):
         assert (self._sizes.new >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
         if not self._keys:
             was, now = np.array([self._has_given]), np.array([True])
-        before = batch_of([*keys, *(each.before() for each in self._accumulators)], self.schema)
-        after = batch_of([*keys, *(each.after() for each in self._accumulators)], self.schema)
+        before = [each.before() for each in self._accumulators]
+        after = [each.after() for each in self._accumulators]
         same = was & now
-        if same.any():
-            same &= self._identity.same(before, after)
-        return [*_given(before, was & ~same, -1), *_given(after, now & ~same, 1)]
+        for pair in zip(before, after, strict=True):
+            differs = FUNCTIONS["distinct_from"](pair, None)
+            same &= ~differs.to_numpy(zero_copy_only=False)
+        gone, come = batch_of([*keys, *before], self.schema), batch_of([*keys, *after], self.schema)
+        return [*_given(gone, was & ~same, -1), *_given(come, now & ~same, 1)]
 
     def commit(self) -> None:
         """Keep the groups as they are."""

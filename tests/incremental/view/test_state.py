@@ -1,0 +1,166 @@
+"""A view in a folder: it is there whole, or an error says why it cannot be used, and nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.view import store
+
+SALES = pa.schema({"book": pa.string(), "price": pa.decimal128(7, 2)})
+SQL = "SELECT book, sum(price) AS total FROM sales GROUP BY book"
+
+
+def opened(folder, sql=SQL, sources=None, **arguments):
+    return jn.view(folder, sql, sources=sources or {"sales": SALES}, **arguments)
+
+
+def sold(*rows, weight=1):
+    table = pa.table({"book": [book for book, _ in rows], "price": pa.array([str(price) for _, price in rows])})
+    table = table.cast(SALES)
+    return table.append_column("_weight", pa.array([weight] * len(rows)))
+
+
+def totals(view):
+    return {row["book"]: float(row["total"]) for row in view.result().to_pylist()}
+
+
+def filled(folder, epochs=3):
+    """Leave a view of some epochs in a folder."""
+    with opened(folder) as view:
+        for epoch in range(epochs):
+            view.apply(sales=sold(("Emma", epoch)), offset=epoch)
+
+
+def test_a_folder_goes_on_where_it_was_left(tmp_path):
+    filled(tmp_path / "state")
+    with opened(tmp_path / "state", f"{SQL.replace(' AS', '  AS')}\n") as view:
+        assert (view.epoch, view.offset, totals(view)) == (3, 2, {"Emma": 3.0})
+        assert [row["_weight"] for batch in view.last() for row in batch.to_pylist()] == [-1, 1]
+        with pytest.raises(PlanError, match="holds rows already"):
+            view.populate()
+    with pytest.raises(PlanError, match="closed"):
+        view.apply()
+
+
+def test_a_folder_of_another_view(tmp_path):
+    filled(tmp_path / "state")
+    with pytest.raises(StateError, match=r"another view: its query is\nSELECT book[^\n]*\n[^\n]*\nSELECT price"):
+        opened(tmp_path / "state", "SELECT price FROM sales")
+    with pytest.raises(StateError, match="its source sales is"):
+        opened(tmp_path / "state", sources={"sales": SALES.append(pa.field("at", pa.date32()))})
+    with opened(tmp_path / "state"), pytest.raises(StateError, match="open in another process"):
+        opened(tmp_path / "state")
+
+
+def test_a_folder_of_other_things(tmp_path, monkeypatch):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(StateError, match="holds other files"):
+        opened(tmp_path)
+    with pytest.raises(StateError, match="is no folder"):
+        opened(tmp_path / "notes.txt")
+    filled(tmp_path / "state")
+    monkeypatch.setattr(store, "_VERSION", 2)
+    with pytest.raises(StateError, match="of version 1, and this Juncture reads 2"):
+        opened(tmp_path / "state")
+
+
+@pytest.mark.parametrize("pattern", ["CURRENT", "MANIFEST-*", "*.sst"])
+def test_a_damaged_folder(tmp_path, pattern):
+    filled(tmp_path / "state")
+    damaged = next((tmp_path / "state").glob(pattern))
+    content = damaged.read_bytes()
+    damaged.write_bytes(bytes(255 - byte for byte in content))
+    with pytest.raises(StateError, match="damaged, and nothing in it was changed"):
+        opened(tmp_path / "state")
+    damaged.write_bytes(content)
+    with opened(tmp_path / "state") as view:
+        assert view.epoch == 3
+
+
+def test_an_epoch_that_was_written_half(tmp_path):
+    with opened(tmp_path / "state") as view:
+        states = [totals(view)]
+        for epoch in range(5):
+            view.apply(sales=sold(("Emma", 1), (f"b{epoch}", 2)))
+            states.append(totals(view))
+        copy = shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    log = max(copy.glob("*.log"), key=lambda path: path.stat().st_size)
+    content, seen = log.read_bytes(), set()
+    for kept in range(0, len(content), len(content) // 12):
+        again = shutil.copytree(copy, tmp_path / f"copy{kept}")
+        (again / log.name).write_bytes(content[:kept])
+        with opened(again) as view:
+            seen.add(view.epoch)
+            assert totals(view) == states[view.epoch]
+    assert len(seen) >= 4
+
+
+def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_LOG_ROWS_LEAST", 3)
+    monkeypatch.setattr(store, "_BLOCK_ROWS", 2)
+    filled(tmp_path / "state", epochs=12)
+    with opened(tmp_path / "state") as view:
+        assert (view.epoch, totals(view)) == (12, {"Emma": 66.0})
+        assert view.table("sales").num_rows == 12
+        assert sum(batch.num_rows for batch in view.last()) == 2
+
+
+def test_an_epoch_that_cannot_be_taken(tmp_path, monkeypatch):
+    with opened(tmp_path / "state") as view:
+        view.apply(sales=sold(("Emma", 1)))
+
+        def full(*_):
+            raise StateError("the disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(view._store, "commit", full)
+            with pytest.raises(StateError, match="disk is full"):
+                view.apply(sales=sold(("Emma", 5)))
+        assert (view.epoch, totals(view)) == (1, {"Emma": 1.0})
+        with pytest.raises(DataError, match="delete rows that are not there"):
+            view.apply(sales=sold(("Emma", 5), weight=-1))
+        view.apply(sales=sold(("Emma", 2)))
+        assert totals(view) == {"Emma": 3.0}
+
+
+def test_deletes_that_are_counted(tmp_path):
+    with opened(tmp_path / "state", missing="count") as view:
+        view.apply(sales=sold(("Emma", 1)))
+        view.apply(sales=sold(("Emma", 1), ("Emma", 1), ("Persuasion", 1), weight=-1))
+        assert (totals(view), view.missing) == ({}, {"sales": 2})
+    with opened(tmp_path / "state", missing="count") as view:
+        assert view.missing == {"sales": 2}
+
+
+def test_a_value_that_cannot_be_worked_out():
+    view = opened(None, "SELECT CAST(book AS INTEGER) AS n, 7 // CAST(book AS INTEGER) AS part FROM sales")
+    view.apply(sales=sold(("2", 1)))
+    for text, why in (("Emma", "Failed to parse"), ("0", "divide by zero")):
+        with pytest.raises(DataError, match=rf"Nothing of the epoch has been taken.*{why}"):
+            view.apply(sales=sold((text, 1)))
+    assert view.result().to_pylist() == [{"n": 2, "part": 3}]
+
+
+def test_a_static_source_that_changes():
+    view = opened(None, sources={"sales": jn.Source(SALES, static=True)})
+    view.populate(sales=sold(("Emma", 1)))
+    with pytest.raises(PlanError, match="declared static"):
+        view.apply(sales=sold(("Emma", 1)))
+
+
+def test_what_is_shared(capsys):
+    sql = "SELECT x.book FROM sales x, sales y, sales z WHERE x.book = y.book AND x.book = z.book"
+    with opened(None, sql) as view:
+        view.apply(sales=sold(("Emma", 1)))
+        text = view.explain()
+        assert text.count("] arranged by book") == 1
+        assert text.count("]: arranged by book") == 2
+        assert "join on book = book" in text
+        with view.watch():
+            view.apply(sales=sold(("Emma", 2)))
+    assert "epoch 2" in capsys.readouterr().out
