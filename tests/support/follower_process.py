@@ -76,7 +76,7 @@ def live(dsn: str, folder: str, stage: str | None, is_apart: bool) -> None:
         database = Database(dsn, connection)
         with following(database, folder=Path(folder, "state")) as follower:
             follower.start()
-            until = time.monotonic() + 120
+            until = time.monotonic() + 600
             while not database.rows("SELECT FROM answer WHERE id_right = 0"):
                 follower.step(0.2)
                 if time.monotonic() > until:
