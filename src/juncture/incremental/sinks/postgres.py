@@ -162,7 +162,7 @@ class PostgresSink:
                 file = io.BytesIO()
                 pv.write_csv(texts, file, pv.WriteOptions(include_header=False))
                 copied.write(file.getvalue())
-        rows = sum(batch.num_rows for batch in batches)
+        rows: int = sum(batch.num_rows for batch in batches)
         if rows >= _ANALYSED_ROWS:
             self._connection.execute(sql.SQL("ANALYZE {}").format(table))
         return rows
