@@ -1,11 +1,12 @@
 # `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
 # into .venv, again whenever pyproject.toml or constraints.txt change.
 
-.PHONY: help demo demo-stream test test-all fuzz types lint format bench docs package clean java
+.PHONY: help demo demo-stream demo-changes test test-all fuzz types lint format bench docs package clean java
 
 help:
 	@echo 'make demo    join a year of flights to the weather, on Spark'
 	@echo 'make demo-stream  join them as they come in, and hold that against the join of both tables'
+	@echo 'make demo-changes  keep a query up to date over a shop in PostgreSQL that sells'
 	@echo 'make test    run the tests, under Spark Connect and under classic Spark: a quarter of an hour on two cores'
 	@echo 'make test-all  run those that take long as well, every case by every algorithm, and more random ones'
 	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
@@ -22,6 +23,9 @@ demo: java .venv/demo.installed
 
 demo-stream: java .venv/demo.installed
 	@.venv/bin/juncture demo stream
+
+demo-changes: .venv/demo.installed
+	@.venv/bin/juncture demo changes
 
 # Two processes, each with a Spark of its own: most of a test on Spark is waiting for small tasks.
 SPREAD := --numprocesses 2 --dist worksteal

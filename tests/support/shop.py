@@ -68,7 +68,7 @@ def change_shop(database: Database, seed: int, transactions: int, changes: int =
     greatest = database.rows("SELECT coalesce(max(id), 0) FROM sales")[0][0]
     customers = database.rows("SELECT count(*) FROM customers")[0][0]
     for _ in range(transactions):
-        with database.connection.transaction():
+        with database.connection.pipeline(), database.connection.transaction():
             for _ in range(changes):
                 one, buyer = choose.randint(1, greatest), choose.randint(1, customers + 3)
                 match choose.randrange(8):
@@ -80,7 +80,7 @@ def change_shop(database: Database, seed: int, transactions: int, changes: int =
                     case 5:
                         database.run(f"DELETE FROM sales WHERE id = {one}")
                     case 6:
-                        database.run(f"UPDATE sales SET id = id + 1000000 WHERE id = {one}")
+                        database.run(f"UPDATE sales SET id = -id WHERE id = {one}")
                     case _:
                         database.run(f"UPDATE customers SET name = name || '.' WHERE id = {buyer}")
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import typer
 
 from juncture.cli.console import results
+from juncture.cli.demo_changes import changes
 from juncture.cli.demo_stream import stream
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
@@ -33,6 +34,7 @@ _MARK = "_juncture_demo"
 
 app = typer.Typer(invoke_without_command=True, help="Join a year of flights to the weather, on Spark.")
 app.command("stream")(stream)
+app.command("changes")(changes)
 
 
 @app.callback()

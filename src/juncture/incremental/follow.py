@@ -201,7 +201,7 @@ class Follower:
         changes = {name: list(batches) for name, batches in epoch.changes.items()}
         for name in epoch.truncated:
             if name in self._names:
-                rows = self._kept.table(self._names[name])
+                rows = _widened(self._kept.table(self._names[name]), self._source.tables[name])
                 changes[name] = [*_weighted(rows, -1), *changes.get(name, [])]
         return changes
 
@@ -250,6 +250,18 @@ class Follower:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows as the source has them. Columns that the answer does not look at are not held, and are null."""
+    held = {name.lower(): place for place, name in enumerate(table.column_names)}
+    columns = [
+        table.column(held[field.name.lower()]).cast(field.type)
+        if field.name.lower() in held
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _weighted(table: pa.Table, weight: int) -> list[pa.RecordBatch]:

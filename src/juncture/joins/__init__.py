@@ -5,7 +5,7 @@ from __future__ import annotations
 from juncture.joins.asof import join_asof
 from juncture.joins.changing import changes
 from juncture.joins.equi import join
-from juncture.joins.following import follow, into_postgres, postgres
+from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres
 from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
@@ -16,10 +16,12 @@ from juncture.joins.viewing import view
 from juncture.joins.where import join_where
 
 __all__ = [
+    "change_files",
     "changes",
     "follow",
     "grid",
     "interpolate",
+    "into_files",
     "into_postgres",
     "join",
     "join_asof",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError, SpecError
@@ -12,12 +14,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from juncture.incremental.follow import Follower, FollowProgress, Kept
+    from juncture.incremental.sinks.files import FilesSink
     from juncture.incremental.sinks.postgres import PostgresSink
     from juncture.incremental.sinks.sink import Sink, Write
+    from juncture.incremental.sources.files import FilesSource
     from juncture.incremental.sources.postgres import PostgresSource
     from juncture.incremental.sources.source import Source
 
-__all__ = ["follow", "into_postgres", "postgres"]
+__all__ = ["change_files", "follow", "into_files", "into_postgres", "postgres"]
 
 
 def postgres(
@@ -84,6 +88,59 @@ def into_postgres(dsn: str, table: str, key: str | Sequence[str], *, replace: bo
     return sink
 
 
+def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -> FilesSource:
+    """Read change batches from the files of a folder, as they are added.
+
+    Each table has a subfolder of its name, with Parquet files or JSON lines (``.jsonl``) that hold changes in one of
+    the conventions that `juncture.changes` reads. They are taken once each, in the order of their names, which is why
+    a file that is added has to come after those that are there. Names that begin with a dot or an underscore are left
+    out: write under such a name, and rename.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    tables
+        The columns of each table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> schemas = {"left": pa.schema({"id": pa.int64()}), "right": pa.schema({"id": pa.int64(), "book": pa.string()})}
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in schemas:
+    ...     (folder / name).mkdir()
+    >>> _ = (folder / "left" / "001.jsonl").write_text('{"id": 1}')
+    >>> _ = (folder / "right" / "001.jsonl").write_text('{"id": 1, "book": "Emma"}')
+    >>> join = jn.changes(*schemas.values(), jn.Equi(on="id"))
+    >>> shown = lambda epoch, changes: print(epoch, [row for batch in changes for row in batch.to_pylist()])
+    >>> with jn.follow(join, jn.change_files(folder, schemas), shown) as follower:
+    ...     follower.run(seconds=0.1)
+    1 []
+    2 [{'id': 1, 'book': 'Emma', '_weight': 1}]
+    """
+    from juncture.incremental.sources.files import FilesSource
+
+    return FilesSource(Path(folder), tables)
+
+
+def into_files(folder: str | PathLike[str]) -> FilesSink:
+    """Write the changes of an answer to Parquet files, one for each epoch.
+
+    Parameters
+    ----------
+    folder
+        The folder; it is made if it is not there. A file has the number of its epoch as its name, and is there as a
+        whole or not at all.
+    """
+    from juncture.incremental.sinks.files import FilesSink
+
+    return FilesSink(Path(folder))
+
+
 def _part(name: str, what: str) -> Any:
     try:
         return import_module(name)
@@ -114,10 +171,10 @@ def follow(
     kept
         The join (`juncture.changes`) or view.
     source
-        Where changes come from: `juncture.postgres`.
+        Where changes come from: `juncture.postgres` or `juncture.change_files`.
     sink
-        Where the changes of the answer go: `juncture.into_postgres`, or a function of the number of an epoch and its
-        changes.
+        Where the changes of the answer go: `juncture.into_postgres`, `juncture.into_files`, or a function of the number
+        of an epoch and its changes.
     tables
         The source's tables by what the join or view calls them; by default they have the same names.
     epoch_rows

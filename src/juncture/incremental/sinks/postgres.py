@@ -25,6 +25,8 @@ from juncture.incremental.postgres.values import to_text
 __all__ = ["PostgresSink"]
 
 _GONE, _COME = sql.Identifier("juncture_gone"), sql.Identifier("juncture_come")
+_ANALYSED_ROWS = 1_000
+"""From so many rows on, the server is told how many there are, so that it joins them as is best."""
 _EPOCHS = "juncture_epochs"
 _MAKE_EPOCHS = (
     "CREATE TABLE IF NOT EXISTS {} (target text PRIMARY KEY, state text NOT NULL, epoch bigint NOT NULL, "
@@ -160,7 +162,10 @@ class PostgresSink:
                 file = io.BytesIO()
                 pv.write_csv(texts, file, pv.WriteOptions(include_header=False))
                 copied.write(file.getvalue())
-        return sum(batch.num_rows for batch in batches)
+        rows: int = sum(batch.num_rows for batch in batches)
+        if rows >= _ANALYSED_ROWS:
+            self._connection.execute(sql.SQL("ANALYZE {}").format(table))
+        return rows
 
     def _apply(self, changes: Sequence[pa.RecordBatch]) -> None:
         """Delete rows whose key goes, update those of which another comes, and insert those whose key is new."""

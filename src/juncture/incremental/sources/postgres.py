@@ -47,6 +47,8 @@ _KEPT_BYTES_MOST = 1 << 30
 """Of a slot for which the server keeps more than that, a warning tells."""
 _IDLE_BYTES = 16 << 20
 """So much log of other tables is an epoch without changes, so that the server need not keep it."""
+_LINGER_S = 0.005
+"""How long an epoch waits for the next message: a server that is behind sends more slowly than it is read."""
 _BLOCK_BYTES = 1 << 20
 
 
@@ -163,8 +165,8 @@ class PostgresSource:
         transactions, count = 0, 0
         until = time.monotonic() + timeout_s
         while count < rows:
-            # Once there is something, only what is there already is waited for.
-            wait_s = 0.0 if gathered else max(0.0, until - time.monotonic())
+            # Once there is something, only what is about to come is waited for.
+            wait_s = _LINGER_S if gathered else max(0.0, until - time.monotonic())
             message = self._stream.next(wait_s)
             if message is None:
                 break

@@ -1,0 +1,230 @@
+"""`juncture demo changes`: a shop in PostgreSQL, and a query over it that is kept up to date while it sells."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from juncture.cli.console import results
+from juncture.cli.progress import step
+from juncture.cli.show import count, heading
+from juncture.errors import StateError
+
+if TYPE_CHECKING:
+    from juncture.incremental.follow import FollowProgress
+
+__all__ = ["changes"]
+
+_TABLES = ("customers", "books", "sales")
+
+_QUERY = """
+SELECT customers.country AS country, count(*) AS sales, sum(sales.price) AS total
+FROM sales
+JOIN customers ON sales.customer_id = customers.id
+JOIN books ON sales.book_id = books.id
+WHERE books.in_print
+GROUP BY customers.country
+"""
+
+_SHOP = (
+    "CREATE TABLE customers (id int PRIMARY KEY, country text NOT NULL)",
+    "CREATE TABLE books (id int PRIMARY KEY, in_print boolean NOT NULL)",
+    (
+        "CREATE TABLE sales (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer_id int, book_id int, "
+        "price numeric(8, 2))"
+    ),
+    *(f"ALTER TABLE {table} REPLICA IDENTITY FULL" for table in _TABLES),
+    (
+        "INSERT INTO customers SELECT i, (ARRAY['Chile', 'France', 'Ghana', 'India', 'Japan', 'Norway'])[1 + i % 6] "
+        "FROM generate_series(1, 5000) i"
+    ),
+    "INSERT INTO books SELECT i, i % 10 > 0 FROM generate_series(1, 500) i",
+    (
+        "INSERT INTO sales (customer_id, book_id, price) SELECT 1 + i * 7 % 5000, 1 + i * 13 % 500, 5 + i % 2000 * 0.01"
+        " FROM generate_series(1, 100000) i"
+    ),
+)
+
+_SHOWN_S = 0.25
+"""How often what has changed is shown."""
+
+
+def changes(
+    seconds: Annotated[int, typer.Option("--seconds", "-s", min=1, help="How long the shop sells.")] = 15,
+) -> None:
+    """Keep the revenue of a shop in PostgreSQL up to date while it sells.
+
+    A server is started, with 100,000 sales of 500 books to 5,000 customers. A query with two joins and a total for each
+    country is computed once, and then follows what the shop does: sales, returns, other prices, customers who move and
+    books that go out of print. In the end the table that it is kept in is held against the query on the server.
+    """
+    from juncture.datasets.postgres_server import temporary_postgres
+
+    console = results()
+    with tempfile.TemporaryDirectory(prefix="juncture-") as folder, _started(temporary_postgres()) as dsn:
+        with step("Filling the shop"):
+            shop = _Shop.of(dsn)
+        console.print(heading("The query"), Text(_QUERY.strip(), style="dim"))
+        shown = _follow(shop, Path(folder, "state"), seconds, console)
+        began_s = time.monotonic()
+        expected = shop.rows(f"{_QUERY} ORDER BY country")
+        query_s = time.monotonic() - began_s
+        if shop.rows("SELECT country, sales, total FROM revenue ORDER BY country") != expected:
+            raise StateError("The table that was kept up to date is not what the query gives on the server.")
+    console.print(heading(f"Equal to the query on the server: {count(len(expected))}"))
+    usual_ms = sorted(shown.took_ms)[len(shown.took_ms) // 2]
+    console.print(
+        f"{shown.rows:,} changes in {shown.transactions:,} transactions and {shown.epochs:,} epochs. From the change "
+        f"to the table an epoch took {usual_ms:.0f} ms; the query takes {query_s * 1000:.0f} ms.",
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def _started(server: Any) -> Iterator[str]:
+    """Start a server, and say so."""
+    with step("Starting PostgreSQL"):
+        dsn = server.__enter__()
+    try:
+        yield dsn
+    finally:
+        server.__exit__(None, None, None)
+
+
+@dataclass(frozen=True)
+class _Shop:
+    """A database, and connections to it for those who look and those who sell."""
+
+    dsn: str
+    looking: Any
+    selling: Any
+
+    @classmethod
+    def of(cls, dsn: str) -> _Shop:
+        """Fill a database."""
+        import psycopg
+
+        shop = cls(dsn, *(psycopg.connect(dsn, autocommit=True) for _ in range(2)))
+        for statement in _SHOP:
+            shop.selling.execute(statement)
+        return shop
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return what a query gives."""
+        found: list[tuple[Any, ...]] = self.looking.execute(query).fetchall()
+        return found
+
+    def sell(self, stopped: threading.Event) -> None:
+        """Make transactions until it is stopped: sales above all, and whatever else happens in a shop."""
+        choose = random.Random(7)
+        while not stopped.is_set():
+            with self.selling.transaction(), self.selling.pipeline():
+                for _ in range(choose.randint(1, 20)):
+                    self.selling.execute(
+                        "INSERT INTO sales (customer_id, book_id, price) VALUES (%s, %s, %s)",
+                        [choose.randint(1, 5000), choose.randint(1, 500), choose.randint(500, 3000) / 100],
+                    )
+                one = choose.randint(1, 100_000)
+                match choose.randrange(24):
+                    case 0 | 1 | 2:
+                        self.selling.execute("DELETE FROM sales WHERE id = %s", [one])
+                    case 3 | 4:
+                        self.selling.execute("UPDATE sales SET price = price / 2 WHERE id = %s", [one])
+                    case 5 | 6:
+                        self.selling.execute("UPDATE customers SET country = 'Peru' WHERE id = %s", [one % 5000 + 1])
+                    case 7:
+                        self.selling.execute("UPDATE books SET in_print = NOT in_print WHERE id = %s", [one % 500 + 1])
+            stopped.wait(0.01)
+
+
+def _follow(shop: _Shop, state: Path, seconds: int, console: Console) -> _Shown:
+    """Keep the query up to date while the shop sells, and until all that it has done is there."""
+    from juncture.joins import follow, into_postgres, postgres, view
+
+    shown, stopped = _Shown(), threading.Event()
+    source = postgres(shop.dsn, _TABLES)
+    with view(state, _QUERY, sources=source.tables) as kept:
+        sink = into_postgres(shop.dsn, "revenue", key="country")
+        with follow(kept, source, sink, on_epoch=shown.take) as follower:
+            with step("Computing the answer once"):
+                follower.start()
+            shown.first = shop.rows("SELECT country, total FROM revenue")
+            seller = threading.Thread(target=shop.sell, args=[stopped], daemon=True)
+            seller.start()
+            try:
+                with _screen(console) as show:
+                    until = time.monotonic() + seconds
+                    while time.monotonic() < until:
+                        follower.run(seconds=_SHOWN_S)
+                        show(shown.view(shop.rows("SELECT country, sales, total FROM revenue ORDER BY country")))
+            finally:
+                stopped.set()
+                seller.join()
+            while follower.step(1.0) is not None:
+                pass
+    return shown
+
+
+@contextmanager
+def _screen(console: Console) -> Iterator[Any]:
+    """Give what shows the answer: in place on a terminal, and a line now and then elsewhere."""
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda view: live.update(view, refresh=True)
+        return
+    shown_s = 0.0
+
+    def show(view: RenderableType) -> None:
+        nonlocal shown_s
+        if time.monotonic() - shown_s > 2:
+            shown_s = time.monotonic()
+            console.print(view)
+
+    yield show
+
+
+@dataclass
+class _Shown:
+    """What has been followed."""
+
+    first: list[tuple[Any, ...]] = field(default_factory=list)
+    took_ms: list[float] = field(default_factory=list)
+    epochs: int = 0
+    transactions: int = 0
+    rows: int = 0
+
+    def take(self, progress: FollowProgress) -> None:
+        """Take note of an epoch."""
+        if progress.transactions:
+            self.epochs += 1
+            self.transactions += progress.transactions
+            self.rows += progress.rows_in
+            self.took_ms.append(progress.seconds * 1000)
+
+    def view(self, rows: list[tuple[Any, ...]]) -> Group:
+        """Return the answer as it is, and what it was at first."""
+        table = Table(box=None, header_style="dim")
+        table.add_column("country")
+        for name in ("sales", "total", "since the start"):
+            table.add_column(name, justify="right")
+        before = dict(self.first)
+        for country, sales, total in rows:
+            table.add_row(country, f"{sales:,}", f"{total:,.2f}", f"{total - before.get(country, 0):+,.2f}")
+        everything = sum(row[2] for row in rows)
+        gained = everything - sum(before.values())
+        table.add_row("all", f"{sum(row[1] for row in rows):,}", f"{everything:,.2f}", f"{gained:+,.2f}", style="bold")
+        epochs = f"{self.transactions:,} transactions, {self.rows:,} changes, {self.epochs:,} epochs"
+        return Group(table, Text(epochs, style="dim"))

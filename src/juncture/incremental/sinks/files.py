@@ -1,0 +1,80 @@
+"""A folder of Parquet files that hold the changes of an answer, one for each epoch.
+
+A file is written under a name that readers leave out, synced, and then renamed to the number of its epoch: so it is
+there as a whole or not at all, and the names tell which epochs have been taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from juncture.errors import SchemaError, StateError
+
+__all__ = ["FilesSink"]
+
+_STATE = b"juncture.state"
+_DIGITS = 12
+
+
+class FilesSink:
+    """A folder of Parquet files with changes. It is made by `juncture.into_files`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._schema = pa.schema([])
+
+    def open(self, schema: pa.Schema, state: str) -> int | None:
+        """Return the last epoch that has a file.
+
+        Raises
+        ------
+        StateError
+            If the files are of another state, or one is missing.
+        SchemaError
+            If they have other columns.
+        """
+        self._schema = schema.with_metadata({_STATE: state.encode()})
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for left in self._folder.glob("_*.parquet"):
+            left.unlink()
+        paths = sorted(self._folder.glob("*.parquet"))
+        if not paths:
+            return 0
+        found = pq.read_schema(paths[-1])
+        if (found.metadata or {}).get(_STATE) != state.encode():
+            raise StateError(
+                f"The files in {self._folder} are not of this state. Pass another folder, or the state that they are "
+                "of."
+            )
+        if not found.equals(schema):
+            raise SchemaError(f"The files in {self._folder} have other columns than the answer. Pass another folder.")
+        return int(paths[-1].stem)
+
+    def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
+        """Write the file of an epoch, an empty one too."""
+        path = self._folder / f"{epoch:0{_DIGITS}}.parquet"
+        written = path.with_name(f"_{path.name}")
+        try:
+            pq.write_table(pa.Table.from_batches(list(changes), self._schema), written)
+            _sync(written)
+            written.rename(path)
+            _sync(self._folder)
+        except OSError as error:
+            raise StateError(f"Epoch {epoch:,} cannot be written to {path}: {error}.") from error
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+def _sync(path: Path) -> None:
+    """Have the system write to the disk what a file or a folder holds."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,20 @@
+"""The demo of tables that change, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_the_demo():
+    done = subprocess.run(
+        [sys.executable, "-m", "juncture", "demo", "changes", "--seconds", "3"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Equal to the query on the server: 7 rows" in done.stdout
+    assert "since the start" in done.stdout
+    assert " transactions and " in done.stdout

@@ -1,0 +1,122 @@
+"""Folders of change batches as a source, and folders of Parquet files as a sink."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import juncture as jn
+from juncture.errors import DataError, SchemaError, SpecError, StateError
+
+SCHEMAS = {
+    "left": pa.schema({"id": pa.int32(), "name": pa.string()}),
+    "right": pa.schema({"id": pa.int32(), "price": pa.decimal128(10, 2), "day": pa.date32()}),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in SCHEMAS:
+        (tmp_path / "in" / name).mkdir(parents=True)
+    return tmp_path
+
+
+def joined(folder: Path) -> jn.ChangeJoin:
+    return jn.changes(*SCHEMAS.values(), jn.Equi(on="id"), state=folder / "state")
+
+
+def run(folder: Path, sink: object = None, name: str = "out") -> list[object]:
+    said = []
+    with joined(folder) as join:
+        sink = sink or jn.into_files(folder / name)
+        with jn.follow(join, jn.change_files(folder / "in", SCHEMAS), sink, on_epoch=said.append) as follower:
+            follower.run(seconds=0.1)
+            rows = sorted(join.result().to_pylist(), key=str)
+    given = [row for path in sorted((folder / name).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    weights: dict[str, int] = {}
+    for row in given:
+        weight = row.pop("_weight")
+        weights[str(row)] = weights.get(str(row), 0) + weight
+    if (folder / name).exists():
+        assert sorted(row for row, weight in weights.items() for _ in range(weight)) == [str(row) for row in rows]
+    return said
+
+
+def lines(path: Path, *rows: dict[str, object]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_files_are_taken_once_as_they_are_added(folder):
+    left, right = folder / "in" / "left", folder / "in" / "right"
+    lines(left / "001.jsonl", {"id": 1, "name": "Adam"}, {"id": 2})
+    lines(right / "001.jsonl", {"id": 1, "price": "1.25", "day": "2026-01-02", "_weight": 2})
+    assert [each.rows_in for each in run(folder)] == [0, 3]
+    assert run(folder) == []
+    gone = {"id": 1, "price": Decimal("1.25"), "day": date(2026, 1, 2), "_weight": -1}
+    schema = pa.schema([*SCHEMAS["right"], ("_weight", pa.int64())])
+    pq.write_table(pa.Table.from_pylist([gone], schema), right / "002.parquet")
+    before, after = {"id": 1, "name": "Adam"}, {"id": 1, "name": "Eve"}
+    lines(left / "003.jsonl", {"op": "u", "before": before, "after": after}, {"op": "c", "after": {"id": 3}})
+    lines(left / "_004.jsonl", {"id": 9, "name": "not yet"})
+    lines(right / "004.jsonl", {"id": 3, "price": "2", "day": None, "_change_type": "insert"})
+    (right / "005.jsonl").write_text("")
+    assert [each.rows_in for each in run(folder)] == [4]
+    given = pq.read_table(folder / "out" / "000000000003.parquet").to_pylist()
+    assert sorted((row["name"] or "", row["_weight"]) for row in given) == [("", 1), ("Adam", -2), ("Eve", 1)]
+
+
+def test_a_file_that_cannot_be_read(folder):
+    (folder / "in" / "left" / "1.parquet").write_bytes(b"no")
+    with pytest.raises(DataError, match=r"1\.parquet cannot be read as changes of 'left'"):
+        run(folder)
+    (folder / "in" / "left" / "1.parquet").unlink()
+    lines(folder / "in" / "left" / "1.jsonl", {"id": "one", "name": "Adam"})
+    with pytest.raises(DataError, match=r"1\.jsonl cannot be read as changes of 'left'"):
+        run(folder)
+    lines(folder / "in" / "left" / "1.jsonl", {"id": 1, "nam": "Adam"})
+    with pytest.raises(SchemaError, match="'nam'"):
+        run(folder)
+    lines(folder / "in" / "left" / "1.jsonl", {"id": 1, "name": "Adam"})
+    assert len(run(folder)) == 1
+
+
+def test_a_folder_that_is_missing(folder):
+    (folder / "in" / "right").rmdir()
+    with pytest.raises(DataError, match=r"There is no folder .*right.*Make it first"):
+        run(folder)
+    with pytest.raises(SpecError, match="is no schema"):
+        jn.change_files(folder, {"left": {"id": "int"}})
+
+
+def test_an_epoch_that_has_not_come_to_the_files(folder):
+    lines(folder / "in" / "left" / "1.jsonl", {"id": 1, "name": "Adam"})
+    lines(folder / "in" / "right" / "1.jsonl", {"id": 1})
+    run(folder)
+    # As if the process had died before the file got its name.
+    (folder / "out" / "000000000002.parquet").rename(folder / "out" / "_000000000002.parquet")
+    run(folder)
+    assert [path.name for path in sorted((folder / "out").iterdir())] == [f"{n:012}.parquet" for n in (1, 2)]
+    for path in (folder / "out").iterdir():
+        path.unlink()
+    with pytest.raises(StateError, match="The sink holds epoch 0 and the state epoch 2"):
+        run(folder)
+
+
+def test_files_of_another_state(folder, tmp_path):
+    run(folder)
+    (folder / "state").rename(folder / "other")
+    with pytest.raises(StateError, match="not of this state"):
+        run(folder)
+
+
+def test_a_state_that_was_filled_by_other_means(folder):
+    with joined(folder) as join:
+        join.apply(left=pa.table({"id": [1], "name": ["Adam"]}, SCHEMAS["left"]), offset=7)
+    with pytest.raises(StateError, match="its offset 7 does not say where the source is"):
+        run(folder)
