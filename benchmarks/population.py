@@ -1,162 +1,76 @@
-"""How long a join of changing tables takes to be filled: row by row, by sorted batches, and as a batch join.
+"""Measures how long a join of changing tables takes to be filled, all ways side by side.
 
-Sales of customers, as in "Optimizing Streaming JOINs: Leveraging Asymmetry for Better Performance" (Epsio, 2025): the
-symmetric hash join with both sides in RocksDB, with and without its trick (once all customers are there, sales are no
-longer read, so they need no compaction), beside ``jn.changes(…).populate``. CPU seconds, each way in a process of its
-own; all have to find the same number of pairs.
+Sales of customers, as in "Optimizing Streaming JOINs: Leveraging Asymmetry for Better Performance" (Epsio, 2025).
+What is measured is put into ``benchmarks/results/population.json``, way by way; ``--render`` makes the page in
+``docs/benchmarks`` of it, and measures nothing.
 
-    python benchmarks/population.py --sales 500000
+    python benchmarks/population.py --ways populate batch
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import shutil
-import tempfile
-import time
-from collections.abc import Callable
-from functools import partial
+import json
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import rocksdict
+from juncture_benchmarks.machine import describe_machine, describe_versions, load_average
+from juncture_benchmarks.population.measure import STEADY, measured, of_block_rows, steady
+from juncture_benchmarks.population.page import write_page
+from juncture_benchmarks.population.ways import all_ways, quarter_bytes
 
-import juncture as jn
-
-BATCH_ROWS = 10_000
-MEMTABLE_BYTES = 2 << 20
-Way = Callable[[pa.Table, pa.Table, Path], int]
-
-
-def tables(sales: int) -> tuple[pa.Table, pa.Table]:
-    """Return sales, and a tenth as many customers."""
-    chance = np.random.default_rng(0)
-    customers = sales // 10
-    ours = {"sale": np.arange(sales), "customer": chance.integers(0, customers, sales), "price": chance.random(sales)}
-    theirs = {"customer": chance.permutation(customers), "region": chance.integers(0, 50, customers)}
-    return pa.table(ours), pa.table(theirs)
-
-
-class Side:
-    """One side of the symmetric join: a database of its own, whose keys are the join key and the row's own."""
-
-    def __init__(self, folder: Path, memtable: int) -> None:
-        options = rocksdict.Options(raw_mode=True)
-        options.set_write_buffer_size(memtable)
-        self.rows = rocksdict.Rdict(str(folder), options)
-        self._memtable = memtable
-
-    def add(self, rows: list[tuple[bytes, bytes]]) -> None:
-        """Put in rows."""
-        batch = rocksdict.WriteBatch(raw_mode=True)
-        for key, value in rows:
-            batch.put(key, value)
-        self.rows.write(batch)
-
-    def matches(self, key: bytes) -> int:
-        """Return how many rows have a join key."""
-        count = 0
-        for found in self.rows.keys(from_key=key):
-            if found[:8] != key:
-                break
-            count += 1
-        return count
-
-    def stop_compacting(self) -> None:
-        """Let sorted files overlap from now on."""
-        self.rows.set_options({"disable_auto_compactions": "true"})
-
-
-def symmetric(
-    sales: pa.Table, customers: pa.Table, folder: Path, *, is_sorted: bool, trick: bool, memtable: int = 64 << 20
-) -> int:
-    """Join batch by batch, both sides in turns: each row is looked up on the other side, and kept on its own."""
-    ours, theirs = Side(folder / "sales", memtable), Side(folder / "customers", memtable)
-    pairs = 0
-    for first in range(0, sales.num_rows, BATCH_ROWS):
-        come = _packed(customers.slice(first // 5, BATCH_ROWS // 5), 0, is_sorted=is_sorted)
-        pairs += sum(ours.matches(key[:8]) for key, _ in come)
-        theirs.add(come)
-        if trick and first // 5 + BATCH_ROWS // 5 >= customers.num_rows:
-            ours.stop_compacting()
-        come = _packed(sales.slice(first, BATCH_ROWS), 1, is_sorted=is_sorted)
-        keys = [key[:8] for key, _ in come]
-        found = theirs.rows.get(keys) if is_sorted else [theirs.rows.get(key) for key in keys]
-        pairs += sum(value is not None for value in found)
-        ours.add(come)
-    return pairs
-
-
-def _packed(rows: pa.Table, by: int, *, is_sorted: bool) -> list[tuple[bytes, bytes]]:
-    """Return keys and values: customers by their key alone, sales by customer and sale."""
-    if is_sorted:
-        rows = rows.sort_by("customer")
-    columns = [np.asarray(column).astype(column.type.to_pandas_dtype()) for column in rows.columns]
-    keys = columns[by].astype(">u8").tobytes()
-    others = columns[0].astype(">u8").tobytes() if by else b""
-    values = columns[-1].tobytes()
-    return [
-        (keys[place : place + 8] + others[place : place + 8], values[place : place + 8])
-        for place in range(0, len(keys), 8)
-    ]
-
-
-def batch_join(sales: pa.Table, customers: pa.Table, _folder: Path) -> int:
-    """Join at once, and keep nothing."""
-    joined: Any = jn.plan(sales, customers, jn.Equi(on="customer")).execute()
-    return int(joined.num_rows)
-
-
-def populated(sales: pa.Table, customers: pa.Table, folder: Path) -> int:
-    """Populate a join whose state is in RocksDB."""
-    with jn.changes(sales.schema, customers.schema, jn.Equi(on="customer"), state=folder / "state") as join:
-        return sum(batch.num_rows for batch in join.populate(left=sales, right=customers))
-
-
-WAYS: dict[str, Way] = {
-    "row by row": partial(symmetric, is_sorted=False, trick=False),
-    "row by row, the trick": partial(symmetric, is_sorted=False, trick=True),
-    "row by row, small memtables": partial(symmetric, is_sorted=False, trick=False, memtable=MEMTABLE_BYTES),
-    "row by row, small memtables, the trick": partial(symmetric, is_sorted=False, trick=True, memtable=MEMTABLE_BYTES),
-    "each batch sorted": partial(symmetric, is_sorted=True, trick=False),
-    "each batch sorted, the trick": partial(symmetric, is_sorted=True, trick=True),
-    "populate": populated,
-    "batch join, nothing kept": batch_join,
-}
-
-
-def measured(name: str, sales: int) -> tuple[float, int]:
-    """Return the CPU seconds of a way, and how many pairs it found."""
-    ours, theirs = tables(sales)
-    folder = Path(tempfile.mkdtemp())
-    try:
-        # What compiles and loads does so before.
-        batch_join(ours.slice(0, 10), theirs.slice(0, 10), folder)
-        populated(ours.slice(0, 10), theirs.slice(0, 10), folder / "first")
-        start = time.process_time()
-        pairs = WAYS[name](ours, theirs, folder)
-        return time.process_time() - start, pairs
-    finally:
-        shutil.rmtree(folder)
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results" / "population.json"
+PAGE = FOLDER.parent / "docs" / "benchmarks" / "population.md"
+SALES = 5_000_000
 
 
 def main() -> None:
-    """Measure all ways, one after the other."""
+    """Measure some ways, one after the other, or make the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sales", type=int, default=500_000, help="rows of the larger side")
-    parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
-    arguments = parser.parse_args()
-    first: int | None = None
-    for name in arguments.ways:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            seconds, pairs = pool.apply(measured, (name, arguments.sales))
-        first = pairs if first is None else first
-        if pairs != first:
-            raise SystemExit(f"{name} found {pairs:,} pairs, and not {first:,}")
-        print(f"{name:<40} {seconds:8.2f} s CPU {arguments.sales / seconds:>12,.0f} sales/s")
+    parser.add_argument("--sales", type=int, default=SALES, help=f"rows of the larger side; {SALES:,} are kept")
+    parser.add_argument("--ways", nargs="*", choices=list(all_ways(SALES)), default=[], help="ways to populate")
+    parser.add_argument("--steady", nargs="*", choices=[*STEADY, "larger"], default=[], help="joins that go on")
+    parser.add_argument("--block-rows", nargs="*", type=int, default=[], help="rows of a block, to be compared")
+    parser.add_argument("--render", action="store_true", help="make the page from the results there are, and stop")
+    chosen = parser.parse_args()
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"ways": {}}
+    for name in chosen.ways:
+        found = measured(name, chosen.sales) | {"load_average": load_average()}
+        others = {each["pairs"] for each in results["ways"].values()} if chosen.sales == SALES else set()
+        if others - {found["pairs"]}:
+            sys.exit(f"{name} found {found['pairs']:,} pairs, and others {others}")
+        _show(name, found)
+        results["ways"][name] = found
+    for name in chosen.steady:
+        memory = quarter_bytes(chosen.sales) if name == "larger" else None
+        found = steady("equality" if name == "larger" else name, chosen.sales, memory=memory)
+        _show(name, found)
+        title = "equality, with a quarter of the memory" if name == "larger" else name
+        results.setdefault("steady", {})[title] = found
+    for rows in chosen.block_rows:
+        found = of_block_rows(rows, chosen.sales)
+        _show(f"blocks of {rows}", found)
+        results.setdefault("blocks", {})[str(rows)] = found
+    if chosen.sales == SALES and not chosen.render:
+        packages = ("juncture", "numba", "numpy", "pyarrow", "rocksdict")
+        results |= {
+            "sales": SALES,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": describe_machine(),
+            "versions": describe_versions(packages),
+        }
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    if chosen.render:
+        write_page(PAGE, results)
+
+
+def _show(name: str, found: dict[str, Any]) -> None:
+    figures = ", ".join(f"{key} {value:,.4g}" for key, value in found.items())
+    sys.stdout.write(f"{name}: {figures}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError
+from juncture.incremental import population, state
+from juncture.incremental.store import blocks, merging, pages, run_writer
+from juncture.incremental.store.merging import Merge
 from strategies import examples
 from support.changing import Changing, check
 
@@ -25,12 +28,30 @@ EXAMPLES = {
 }
 
 
+@pytest.fixture(scope="module", params=["in memory", "on disk"])
+def most_in_memory(request):
+    """Have rows in memory, or on disk in small blocks whenever an epoch is done."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "on disk":
+            patched.setattr(state, "_IN_MEMORY", 0)
+            patched.setattr(state, "_WHEN_PAGED", 0)
+            patched.setattr(state, "_AT_FIRST", 0)
+            patched.setattr(population, "_AT_ONCE", 1e-9)
+            patched.setattr(merging, "_OF_ONE_SIZE", 2)
+            patched.setattr(Merge, "is_done", property(lambda merge: merge.result() is not None))
+            patched.setattr(pages, "_PIECE_ROWS", 6)
+            patched.setattr(state, "_CACHED", 1e-9)
+            for module in (blocks, run_writer):
+                patched.setattr(module, "BLOCK_ROWS", 2)
+        yield request.param
+
+
 @pytest.mark.parametrize("kind", EXAMPLES)
 @settings(max_examples=10)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_any_types(kind, data, seed, tmp_path_factory):
+def test_any_types(kind, data, seed, tmp_path_factory, most_in_memory):
     example = data.draw(EXAMPLES[kind])
-    folder = tmp_path_factory.mktemp("state") if seed % 3 == 0 else None
+    folder = tmp_path_factory.mktemp("state") if seed % 3 == 0 or most_in_memory == "on disk" else None
     try:
         check(Changing(example.spec, example.left, example.right, random.Random(seed), epochs=4, folder=folder))
     except (DataError, SchemaError) as error:
@@ -83,8 +104,8 @@ def pool(schema: pa.Schema, chance: random.Random, rows: int, spread: int) -> pa
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind} {len(str(spec.to_dict()))}")
 @pytest.mark.parametrize("how", HOWS)
-def test_many_epochs(spec, how, tmp_path):
-    for seed in range(2):
+def test_many_epochs(spec, how, tmp_path, most_in_memory):
+    for seed in range(2) if most_in_memory == "in memory" else (2,):
         chance = random.Random(f"{spec} {how} {seed}")
         spread, rows = chance.choice([4, 12, 40]), chance.choice([6, 20])
         tables = [pool(schema, chance, rows, spread) for schema in (LEFT, RIGHT)]
@@ -93,10 +114,11 @@ def test_many_epochs(spec, how, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["left", "inner"])
-def test_aggregates_over_many_epochs(how):
+def test_aggregates_over_many_epochs(how, tmp_path, most_in_memory):
     agg = {"x": ["mean", "max"], "m": ["last", "count"], "*": "count"}
     for spec in (SPECS[9], SPECS[11]):
         for seed in range(2):
             chance = random.Random(seed)
             tables = [pool(schema, chance, 20, 12) for schema in (LEFT, RIGHT)]
-            check(Changing(replace(spec, how=how, agg=agg), *tables, chance, epochs=10))
+            folder = tmp_path / f"{spec.kind} {seed}" if most_in_memory == "on disk" else None
+            check(Changing(replace(spec, how=how, agg=agg), *tables, chance, epochs=10, folder=folder))

@@ -78,8 +78,8 @@ def test_a_folder_of_other_things(tmp_path):
 
 def test_a_folder_of_another_version(tmp_path, monkeypatch):
     filled(tmp_path / "state")
-    monkeypatch.setattr(rocksdb, "_VERSION", 2)
-    with pytest.raises(StateError, match="of version 1, and this Juncture reads 2"):
+    monkeypatch.setattr(rocksdb, "_VERSION", 3)
+    with pytest.raises(StateError, match="of version 2, and this Juncture reads 3"):
         opened(tmp_path / "state")
 
 
@@ -121,7 +121,6 @@ def test_an_epoch_that_was_written_half(tmp_path):
 
 def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(rocksdb, "_LOG_ROWS_LEAST", 3)
-    monkeypatch.setattr(rocksdb, "_BLOCK_ROWS", 2)
     filled(tmp_path / "state", epochs=12)
     with opened(tmp_path / "state") as join:
         assert join.epoch == 12
@@ -140,7 +139,7 @@ def test_an_epoch_that_cannot_be_written_is_not_taken(tmp_path, monkeypatch):
             raise StateError("The state cannot be written: the disk is full.")
 
         with monkeypatch.context() as patched:
-            patched.setattr(join._store, "commit", full)
+            patched.setattr(join._state.store, "commit", full)
             with pytest.raises(StateError, match="disk is full"):
                 join.apply(right=sale)
         assert (join.epoch, rows(join)) == (1, before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import rocksdict
 
 import juncture as jn
 from juncture.errors import DataError
@@ -59,7 +59,8 @@ class Changing:
         assert self.folder is not None
         if self.chance.random() < 0.5:
             copy = self.folder.with_name(f"{self.folder.name}+")
-            shutil.copytree(self.folder, copy)
+            # A plain copy would lack files that are compacted meanwhile.
+            rocksdict.Checkpoint(self.join._state.store._database).create_checkpoint(str(copy))
             self.folder = copy
         epoch, offset = self.join.epoch, self.join.offset
         self.join.close()

@@ -51,12 +51,12 @@ class AggregateOperator(AnswerOperator):
 
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
         """Yield the held left rows that right rows match."""
-        for run, _, positions in right.find(self._arrangements["left"].runs):
+        for run, _, positions in self._arrangements["left"].matching_rows(right):
             yield run, positions
 
     def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
         """Yield the right rows that left rows match."""
-        for run, rows, positions in asked.as_delta().find(self._arrangements["right"].runs):
+        for run, rows, positions in self._arrangements["right"].matching_rows(asked.as_delta()):
             asked.matched[rows] = True
             yield run, positions
 

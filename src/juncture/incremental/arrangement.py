@@ -12,8 +12,10 @@ import pyarrow as pa
 from juncture.columnar.arrays import Mask, array_of, rows_of
 from juncture.columnar.key_table import EMPTY
 from juncture.incremental.identity import RowIdentity
-from juncture.incremental.run import Run, key_order, merged
+from juncture.incremental.run import Run, merged, row_order
+from juncture.incremental.store.pages import Pages
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.neighbours import nth_neighbours
 
 __all__ = ["Arrangement", "Delta", "Journal", "Place"]
 
@@ -26,7 +28,7 @@ _OF_ONE_SIZE = 4
 
 @dataclass(frozen=True)
 class Delta:
-    """Changes of a side: distinct rows, in the order of key and first code, and by how much the weight of each changes.
+    """Changes of a side: distinct rows, by key, first code and hash, and by how much the weight of each changes.
 
     Attributes
     ----------
@@ -46,9 +48,15 @@ class Delta:
     def of(cls, batch: pa.RecordBatch, weights: Ints, keys: Codes, codes: Table, hashes: Ints) -> Delta:
         """Return changes in order."""
         codes[:, keys == EMPTY] = 0
-        order = key_order(keys, codes)
+        order, keys, hashes = row_order(keys, codes, hashes)
         rows = rows_of(batch, array_of(order, pa.int32()))
-        return cls(rows, weights[order], keys[order], np.take(codes, order, axis=1), hashes[order])
+        return cls(rows, weights[order], keys, np.take(codes, order, axis=1), hashes)
+
+    def summed(self, identity: RowIdentity) -> Delta:
+        """Return changes, of which some may be of the same row, with each row once."""
+        same = (self.hashes[1:] == self.hashes[:-1]) & (self.keys[1:] == self.keys[:-1])
+        weights = identity.summed(self.batch, self.weights, same) if same.any() else self.weights
+        return replace(self, weights=weights).some(np.flatnonzero(weights))
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -139,22 +147,52 @@ class Arrangement:
         self, schema: pa.Schema, identity: RowIdentity, matching: int, lines: int = 0, *, unique: bool = False
     ) -> None:
         self.schema = schema
-        self.runs: list[Run] = []
+        self.memory: list[Run] = []
+        self.pages: Pages | None = None
         self.identity = identity
         self.lines = lines
-        self._matching = matching
+        self.matching = matching
         self._unique = unique
         self._removed = 0
 
     @property
     def rows(self) -> int:
         """How many distinct rows are held, or a few more."""
-        return sum(len(run) for run in self.runs)
+        return sum(len(run) for run in self.memory) + (0 if self.pages is None else self.pages.rows)
 
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return sum(run.nbytes for run in self.runs)
+        return sum(run.nbytes for run in self.memory) + (0 if self.pages is None else self.pages.nbytes)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs in memory: all rows, or those that are not on disk and what has been fetched of the others."""
+        return self.memory if self.pages is None else [*self.memory, *self.pages.fetched]
+
+    def matching_rows(self, delta: Delta) -> Iterator[tuple[Run, Codes, Codes]]:
+        """Yield the rows that those of the other side match, as `Delta.find` does."""
+        if self.pages is not None:
+            first = delta.first
+            self.pages.fetch_matches(delta.keys[first:], np.ascontiguousarray(delta.codes[:, first:]))
+        return delta.find(self.runs)
+
+    def between(self, keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Positions]]:
+        """Yield the rows of each key whose codes are between two limits, in lines that `interval_codes` made."""
+        if self.pages is not None:
+            self.pages.fetch_between(keys, low, high)
+        lines = np.stack([~low, high])
+        for run in self.runs:
+            for _, positions in run.find(keys, lines):
+                yield run, positions
+
+    def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+        """Find the code of the nth row of each key from some codes on, or a nearer one, as `nth_neighbours` does."""
+        for run in self.memory:
+            held = np.ascontiguousarray(run.codes[0])
+            nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth, forward, found)
+        if self.pages is not None:
+            self.pages.neighbours(keys, codes, nth, found, forward=forward)
 
     def locate(self, delta: Delta) -> tuple[Delta, list[Place], Ints]:
         """Find what a delta changes, and change nothing yet.
@@ -173,6 +211,10 @@ class Arrangement:
         wanted = np.abs(delta.weights) if self._unique else np.maximum(-delta.weights, 0)
         remaining = wanted.copy()
         places: list[Place] = []
+        if self.pages is not None:
+            sought = np.flatnonzero(remaining)
+            codes = np.take(delta.codes, sought, axis=1)
+            self.pages.fetch_equal(delta.keys[sought], codes, delta.hashes[sought])
         for run in self.runs:
             if not remaining.any():
                 break
@@ -189,8 +231,8 @@ class Arrangement:
     def _places(self, run: Run, delta: Delta, remaining: Ints) -> Iterator[Place]:
         """Yield where a run has rows of a delta, and take from what remains to be found."""
         sought = np.flatnonzero(remaining)
-        sought = sought[np.argsort(delta.hashes[sought])]
-        for places, positions in run.of_hashes(delta.hashes[sought]):
+        codes = np.take(delta.codes, sought, axis=1)
+        for places, positions in run.alike(delta.keys[sought], codes, delta.hashes[sought]):
             rows = sought[places]
             living = np.flatnonzero((run.weights[positions] > 0) & (remaining[rows] > 0))
             if not len(living):
@@ -220,7 +262,7 @@ class Arrangement:
         fresh = delta.weights > 0
         for place in places:
             journal.change(place.run.weights, place.positions, place.weights)
-            self._removed += len(place.positions)
+            self._removed += 0 if place.run.is_fetched else len(place.positions)
             fresh[place.rows] = False
         new = np.flatnonzero(fresh)
         if not len(new):
@@ -228,43 +270,46 @@ class Arrangement:
         added = delta.some(new)
         rows = np.arange(len(new), dtype=np.int32)
         lines = np.take(counts, new, axis=1)
-        before = self.runs
-        journal.add(lambda: setattr(self, "runs", before))
-        run = Run(added.batch, rows, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self._matching)
-        self.runs = [*before, run]
+        before = self.memory
+        journal.add(lambda: setattr(self, "memory", before))
+        run = Run(added.batch, rows, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self.matching)
+        self.memory = [*before, run]
 
     def compact(self) -> None:
         """Merge runs of about one size, and those of which half of the rows may be gone."""
-        runs = self.runs
-        if 2 * self._removed > self.rows:
+        runs = self.memory
+        if 2 * self._removed > sum(len(run) for run in runs):
             self._removed = 0
-            runs = [merged([run], self._matching) for run in runs if run.weights.any()]
+            runs = [merged([run], self.matching) for run in runs if run.weights.any()]
         while len(runs) >= _OF_ONE_SIZE:
             last = runs[-_OF_ONE_SIZE:]
             if any(len(run) > _OF_ONE_SIZE * len(last[-1]) for run in last):
                 break
             try:
-                runs = [*runs[:-_OF_ONE_SIZE], merged(last, self._matching)]
+                runs = [*runs[:-_OF_ONE_SIZE], merged(last, self.matching)]
             except pa.ArrowException:
                 # The type of a column cannot hold them in one piece.
                 break
-        self.runs = runs
+        self.memory = runs
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the rows that are there, and how often."""
-        for run in self.runs:
+        for run in self.memory:
             here = np.flatnonzero(run.weights)
             if len(here):
                 yield run.taken(here), run.weights[here]
+        for rows in [] if self.pages is None else self.pages.living():
+            if len(rows):
+                yield rows.batch, rows.weights
 
     def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row has."""
+        """Return which of so many keys any row in memory has."""
         used = np.zeros(count, np.bool_)
-        for run in self.runs:
+        for run in self.memory:
             used[run.groups[run.groups != EMPTY]] = True
         return used
 
     def rekey(self, mapping: Codes) -> None:
         """Take other codes for keys."""
-        for run in self.runs:
+        for run in self.memory:
             run.rekeyed(mapping)

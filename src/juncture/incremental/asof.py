@@ -21,7 +21,6 @@ from juncture.incremental.answers import AnswerOperator, Asked, Candidates
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
 from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.neighbours import nth_neighbours
 from juncture.local.asof.join import find
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -83,7 +82,7 @@ class AsofOperator(AnswerOperator):
         keys, codes = right.keys[first:], np.ascontiguousarray(right.codes[0, first:])
         least, most = served(self._join, self._coder, codes)
         for low, high in self._between(keys, codes):
-            yield from _found(self._arrangements["left"].runs, keys, np.maximum(low, least), np.minimum(high, most))
+            yield from self._arrangements["left"].between(keys, np.maximum(low, least), np.minimum(high, most))
 
     def _between(self, keys: Codes, codes: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield between which codes left rows are whose answers right rows may be in."""
@@ -124,7 +123,7 @@ class AsofOperator(AnswerOperator):
             high = self._neighbour(keys, moved(codes, strict), forward=True)
         if spec.direction == "nearest" and self._coder.domain.kind == "float":
             low = self._as_near(codes, low)
-        yield from _found(self._arrangements["right"].runs, keys, low, high)
+        yield from self._arrangements["right"].between(keys, low, high)
 
     def _as_near(self, codes: Ints, low: Ints) -> Ints:
         """Return down to where a right row may seem as near as another one, since distances are rounded."""
@@ -137,9 +136,7 @@ class AsofOperator(AnswerOperator):
     def _neighbour(self, keys: Codes, codes: Ints, *, forward: bool, nth: int | None = None) -> Ints:
         """Return the code of the nth right row from some codes on, or a nearer one; the farthest of all for none."""
         found = np.full(len(keys), GREATEST if forward else NO_LIMIT)
-        for run in self._arrangements["right"].runs:
-            held = np.ascontiguousarray(run.codes[0])
-            nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth or self._matches, forward, found)
+        self._arrangements["right"].neighbours(keys, codes, nth or self._matches, found, forward=forward)
         return found
 
     # Their answers
@@ -209,7 +206,7 @@ class AsofOperator(AnswerOperator):
         if not arrangement.lines:
             return
         for run in self._changed(arrangement.runs):
-            if id(run) in self._known:
+            if self._was_there(run):
                 positions = np.concatenate([there for each, there, _ in self._touched if each is run])
                 places, first = np.unique(positions, return_index=True)
                 before = np.concatenate([count for each, _, count in self._touched if each is run])[first]
@@ -223,7 +220,11 @@ class AsofOperator(AnswerOperator):
     def _changed(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs with rows that may be given by whether they have a match, other than before."""
         touched = {id(run) for run, _, _ in self._touched}
-        return [run for run in runs if id(run) in touched or id(run) not in self._known]
+        return [run for run in runs if id(run) in touched or not self._was_there(run)]
+
+    def _was_there(self, run: Run) -> bool:
+        """Tell whether the rows of a run were there before the epoch."""
+        return run.is_fetched or id(run) in self._known
 
 
 _INFINITY = int(float_codes(np.array([np.inf]))[0])
@@ -245,14 +246,6 @@ def _occurrence(rows: Ints, taken: Ints) -> Ints:
     found = np.empty(len(order), np.int64)
     found[order] = places - first
     return found
-
-
-def _found(runs: Sequence[Run], keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Positions]]:
-    """Yield the rows of each key whose codes are between two limits."""
-    lines = np.stack([~low, high])
-    for run in runs:
-        for _, positions in run.find(keys, lines):
-            yield run, positions
 
 
 def _floats(codes: Ints) -> npt.NDArray[np.float64]:

@@ -79,21 +79,24 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
             yield rows_of(rows, array_of(kept, pa.int64())), weights[kept]
 
 
-def _batches(given: Any, side: str) -> list[pa.RecordBatch]:
+def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
+    """Yield record batches, each as it is asked for."""
     if isinstance(given, pa.RecordBatch):
-        return [given]
-    if isinstance(given, pa.Table):
-        return list(given.to_batches())
-    if hasattr(given, "__arrow_c_array__"):
-        return [pa.record_batch(given)]
-    if hasattr(given, "__arrow_c_stream__"):
-        return list(pa.table(given).to_batches())
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
-        return [batch for each in given for batch in _batches(each, side)]
-    raise SpecError(
-        f"{side}= was given a {type(given).__name__}. Expected a record batch, a table that speaks Arrow, or a list of "
-        "these."
-    )
+        yield given
+    elif isinstance(given, pa.Table):
+        yield from given.to_batches()
+    elif hasattr(given, "__arrow_c_array__"):
+        yield pa.record_batch(given)
+    elif hasattr(given, "__arrow_c_stream__"):
+        yield from pa.RecordBatchReader.from_stream(given)
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
+        for each in given:
+            yield from _batches(each, side)
+    else:
+        raise SpecError(
+            f"{side}= was given a {type(given).__name__}. Expected a record batch, a table that speaks Arrow, or a "
+            "list of these."
+        )
 
 
 def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBatch:

@@ -99,6 +99,18 @@ class RowIdentity:
         kept = np.flatnonzero(weights)
         return rows_of(batch, array_of(kept, pa.int64())), weights[kept], hashes[kept]
 
+    def summed(self, batch: pa.RecordBatch, weights: Ints, same: Mask) -> Ints:
+        """Return weights in which the first of equal rows has the sum, and the others have none.
+
+        Parameters
+        ----------
+        batch, weights
+            The rows, and the weight of each.
+        same
+            For each row but the last, whether it may be equal to the next one; rows between which it is not are not.
+        """
+        return self._summed(batch, weights, np.flatnonzero(np.append(same, False) | np.insert(same, 0, False)))
+
     def _summed(self, batch: pa.RecordBatch, weights: Ints, alike: Ints) -> Ints:
         """Return weights in which the first of equal rows has the sum, and the others have none."""
         codes, count = self.codes(rows_of(batch, array_of(alike, pa.int64())))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,15 +17,18 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.conversion import converted
-from juncture.errors import DataError, PlanError, StateError
+from juncture.errors import DataError, PlanError
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Delta, Journal, Place
+from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
+from juncture.incremental.population import Weighted, gathered
+from juncture.incremental.state import StoredState
 from juncture.incremental.store.saved import Position, Store
 from juncture.kernels.array_types import Ints
 from juncture.local.plan import plan as plan_local
 from juncture.planner.statistics import Resources
+from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
@@ -122,36 +127,15 @@ class ChangeJoin:
         self._nothing = {side: self._kept.nothing(side) for side in SIDES}
         self._closed = False
         self._position = Position(0, None, dict.fromkeys(SIDES, 0))
-        self._store: Store | None = None
+        self._state: StoredState | None = None
         if store is not None:
-            self._store = store({side: held.schema for side, held in self._kept.arrangements.items()})
+            opened = store({side: held.schema for side, held in self._kept.arrangements.items()})
+            self._state = StoredState(self._kept, opened, resources.memory_bytes)
             try:
-                self._go_on(self._store)
+                self._position = self._state.load() or self._position
             except BaseException:
-                self._store.close()
+                opened.close()
                 raise
-
-    def _go_on(self, store: Store) -> None:
-        """Hold what a store keeps."""
-        position = store.position()
-        if position is None:
-            return
-        deltas: dict[Side, tuple[Delta, list[Place]]] = {}
-        for side, arrangement in self._kept.arrangements.items():
-            rows = list(store.rows(side))
-            delta = self._nothing[side]
-            if rows:
-                weights = np.concatenate([weights for _, weights in rows])
-                batches = [batch for batch, _ in rows]
-                delta = self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
-            if (delta.weights < 0).any():
-                raise StateError(
-                    f"The state is damaged: it has changes that delete {side} rows which are not there. Restore its "
-                    "folder from a copy, or populate a new one."
-                )
-            deltas[side] = delta, []
-        self._kept.operator.load(deltas)
-        self._position = position
 
     @property
     def epoch(self) -> int:
@@ -169,7 +153,7 @@ class ChangeJoin:
         What `populate` gave is not kept, since `result` makes it again.
         """
         self._check_open()
-        return [] if self._store is None else self._store.last()
+        return [] if self._state is None else self._state.store.last()
 
     def apply(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
         """Take the changes of an epoch, and return those of the answer.
@@ -201,15 +185,26 @@ class ChangeJoin:
         StateError
             If the epoch cannot be written to its folder. Then it has not been taken either.
         """
-        return self._epoch(left, right, offset, first=False)
+        self._check_open()
+        changes = {side: list(self._read(side, given)) for side, given in zip(SIDES, (left, right), strict=True)}
+        return self._epoch(changes, offset, first=False)
 
-    def populate(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
+    def populate(
+        self, *, left: Any = None, right: Any = None, offset: Any = None, progress: Report | None = None
+    ) -> list[pa.RecordBatch]:
         """Take the tables as they are at first, and return the answer: all of its rows come, equal ones one by one.
+
+        Tables that are larger than ``memory=`` may come as a reader of batches. If the state is in a folder and rows
+        have a key, they are joined part by part, and the answer lies in a file that is gone once nobody holds it. If
+        the process ends before it is done, the folder is as it was.
 
         Parameters
         ----------
         left, right, offset
             As for `apply`.
+        progress
+            Called with what is being done (``"left"``, ``"right"``: rows are read, ``"output"``: they are joined), how
+            much of it is done, and how much there is, 0 if that is not known.
 
         Raises
         ------
@@ -223,57 +218,90 @@ class ChangeJoin:
                 f"The join holds rows already, of {self.epoch:,} epochs: populate(…) is for the first ones. Pass "
                 "changes to apply(…)."
             )
-        return self._epoch(left, right, offset, first=True)
-
-    def _epoch(self, left: Any, right: Any, offset: Any, *, first: bool) -> list[pa.RecordBatch]:
         self._check_open()
-        found = {side: self._delta(side, given) for side, given in zip(SIDES, (left, right), strict=True)}
+        streams = {side: self._read(side, given) for side, given in zip(SIDES, (left, right), strict=True)}
+        taken: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
+        left_bytes = math.inf if self._state is None else self._state.first_bytes
+        for side in SIDES:
+            if left_bytes > 0:
+                taken[side], left_bytes = gathered(streams[side], left_bytes)
+        if self._state is None or left_bytes > 0:
+            return self._epoch(taken, offset, first=True)
+        parts = {side: chain(taken[side], streams[side]) for side in SIDES}
+        return self._by_parts(self._state, parts, offset, progress)
+
+    def _by_parts(
+        self, state: StoredState, changes: Mapping[Side, Iterable[Weighted]], offset: Any, report: Report | None
+    ) -> list[pa.RecordBatch]:
+        """Take the first rows, which are too many to be taken at once."""
+        lacking = dict(self._position.missing)
+
+        def located(found: Mapping[Side, Delta]) -> Deltas:
+            deltas, missing = self._located(found)
+            lacking.update({side: lacking[side] + missing[side] for side in SIDES})
+            return deltas
+
+        try:
+            writers = state.writers()
+            answer = state.parted(report).run(
+                changes, located, writers, lambda changes: iter(self._said(changes.gathered()))
+            )
+            position = Position(1, offset, lacking)
+            state.take_in(position, writers)
+        except BaseException:
+            for arrangement in self._kept.arrangements.values():
+                arrangement.memory = []
+            raise
+        self._position = position
+        return answer
+
+    def _located(self, found: Mapping[Side, Delta]) -> tuple[Deltas, dict[Side, int]]:
+        """Return what changes do, and how many deletes of each side find nothing."""
         located = {side: self._kept.arrangements[side].locate(delta) for side, delta in found.items()}
         if self.setup.missing == "error":
             for side, (_, _, missing) in located.items():
                 self._refuse_missing(side, found[side], missing)
         deltas = {side: (delta, places) for side, (delta, places, _) in located.items()}
-        journal, changes = Journal(), Changes()
+        return deltas, {side: int(missing.sum()) for side, (_, _, missing) in located.items()}
+
+    def _epoch(self, changes: Mapping[Side, list[Weighted]], offset: Any, *, first: bool) -> list[pa.RecordBatch]:
+        deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
+        journal, given = Journal(), Changes()
         try:
             take = self._kept.operator.populate if first else self._kept.operator.apply
-            take(deltas, journal, changes)
-            answer = self._said(changes.gathered() if first else changes.consolidated(self._identity))
-            lacking = {side: self._position.missing[side] + int(each[2].sum()) for side, each in located.items()}
+            take(deltas, journal, given)
+            answer = self._said(given.gathered() if first else given.consolidated(self._identity))
+            lacking = {side: self._position.missing[side] + missing[side] for side in SIDES}
             position = Position(self.epoch + 1, self.offset if offset is None else offset, lacking)
-            self._keep(position, deltas, answer, first=first)
+            if self._state is not None:
+                self._state.keep(position, deltas, answer, first=first)
         except BaseException:
             journal.undo()
+            if self._state is not None:
+                self._state.drop()
             raise
         self._position = position
-        self._kept.compact()
+        if self._state is None:
+            self._kept.compact()
+        else:
+            self._state.settle(position)
         return answer
 
-    def _keep(self, position: Position, deltas: Deltas, answer: list[pa.RecordBatch], *, first: bool) -> None:
-        """Write an epoch to the folder, if there is one."""
-        if self._store is None:
-            return
-        changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
-        if first:
-            self._store.checkpoint(
-                position, {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
-            )
-        else:
-            changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
-            self._store.commit(position, changed, answer)
-            if self._store.wants_checkpoint:
-                held = {side: arrangement.living() for side, arrangement in self._kept.arrangements.items()}
-                self._store.checkpoint(position, held)
+    def _read(self, side: Side, given: Any) -> Iterator[Weighted]:
+        """Yield what was given of a side, in the types that rows are held in."""
+        schema = self._kept.arrangements[side].schema
+        for batch, weights in [] if given is None else read_changes(given, self.setup.schema(side), side):
+            if batch.num_rows:
+                yield to_streaming(batch, schema), weights
 
-    def _delta(self, side: Side, given: Any) -> Delta:
-        """Return what was given of a side as changes of distinct rows."""
-        arrangement = self._kept.arrangements[side]
-        parts = [] if given is None else list(read_changes(given, self.setup.schema(side), side))
-        batches = [to_streaming(batch, arrangement.schema) for batch, _ in parts]
-        if not any(batch.num_rows for batch in batches):
+    def _delta(self, side: Side, changes: Sequence[Weighted]) -> Delta:
+        """Return changes of a side as those of distinct rows."""
+        if not changes:
             return self._nothing[side]
-        weights = np.concatenate([weights for _, weights in parts])
+        batches = [batch for batch, _ in changes]
+        weights = np.concatenate([weights for _, weights in changes])
         try:
-            return self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+            return self._kept.summed_delta(side, batches, weights)
         except pa.ArrowException as error:
             raise DataError(
                 f"The {side} changes are too large for one epoch: {error}. Divide them among several, or cast the "
@@ -305,8 +333,8 @@ class ChangeJoin:
         self._check_open()
         plan = plan_local(
             self.setup.spec,
-            self.table("left"),
-            self.table("right"),
+            self._now("left"),
+            self._now("right"),
             algorithm="auto",
             stats=None,
             resources=self._resources,
@@ -316,8 +344,16 @@ class ChangeJoin:
 
     def table(self, side: Side) -> pa.Table:
         """Return the rows of a side as they are, in no order. Columns that the join does not look at are null."""
+        return pa.Table.from_batches(list(self._rows(side)), self.setup.schema(side))
+
+    def _now(self, side: Side) -> pa.Table | pa.RecordBatchReader:
+        """Return the same, but for rows that are on disk, which come as they are read."""
+        if self._kept.arrangements[side].pages is None:
+            return self.table(side)
+        return pa.RecordBatchReader.from_batches(self.setup.schema(side), self._rows(side))
+
+    def _rows(self, side: Side) -> Iterator[pa.RecordBatch]:
         schema = self.setup.schema(side)
-        batches = []
         for batch, weights in self._kept.arrangements[side].living():
             rows = np.repeat(np.arange(batch.num_rows), weights)
             expanded = batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64()))
@@ -327,8 +363,7 @@ class ChangeJoin:
                 else pa.nulls(len(rows), field.type)
                 for field in schema
             ]
-            batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-        return pa.Table.from_batches(batches, schema)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     @property
     def left(self) -> SideRows:
@@ -351,8 +386,8 @@ class ChangeJoin:
     def close(self) -> None:
         """Let go of all that is held. What is in a folder stays there."""
         self._closed = True
-        if self._store is not None:
-            self._store.close()
+        if self._state is not None:
+            self._state.close()
 
     def __enter__(self) -> ChangeJoin:
         return self

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import joined_batches
 from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError, SchemaError
 from juncture.incremental.aggregates import AggregateOperator
@@ -16,14 +17,14 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.asof import AsofOperator, interval_codes
 from juncture.incremental.identity import NoIdentityError, RowIdentity
+from juncture.incremental.keys import HashedKeys
 from juncture.incremental.pairs import PairOperator, counted
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.streams.condition import Rows, condition_of
 from juncture.streams.output import Output, held_schema
-from juncture.streams.state.keys import HeldKeys
 
 __all__ = ["SIDES", "Deltas", "KeptJoin", "identity_of", "kept_join"]
 
@@ -56,11 +57,13 @@ class KeptJoin:
         What keeps its answer up to date.
     arrangements
         The rows of both sides.
+    keys
+        Their keys.
     """
 
     operator: Operator
     arrangements: Mapping[Side, Arrangement]
-    _keys: HeldKeys
+    keys: HashedKeys
     _seen: Callable[[pa.RecordBatch, Side], Rows]
 
     def delta(self, side: Side, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
@@ -72,8 +75,29 @@ class KeptJoin:
             If an interval starts after its end, or a value does not fit 64 bits.
         """
         seen = self._seen(batch, side)
-        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
+        keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
         return Delta.of(batch, weights, keys, seen.codes, hashes)
+
+    def summed_delta(self, side: Side, batches: Sequence[pa.RecordBatch], weights: Ints) -> Delta:
+        """Return rows, of which some may be equal, as changes.
+
+        Raises
+        ------
+        DataError
+            If an interval starts after its end, or a value does not fit 64 bits.
+        """
+        batch, identity = joined_batches(list(batches)), self.arrangements[side].identity
+        return self.delta(side, batch, weights, identity.hashes(batch)).summed(identity)
+
+    def hashes_of(self, side: Side, batch: pa.RecordBatch) -> Words:
+        """Return the hashes of the keys of rows; zero where a row can match nothing."""
+        seen = self._seen(batch, side)
+        return self.keys.hashes_of(seen.keys, seen.valid)
+
+    def keys_of(self, side: Side, batch: pa.RecordBatch) -> Codes:
+        """Return the codes of the keys of rows."""
+        seen = self._seen(batch, side)
+        return self.keys.of(seen.keys, seen.valid, batch.num_rows)
 
     def nothing(self, side: Side) -> Delta:
         """Return no changes of a side."""
@@ -84,7 +108,7 @@ class KeptJoin:
         """Merge what is held in pieces, and forget keys that no row has."""
         for arrangement in self.arrangements.values():
             arrangement.compact()
-        self._keys.forget()
+        self.keys.forget()
 
 
 def kept_join(join: Resolved, output: Output) -> KeptJoin:
@@ -128,7 +152,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
         return Rows([batch.column(name) for name in by[side]], interval_codes(codes), valid)
 
     types = [[schemas[side].field(name).type for name in by[side]] for side in SIDES]
-    keys = HeldKeys((types[0], types[1]), arrangements)
+    keys = HashedKeys((types[0], types[1]), arrangements)
     return KeptJoin(AsofOperator(join, coder, arrangements, output), arrangements, keys, seen)
 
 
@@ -142,7 +166,7 @@ def _by_condition(join: Resolved, output: Output) -> KeptJoin:
     operator: Operator = (
         AggregateOperator(condition, arrangements) if join.aggregates else PairOperator(condition, arrangements, output)
     )
-    keys = HeldKeys(condition.key_types, arrangements, nulls_equal=condition.nulls_equal)
+    keys = HashedKeys(condition.key_types, arrangements, nulls_equal=condition.nulls_equal)
     return KeptJoin(operator, arrangements, keys, condition.rows)
 
 

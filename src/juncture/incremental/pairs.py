@@ -85,7 +85,7 @@ class PairOperator:
         matched = np.zeros(len(delta), np.int64)
         counts_others = bool(self._arrangements[other].lines)
         gained: list[tuple[Run, Codes, Ints]] = []
-        for run, rows, positions in delta.find(self._arrangements[other].runs):
+        for run, rows, positions in self._arrangements[other].matching_rows(delta):
             rows, positions = self._meet(side, delta, run, rows, positions, changes)
             np.add.at(matched, rows, run.weights[positions])
             if counts_others:

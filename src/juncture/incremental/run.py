@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +11,17 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.key_table import EMPTY
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.equal_rows import find_equal, order_ties
 from juncture.kernels.row_order import sort_rows
 from juncture.streams.state.segment import Segment, first_codes
 
-__all__ = ["Run", "key_order", "merged"]
+__all__ = ["Run", "key_order", "merged", "row_order"]
 
 Table = npt.NDArray[np.int64]
 
 
 class Run:
-    """Rows in the order of key and first code; those that can match nothing come first.
+    """Rows in the order of key, first code and hash; those that can match nothing come first.
 
     Parameters
     ----------
@@ -36,6 +36,9 @@ class Run:
     matching
         How many lines of codes are of use to find matches.
     """
+
+    is_fetched = False
+    """Whether the rows are held elsewhere, and here for one epoch."""
 
     def __init__(
         self,
@@ -79,25 +82,21 @@ class Run:
         """How many distinct rows are there."""
         return int(np.count_nonzero(self.weights))
 
-    @cached_property
-    def _by_hash(self) -> tuple[Ints, Codes]:
-        """The hashes in their order, and the position of each."""
-        order = np.argsort(self.hashes)
-        return self.hashes[order], order.astype(np.int32)
-
-    def of_hashes(self, hashes: Ints) -> Iterator[tuple[Ints, Codes]]:
-        """Yield pairs of ascending hashes, by their places, and positions that have them, some at a time."""
-        found, positions = self._by_hash
-        rows, places = np.arange(len(hashes)), np.searchsorted(found, hashes)
-        while True:
-            inside = places < len(found)
-            inside[inside] = found[places[inside]] == hashes[rows[inside]]
-            rows, places = rows[inside], places[inside]
-            if not len(rows):
-                return
-            yield rows, positions[places]
-            # Equal hashes follow each other.
-            places = places + 1
+    def alike(self, keys: Codes, codes: Table, hashes: Ints) -> Iterator[tuple[Ints, Codes]]:
+        """Yield pairs of rows and of positions that have their key, first code and hash, some at a time."""
+        positions = np.empty(len(keys), np.int32)
+        find_equal(keys, codes, hashes, self.groups, self.starts, self.codes, self.hashes, positions)
+        rows = np.flatnonzero(positions >= 0)
+        positions = positions[rows]
+        while len(rows):
+            yield rows, positions
+            # Rows that are alike follow each other.
+            inside = np.flatnonzero(positions + 1 < len(self))
+            rows, before, positions = rows[inside], positions[inside], positions[inside] + np.int32(1)
+            same = (self.hashes[positions] == hashes[rows]) & (self.keys[positions] == self.keys[before])
+            if len(self.codes):
+                same &= self.codes[0][positions] == self.codes[0][before]
+            rows, positions = rows[same], positions[same]
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time.
@@ -125,6 +124,14 @@ def _mapped(keys: Codes, mapping: Codes) -> Codes:
     return np.where(keys == EMPTY, EMPTY, mapping[keys])
 
 
+def row_order(keys: Codes, codes: Table, hashes: Ints) -> tuple[Codes, Codes, Ints]:
+    """Return rows in the order of keys, first codes and hashes, those without a key first; their keys, and hashes."""
+    order = key_order(keys, codes)
+    keys, hashes = keys[order], hashes[order]
+    order_ties(keys, codes[0][order] if len(codes) else first_codes(codes), hashes, order)
+    return order, keys, hashes
+
+
 def key_order(keys: Codes, codes: Table) -> Codes:
     """Return rows in the order of keys and first codes; those without a key come first."""
     first = first_codes(codes)
@@ -150,15 +157,15 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     )
     weights = np.concatenate([run.weights[here] for run, here in pairs])
     hashes = np.concatenate([run.hashes[here] for run, here in pairs])
-    order = key_order(keys, codes)
+    order, keys, hashes = row_order(keys, codes, hashes)
     # Rows that lie in their order are near each other when they are taken.
     return Run(
         rows_of(batch, array_of(order, pa.int32())),
         np.arange(len(order), dtype=np.int32),
-        keys[order],
+        keys,
         np.take(codes, order, axis=1),
         weights[order],
-        hashes[order],
+        hashes,
         np.take(counts, order, axis=1),
         matching,
     )

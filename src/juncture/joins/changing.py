@@ -39,7 +39,8 @@ def changes(
         A folder that the rows are kept in, so that they outlive the process: every epoch is there as a whole or not at
         all. If it has rows of this join, it goes on with them. None keeps them in memory alone.
     memory
-        How much `ChangeJoin.result` may hold besides the rows, such as ``"1GB"``.
+        How much the rows may take if the state is in a folder, such as ``"1GB"``: those that do not fit stay on disk,
+        and are read as they are needed. None for a share of the machine's. `ChangeJoin.result` may hold as much.
     output
         How the changes of the answer are said: a column ``_weight``, a column ``_change_type``, or the columns ``op``,
         ``before`` and ``after``.

@@ -1,42 +1,53 @@
-"""State in RocksDB: the rows of both sides as of a checkpoint, and the changes of each epoch since.
+"""State in RocksDB: sorted runs of both sides as of a checkpoint, and the changes of each epoch since.
 
 ======================  ==============================================================================================
 key                     value
 ======================  ==============================================================================================
 ``join``                what the join is: version, spec, schemas
-``manifest``            how far it has come, which checkpoint counts, and since which epoch changes follow it
-``c`` id side block     a block of rows with weights, of a checkpoint
+``manifest``            how far it has come, which runs count, and since which epoch changes follow them
+``b`` run block         a block of rows
+``s`` run block         what changes of them: weights and counts; none where each is there once, and has no match
+``i`` run               the index of a run
+``h`` run               which of its blocks have a state
 ``e`` epoch side        the changes of an epoch
 ``last``                what the last epoch gave
 ======================  ==============================================================================================
 
-An epoch is one synced write batch of its changes, what it gave, and the manifest. A checkpoint is written as a sorted
-file and taken in as a whole; it counts once the manifest says so, and one that never did is removed when the state is
-opened again.
+Numbers in keys are written with the most significant byte first, so that blocks lie in the order of their rows. An
+epoch is one synced write batch of its changes, what it gave, and the manifest. A run is written as a sorted file and
+taken in as a whole; it counts once the manifest says so, and one that never did is removed when the state is opened.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import rocksdict
 
+from juncture.columnar.arrays import Mask
 from juncture.errors import StateError
-from juncture.incremental.store.saved import Position, Rows, packed, unpacked
+from juncture.incremental.store.blocks import Index, Rows
+from juncture.incremental.store.run_writer import BLOCK, HAS_STATE, INDEX, STATE, RunWriter, block_key, options, run_key
+from juncture.incremental.store.saved import Changed, Position, packed, unpacked
+from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 from juncture.spec.schema import Side
 
 __all__ = ["RocksStore"]
 
-_VERSION = 1
+_VERSION = 2
 _JOIN, _MANIFEST, _LAST = b"join", b"manifest", b"last"
-_CHECKPOINT, _EPOCH = b"c", b"e"
-_BLOCK_ROWS = 1 << 14
+_EPOCH = b"e"
+_NEW_RUN = "run-"
+_RUNS_MOST = (1 << 63) - 1
 _LOG_ROWS_LEAST = 1 << 16
 """Changes that are always read again when a join is opened, rather than have the rows written anew."""
 _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0")
@@ -64,13 +75,14 @@ class RocksStore:
     """
 
     def __init__(self, folder: Path, join: Mapping[str, Any], schemas: Mapping[Side, pa.Schema]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._schemas = schemas
         self._sync = rocksdict.WriteOptions()
         self._sync.sync = True
         self._database = _opened(folder)
         try:
             self._manifest = self._read_manifest(join)
+            self._next: int = self._manifest.get("next", 1)
         except BaseException:
             self._database.close()
             raise
@@ -79,30 +91,30 @@ class RocksStore:
         """Return what is committed, and remove what was about to be."""
         with self._damage():
             described, content = self._database.get(_JOIN), self._database.get(_MANIFEST)
-            if described is None:
-                batch = rocksdict.WriteBatch(raw_mode=True)
-                batch.put(_JOIN, json.dumps({"version": _VERSION, **join}).encode())
-                self._database.write(batch, self._sync)
-                return {"checkpoint": 0, "blocks": dict.fromkeys(_SIDES, 0), "rows": 0, "since": 1, "log_rows": 0}
-            self._check_same(json.loads(described), join)
-            if content is None:
-                return {"checkpoint": 0, "blocks": dict.fromkeys(_SIDES, 0), "rows": 0, "since": 1, "log_rows": 0}
-            manifest: dict[str, Any] = json.loads(content)
             batch = rocksdict.WriteBatch(raw_mode=True)
-            batch.delete_range(_checkpoint_key(manifest["checkpoint"] + 1), _CHECKPOINT + b"\xff")
+            manifest: dict[str, Any] = {"runs": {side: [] for side in _SIDES}, "rows": 0, "since": 1, "log_rows": 0}
+            if described is None:
+                batch.put(_JOIN, json.dumps({"version": _VERSION, **join}).encode())
+            else:
+                self._check_same(json.loads(described), join)
+                manifest |= {} if content is None else json.loads(content)
+                _remove_others(batch, [number for side in _SIDES for number, _ in manifest["runs"][side]])
             self._database.write(batch, self._sync)
+            for left_over in self.folder.glob(f"{_NEW_RUN}*.sst"):
+                left_over.unlink()
+            shutil.rmtree(self.folder / "parts", ignore_errors=True)
             return manifest
 
     def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
         if found["version"] != _VERSION:
             raise StateError(
-                f"The state in {self._folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
+                f"The state in {self.folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
                 "Populate a new folder, or open it by the version that made it."
             )
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise StateError(
-                    f"The state in {self._folder} is of another join: its {name} is {found.get(name)}, and that of the "
+                    f"The state in {self.folder} is of another join: its {name} is {found.get(name)}, and that of the "
                     f"join {value}. Pass another folder for another join."
                 )
 
@@ -115,14 +127,14 @@ class RocksStore:
             raise
         except Exception as error:
             # The binding has no exceptions of its own.
-            raise StateError(_damaged(self._folder, error)) from error
+            raise StateError(_damaged(self.folder, error)) from error
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            raise StateError(f"The state cannot be written to {self._folder}: {error}.") from error
+            raise StateError(f"The state cannot be written to {self.folder}: {error}.") from error
 
     def position(self) -> Position | None:
         """Return how far the join has come; None for one that has not begun."""
@@ -131,19 +143,46 @@ class RocksStore:
         found = self._manifest
         return Position(found["epoch"], found["offset"], {side: found["missing"][side] for side in _SIDES})
 
-    def rows(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the rows of a side: those of the last checkpoint, and all changes since."""
-        found = self._manifest
+    def runs(self, side: Side) -> list[tuple[Index, Mask, int]]:
+        """Return the runs of a side as of the last checkpoint: indexes, which blocks have a state, and living rows."""
+        found = []
         with self._damage():
-            for block in range(found["blocks"][side]):
-                content = self._database.get(_checkpoint_key(found["checkpoint"], side, block))
-                if content is None:
-                    raise ValueError(f"block {block} of the {side} side is missing")
-                yield unpacked(content, self._schemas[side])
-            for epoch in range(found["since"], found.get("epoch", 0) + 1):
+            for number, living in self._manifest["runs"][side]:
+                index = Index.unpacked(self._content(run_key(INDEX, number)))
+                bits = np.frombuffer(self._content(run_key(HAS_STATE, number)), np.uint8)
+                found.append((index, np.unpackbits(bits, count=len(index)).astype(np.bool_), living))
+        return found
+
+    def log(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the changes of a side since the last checkpoint."""
+        with self._damage():
+            for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
                 content = self._database.get(_epoch_key(epoch, side))
                 if content is not None:
                     yield unpacked(content, self._schemas[side])
+
+    def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
+        """Return some blocks of a run."""
+        return self._several([block_key(BLOCK, run, block) for block in blocks])
+
+    def states(self, run: int, blocks: Sequence[int]) -> list[bytes]:
+        """Return the states of some blocks, which have one."""
+        return self._several([block_key(STATE, run, block) for block in blocks])
+
+    def _several(self, keys: list[bytes]) -> list[bytes]:
+        if not keys:
+            return []
+        with self._damage():
+            found: list[bytes] = self._database.get(keys)
+            if any(content is None for content in found):
+                raise ValueError("a block is missing")
+            return found
+
+    def _content(self, key: bytes) -> bytes:
+        content: bytes | None = self._database.get(key)
+        if content is None:
+            raise ValueError(f"the entry {key!r} is missing")
+        return content
 
     def last(self) -> list[pa.RecordBatch]:
         """Return what the last epoch gave."""
@@ -151,7 +190,7 @@ class RocksStore:
             content = self._database.get(_LAST)
             return [] if not content else list(pa.ipc.open_stream(content))
 
-    def commit(self, position: Position, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
+    def commit(self, position: Position, deltas: Mapping[Side, Changed], answer: list[pa.RecordBatch]) -> None:
         """Keep an epoch: its number and offset, what changed, and what it gave."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
@@ -167,45 +206,55 @@ class RocksStore:
             self._database.write(batch, self._sync)
         self._manifest = manifest
 
-    def checkpoint(self, position: Position, rows: Mapping[Side, Rows]) -> None:
-        """Keep all rows anew, in place of the last checkpoint and the changes since."""
-        number = self._manifest["checkpoint"] + 1
+    def writer(self, *, is_sorted: bool) -> RunWriter:
+        """Begin to write a run, which is taken in by `take_in`."""
+        number = self._next
+        self._next += 1
         with self._writing():
-            blocks, count = self._take_in(number, rows)
-            batch = rocksdict.WriteBatch(raw_mode=True)
-            batch.delete_range(_checkpoint_key(0), _checkpoint_key(number))
-            batch.delete_range(_epoch_key(0), _epoch_key(position.epoch + 1))
-            manifest = {
-                **_told(position),
-                "checkpoint": number,
-                "blocks": blocks,
-                "rows": count,
-                "since": position.epoch + 1,
-                "log_rows": 0,
-            }
-            batch.put(_MANIFEST, json.dumps(manifest).encode())
+            return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, is_sorted=is_sorted)
+
+    def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
+        """Take in a run, which counts once a checkpoint names it; return what `runs` does of it, None without rows."""
+        with self._writing():
+            written = writer.finish()
+            if written is not None:
+                moved = rocksdict.IngestExternalFileOptions()
+                moved.set_move_files(True)
+                self._database.ingest_external_file([str(writer.path)], moved)
+            return written
+
+    def write(self, pieces: Iterable[Rows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
+        """Write rows as a run, and take it in."""
+        writer = self.writer(is_sorted=is_sorted)
+        for rows in pieces:
+            with self._writing():
+                writer.add(rows)
+        return self.take_in(writer)
+
+    def checkpoint(self, position: Position, runs: Mapping[Side, Sequence[StoredRun]]) -> None:
+        """Have these runs count, with what has changed of them, in place of others and of the changes since."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        for run in (run for side in _SIDES for run in runs[side] if run.changed):
+            for block, state in run.changed.items():
+                batch.put(block_key(STATE, run.index.number, block), state)
+            has_state = run.has_state.copy()
+            has_state[list(run.changed)] = True
+            batch.put(run_key(HAS_STATE, run.index.number), np.packbits(has_state).tobytes())
+        numbers = {side: [(run.index.number, run.living_rows) for run in runs[side]] for side in _SIDES}
+        _remove_others(batch, [number for side in _SIDES for number, _ in numbers[side]])
+        batch.delete_range(_epoch_key(0), _epoch_key(position.epoch + 1))
+        manifest = {
+            **_told(position),
+            "runs": numbers,
+            "rows": sum(len(run) for side in _SIDES for run in runs[side]),
+            "next": self._next,
+            "since": position.epoch + 1,
+            "log_rows": 0,
+        }
+        batch.put(_MANIFEST, json.dumps(manifest).encode())
+        with self._writing():
             self._database.write(batch, self._sync)
         self._manifest = manifest
-
-    def _take_in(self, number: int, rows: Mapping[Side, Rows]) -> tuple[dict[str, int], int]:
-        """Write the blocks of a checkpoint, and return how many there are of each side, and how many rows."""
-        path = self._folder / "checkpoint.sst"
-        writer = rocksdict.SstFileWriter(options=_options())
-        writer.open(str(path))
-        blocks, count = dict.fromkeys(_SIDES, 0), 0
-        for side in _SIDES:
-            for batch, weights in rows[side]:
-                for first in range(0, batch.num_rows, _BLOCK_ROWS):
-                    piece = packed(batch.slice(first, _BLOCK_ROWS), weights[first : first + _BLOCK_ROWS])
-                    writer[_checkpoint_key(number, side, blocks[side])] = piece
-                    blocks[side] += 1
-                count += batch.num_rows
-        if count:
-            writer.finish()
-            options = rocksdict.IngestExternalFileOptions()
-            options.set_move_files(True)
-            self._database.ingest_external_file([str(path)], options)
-        return {side: blocks[side] for side in _SIDES}, count
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -221,8 +270,13 @@ def _told(position: Position) -> dict[str, Any]:
     return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
 
 
-def _checkpoint_key(number: int, side: Side = "left", block: int = 0) -> bytes:
-    return _CHECKPOINT + number.to_bytes(8, "big") + _side_byte(side) + block.to_bytes(4, "big")
+def _remove_others(batch: Any, numbers: Sequence[int]) -> None:
+    """Remove all runs but some."""
+    edges = [-1, *sorted(numbers), _RUNS_MOST]
+    for kind in (BLOCK, HAS_STATE, INDEX, STATE):
+        for before, after in pairwise(edges):
+            if before + 1 < after:
+                batch.delete_range(run_key(kind, before + 1), run_key(kind, after))
 
 
 def _epoch_key(epoch: int, side: Side = "left") -> bytes:
@@ -244,13 +298,6 @@ def _stream(batches: list[pa.RecordBatch]) -> bytes:
     return content
 
 
-def _options() -> Any:
-    options = rocksdict.Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_compression_type(rocksdict.DBCompressionType.lz4())
-    return options
-
-
 def _check_new(folder: Path) -> None:
     """Refuse a folder without a database that holds other files, or lacks a part of one: a new one would be made."""
     paths = list(folder.iterdir())
@@ -270,7 +317,7 @@ def _opened(folder: Path) -> Any:
         _check_new(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return rocksdict.Rdict(str(folder), _options())
+        return rocksdict.Rdict(str(folder), options())
     except Exception as error:
         if "lock" in str(error).lower():
             raise StateError(

@@ -1,23 +1,26 @@
-"""What a store keeps: how far a join has come, the rows of both sides, and what it gave last."""
+"""What a store keeps: how far a join has come, runs of rows, the changes since, and what the last epoch gave."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of
+from juncture.columnar.arrays import Mask, array_of
+from juncture.incremental.store.blocks import Index, Rows
+from juncture.incremental.store.stored_run import BlockReader, StoredRun
 from juncture.kernels.array_types import Ints
 from juncture.spec.schema import Side
 
-__all__ = ["Position", "Rows", "Store", "packed", "unpacked", "weighted_schema"]
+__all__ = ["Changed", "Position", "Store", "Writer", "packed", "unpacked", "weighted_schema"]
 
 _WEIGHT = " weight"
 
-Rows = Iterable[tuple[pa.RecordBatch, Ints]]
+Changed = Iterable[tuple[pa.RecordBatch, Ints]]
 """Rows with weights."""
 
 
@@ -40,23 +43,47 @@ class Position:
     missing: Mapping[Side, int]
 
 
-class Store(Protocol):
-    """Keeps the state of one join: what is committed is there whole, and what is not is not there."""
+class Writer(Protocol):
+    """Writes one run."""
+
+    def add(self, rows: Rows, /) -> None:
+        """Write rows that follow those before."""
+
+
+class Store(BlockReader, Protocol):
+    """Keeps the state of one join: what is committed is there whole, and what is not is not there.
+
+    That is the runs of a checkpoint, and the changes of each epoch since.
+    """
+
+    folder: Path
 
     def position(self) -> Position | None:
         """Return how far the join has come; None for one that has not begun."""
 
-    def rows(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the rows of a side: those of the last checkpoint, and all changes since."""
+    def runs(self, side: Side) -> list[tuple[Index, Mask, int]]:
+        """Return the runs of a side as of the last checkpoint: indexes, which blocks have a state, and living rows."""
+
+    def log(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the changes of a side since the last checkpoint."""
 
     def last(self) -> list[pa.RecordBatch]:
         """Return what the last epoch gave."""
 
-    def commit(self, position: Position, deltas: Mapping[Side, Rows], answer: list[pa.RecordBatch]) -> None:
+    def writer(self, *, is_sorted: bool) -> Any:
+        """Begin to write a run, which is taken in by `take_in`."""
+
+    def take_in(self, writer: Any, /) -> tuple[Index, Mask] | None:
+        """Take in a run, which counts once a checkpoint names it; return what `runs` does of it, None without rows."""
+
+    def write(self, pieces: Iterable[Rows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
+        """Write rows as a run, and take it in."""
+
+    def commit(self, position: Position, deltas: Mapping[Side, Changed], answer: list[pa.RecordBatch]) -> None:
         """Keep an epoch: its number and offset, what changed, and what it gave."""
 
-    def checkpoint(self, position: Position, rows: Mapping[Side, Rows]) -> None:
-        """Keep all rows anew, in place of the last checkpoint and the changes since."""
+    def checkpoint(self, position: Position, runs: Mapping[Side, Sequence[StoredRun]]) -> None:
+        """Have these runs count, with what has changed of them, in place of others and of the changes since."""
 
     @property
     def wants_checkpoint(self) -> bool:

@@ -1,0 +1,102 @@
+"""The page on population."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from juncture_benchmarks.population.ways import GROUPS, all_ways
+from juncture_benchmarks.report import hardware, versions
+
+__all__ = ["write_page"]
+
+_PREFACE = """
+A join of sales and customers that change is filled for the first time: each sale has a customer at random, and there
+are ten times as many sales. Row by row, the symmetric hash join keeps each side in a RocksDB of its own: batches of
+10,000 sales and of 2,000 customers come in turns, each row is looked up on the other side, and kept on its own. So the
+article "Optimizing Streaming JOINs: Leveraging Asymmetry for Better Performance" (Epsio, 2025) describes it, whose
+trick is to stop compacting the sales once all customers are there. `populate` is `jn.changes(…).populate(…)`.
+
+Each way has a process of its own, which has done the same with few rows before, and all have to find the same number of
+pairs. **CPU time** is that of the process and all its threads, compaction among them; memory and disk are what a way
+took besides the tables themselves. Where the state is four times as large as the memory allowed, RocksDB has a quarter
+of that memory for each cache of blocks and an eighth for each memtable, and goes past the system's own cache.
+"""
+
+
+def write_page(path: Path, results: Mapping[str, Any]) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    path
+        Where.
+    results
+        What was measured, as the script keeps it.
+    """
+    sales = int(results["sales"])
+    parts = ["# Population, measured", _PREFACE.strip()]
+    for group, title in GROUPS.items():
+        table = _table(results, group, sales)
+        if table:
+            parts += [f"## {title}, {sales:,} by {sales // 10:,} rows", table]
+    if results.get("steady"):
+        parts += [f"## Then, epoch by epoch, {sales:,} by {sales // 10:,} rows", _steady(results["steady"])]
+    if results.get("blocks"):
+        parts += ["## Rows of a block", _blocks(results["blocks"])]
+    loads = [each["load_average"] for each in results["ways"].values()]
+    parts.append(
+        f"{results['date'][:10]}, {hardware(dict(results))}; load average at the start of a run {min(loads)} to "
+        f"{max(loads)}, so that CPU time is what to compare.\n{versions(dict(results))}."
+    )
+    path.write_text("\n\n".join(parts) + "\n")
+
+
+def _table(results: Mapping[str, Any], group: str, sales: int) -> str:
+    ways = [way for way in all_ways(sales).values() if way.group == group and way.name in results["ways"]]
+    if not ways:
+        return ""
+    ours = next((results["ways"][way.name]["cpu_s"] for way in ways if way.is_ours), None)
+    lines = ["| way | CPU | times `populate` | wall | memory | disk |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for way in ways:
+        found = results["ways"][way.name]
+        times = "" if ours is None else f"{found['cpu_s'] / ours:.1f}"
+        lines.append(
+            f"| {way.title} | {found['cpu_s']:.2f} s | {times} | {found['seconds']:.1f} s | "
+            f"{found['memory_bytes'] / 1e6:,.0f} MB | {found['disk_bytes'] / 1e6:,.0f} MB |"
+        )
+    return "\n".join(lines)
+
+
+def _steady(steady: Mapping[str, Any]) -> str:
+    lines = [
+        "Epochs of 10,000 changes (nine in ten of sales, half of each an old row and half a new one), and of one; all",
+        "are committed with a sync.",
+        "",
+        "| join | changes a CPU second | longest of 10,000 | one change, CPU | 99th of 100 | wall | 99th of 100 |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, found in steady.items():
+        ones = [found[key] * 1e3 for key in ("one_cpu_s", "one_cpu_p99_s", "one_s", "one_p99_s")]
+        lines.append(
+            f"| {name} | {found['changes_a_cpu_s']:,.0f} | {found['many_most_s'] * 1e3:,.0f} ms | "
+            + " | ".join(f"{each:.1f} ms" for each in ones)
+            + " |"
+        )
+    return "\n".join(lines)
+
+
+def _blocks(blocks: Mapping[str, Any]) -> str:
+    lines = [
+        "Blocks of other sizes, with a quarter of the memory: what `populate` takes, and epochs that read blocks.",
+        "",
+        "| rows | `populate`, CPU | disk | changes a CPU second | one change, CPU |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for rows, found in sorted(blocks.items(), key=lambda item: int(item[0])):
+        lines.append(
+            f"| {rows} | {found['cpu_s']:.2f} s | {found['disk_bytes'] / 1e6:,.0f} MB | "
+            f"{found['changes_a_cpu_s']:,.0f} | {found['one_cpu_s'] * 1e3:.1f} ms |"
+        )
+    return "\n".join(lines)

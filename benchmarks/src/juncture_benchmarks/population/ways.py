@@ -1,0 +1,152 @@
+"""All ways to populate the join of sales and customers, and what each keeps in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import juncture as jn
+from juncture_benchmarks.population.symmetric import Layout, symmetric
+
+__all__ = ["GROUPS", "Way", "all_ways", "quarter_bytes", "tables"]
+
+SMALL_MEMTABLE = 2 << 20
+
+_STATE_BYTES = 55
+"""What a sale and its share of the customers take in memory, about: the budgets are so many times less."""
+
+Run = Callable[[pa.Table, pa.Table, Path], int]
+
+GROUPS = {
+    "fits": "The state fits in memory",
+    "larger": "The state is four times as large as the memory allowed",
+    "structures": "Structures by side",
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to populate the join.
+
+    Attributes
+    ----------
+    name, title
+        Its name on the command line, and in tables.
+    group
+        What it is compared with.
+    run
+        Does it, and returns how many pairs there are.
+    is_ours
+        Whether it is Juncture.
+    """
+
+    name: str
+    title: str
+    group: str
+    run: Run
+    is_ours: bool = False
+
+
+def tables(sales: int) -> tuple[pa.Table, pa.Table]:
+    """Return sales, and a tenth as many customers."""
+    chance = np.random.default_rng(0)
+    customers = sales // 10
+    ours = {"sale": np.arange(sales), "customer": chance.integers(0, customers, sales), "price": chance.random(sales)}
+    theirs = {"customer": chance.permutation(customers), "region": chance.integers(0, 50, customers)}
+    return pa.table(ours), pa.table(theirs)
+
+
+def all_ways(sales: int) -> dict[str, Way]:
+    """Return all ways by name, for so many sales."""
+    quarter = quarter_bytes(sales)
+    ways = [
+        *_row_by_row("fits", "", Layout(), "RocksDB's own memtables (64 MB)"),
+        *_row_by_row("fits", "small-", Layout(SMALL_MEMTABLE), "memtables of 2 MB"),
+        Way("populate", "**`populate`**, in memory and in a folder", "fits", _populated, is_ours=True),
+        Way("batch", "batch join that writes its answer to Parquet", "fits", _batch_join),
+        *_row_by_row(
+            "larger", "larger-", Layout(quarter // 8, quarter // 4, is_direct=True), "direct reads and writes"
+        ),
+        Way(
+            "larger-populate",
+            f"**`populate`**, `memory={quarter:,}`",
+            "larger",
+            partial(_populated, memory=quarter),
+            is_ours=True,
+        ),
+        *_structures(),
+    ]
+    return {way.name: way for way in ways}
+
+
+def quarter_bytes(sales: int) -> int:
+    """Return a quarter of the memory that the state of so many sales takes."""
+    return sales * _STATE_BYTES // 4
+
+
+def _row_by_row(group: str, prefix: str, layout: Layout, how: str) -> list[Way]:
+    run = partial(symmetric, of_sales=layout, of_customers=layout)
+    return [
+        Way(f"{prefix}rows", f"row by row, {how}", group, run),
+        Way(f"{prefix}rows-trick", "the same, with the article's trick", group, partial(run, trick=True)),
+        Way(f"{prefix}sorted", f"each batch of 10,000 sorted, {how}", group, partial(run, is_sorted=True)),
+        Way(
+            f"{prefix}sorted-trick",
+            "the same, with the article's trick",
+            group,
+            partial(run, is_sorted=True, trick=True),
+        ),
+    ]
+
+
+def _structures() -> list[Way]:
+    """Return the ways that answer the article's question: other structures for the side that is only read."""
+    small = Layout(SMALL_MEMTABLE)
+    chosen = {
+        "skip": ("SkipList for both sides", small, small),
+        "hash-small": ("HashSkipList for customers", small, Layout(has_hashed_memtable=True)),
+        "skip-small": ("SkipList of 64 MB for customers", small, Layout()),
+        "hash-both": (
+            "HashSkipList for both sides",
+            Layout(SMALL_MEMTABLE, has_hashed_memtable=True),
+            Layout(has_hashed_memtable=True),
+        ),
+        "blocks-1k": ("blocks of 1 KB for customers", small, Layout(SMALL_MEMTABLE, block_bytes=1 << 10)),
+        "blocks-16k": ("blocks of 16 KB for sales", Layout(SMALL_MEMTABLE, block_bytes=16 << 10), small),
+        "blocks-both": (
+            "blocks of 16 KB for sales and of 1 KB for customers",
+            Layout(SMALL_MEMTABLE, block_bytes=16 << 10),
+            Layout(SMALL_MEMTABLE, block_bytes=1 << 10),
+        ),
+    }
+    return [
+        Way(
+            f"structures-{name}",
+            title,
+            "structures",
+            partial(symmetric, trick=True, of_sales=ours, of_customers=theirs),
+        )
+        for name, (title, ours, theirs) in chosen.items()
+    ]
+
+
+def _batch_join(sales: pa.Table, customers: pa.Table, folder: Path) -> int:
+    """Join at once, and write the answer."""
+    joined: Any = jn.plan(sales, customers, jn.Equi(on="customer")).execute()
+    folder.mkdir(exist_ok=True)
+    pq.write_table(joined, folder / "answer.parquet")
+    return int(joined.num_rows)
+
+
+def _populated(sales: pa.Table, customers: pa.Table, folder: Path, memory: int | None = None) -> int:
+    """Populate a join whose state is in RocksDB."""
+    spec = jn.Equi(on="customer")
+    with jn.changes(sales.schema, customers.schema, spec, state=folder / "state", memory=memory) as join:
+        return sum(batch.num_rows for batch in join.populate(left=sales, right=customers))

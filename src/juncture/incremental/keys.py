@@ -1,0 +1,146 @@
+"""The keys of both sides: codes for those that are in memory, and hashes by which rows lie on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_table import EMPTY
+from juncture.kernels.array_types import Codes, Words
+from juncture.spec.schema import Side
+from juncture.streams.state.keys import HeldKeys, KeyedRows
+
+if TYPE_CHECKING:
+    from juncture.incremental.arrangement import Arrangement
+
+__all__ = ["HashedKeys"]
+
+_BYTES_A_KEY = 56
+"""What a key takes, about: its entry in a hash table, its value, and its hash."""
+
+
+class HashedKeys:
+    """Codes for the keys of both sides, and a hash of each, which is the same in every process.
+
+    Parameters
+    ----------
+    types
+        The types of the key columns of the left and of the right side.
+    arrangements
+        The rows of both sides.
+    nulls_equal
+        Whether null is a key like others.
+    """
+
+    def __init__(
+        self,
+        types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]],
+        arrangements: Mapping[Side, Arrangement],
+        *,
+        nulls_equal: bool = False,
+    ) -> None:
+        # Beside the sides, the hashes have to follow when keys take other codes.
+        left: KeyedRows = _BothSides(arrangements)
+        self._known = _KnownHashes()
+        self._codes = HeldKeys(types, {"left": left, "right": self._known}, nulls_equal=nulls_equal)
+        self._hashes = KeyHashes(*types, nulls_equal=nulls_equal) if types[0] else None
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take, about."""
+        return _BYTES_A_KEY * len(self._known.hashes)
+
+    def of(self, columns: list[pa.Array], valid: Mask | None, rows: int) -> Codes:
+        """Return the codes of rows; `EMPTY` where a row can match nothing."""
+        keys = self._codes.of(columns, valid, rows)
+        if self._hashes is None:
+            self._known.room_for(1)
+        elif rows:
+            here = np.flatnonzero(keys != EMPTY)
+            if len(here):
+                self._known.room_for(int(keys.max()) + 1)
+                self._known.hashes[keys[here]] = self._hashes.of(columns)[0][here]
+        return keys
+
+    def hashes(self, keys: Codes) -> Words:
+        """Return the hashes of keys; zero for `EMPTY`."""
+        here = keys != EMPTY
+        if here.all():
+            return self._known.hashes[keys]
+        found = np.zeros(len(keys), np.uint64)
+        found[here] = self._known.hashes[keys[here]]
+        return found
+
+    @property
+    def are_any(self) -> bool:
+        """Whether rows have a key at all."""
+        return self._hashes is not None
+
+    def hashes_of(self, columns: list[pa.Array], valid: Mask | None) -> Words:
+        """Return the hashes of keys that need no code; zero where a row can match nothing."""
+        assert self._hashes is not None
+        hashes, usable = self._hashes.of(columns)
+        for mask in (usable, valid):
+            if mask is not None:
+                hashes[~mask] = 0
+        return hashes
+
+    def forget(self) -> None:
+        """Forget keys that no row in memory has, once they may be the most."""
+        self._codes.forget()
+
+
+class _KnownHashes:
+    """The hash of each code."""
+
+    rows = 0
+
+    def __init__(self) -> None:
+        self.hashes = np.zeros(0, np.uint64)
+
+    def room_for(self, count: int) -> None:
+        """Have room for so many codes."""
+        if count > len(self.hashes):
+            longer = np.zeros(2 * count, np.uint64)
+            longer[: len(self.hashes)] = self.hashes
+            self.hashes = longer
+
+    def keys(self, count: int) -> Mask:
+        """Return that none of so many keys is in use for their sake."""
+        return np.zeros(count, np.bool_)
+
+    def rekey(self, mapping: Codes) -> None:
+        """Take other codes for keys."""
+        kept = np.flatnonzero(mapping != EMPTY)
+        hashes = np.zeros(2 * len(kept), np.uint64)
+        hashes[mapping[kept]] = self.hashes[kept]
+        self.hashes = hashes
+
+
+class _BothSides:
+    """The rows of both sides that are in memory."""
+
+    def __init__(self, arrangements: Mapping[Side, Arrangement]) -> None:
+        self._arrangements = arrangements
+
+    @property
+    def rows(self) -> int:
+        """How many rows are in memory."""
+        return sum(len(run) for arrangement in self._arrangements.values() for run in arrangement.memory)
+
+    def keys(self, count: int) -> Mask:
+        """Return which of so many keys any row has."""
+        used = np.zeros(count, np.bool_)
+        for arrangement in self._arrangements.values():
+            used |= arrangement.keys(count)
+        return used
+
+    def rekey(self, mapping: Codes) -> None:
+        """Take other codes for keys."""
+        for arrangement in self._arrangements.values():
+            arrangement.rekey(mapping)

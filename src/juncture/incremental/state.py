@@ -1,0 +1,309 @@
+"""What a join of changing tables holds, in memory and on disk, and when it goes from the one to the other.
+
+While the rows of both sides fit in their share of memory they are all there, and what is on disk is for going on after
+the process ends. A side that does not fit is on disk but for what has come since the last checkpoint; the blocks that
+an epoch needs are read.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask
+from juncture.errors import StateError
+from juncture.incremental.answer import Changes
+from juncture.incremental.arrangement import Delta, Journal, Place
+from juncture.incremental.operator import SIDES, Deltas, KeptJoin
+from juncture.incremental.population import Parted
+from juncture.incremental.run import Run
+from juncture.incremental.store.blocks import Index, Rows
+from juncture.incremental.store.merging import Merge, mergeable
+from juncture.incremental.store.pages import Pages, run_of, stored_pieces
+from juncture.incremental.store.saved import Position, Store, Writer
+from juncture.incremental.store.stored_run import BlockCache, StoredRun
+from juncture.runtime.progress import Report
+from juncture.spec.schema import Side
+
+__all__ = ["StoredState"]
+
+_log = logging.getLogger(__name__)
+
+_IN_MEMORY = 1 / 2
+"""What runs in memory may take of it: when some are merged, there are two of them."""
+
+_WHEN_PAGED = 1 / 4
+"""What they may take where a side is on disk: the blocks that an epoch reads have to fit, too."""
+
+_AT_FIRST = 1 / 4
+"""What the first rows may take of it if they are taken at once: they are there some times over."""
+
+_CACHED = 1 / 8
+_CHANGED = 1 / 8
+_SORTED = 1 / 8
+_ROW_BYTES = 60
+"""What a row in memory takes besides its columns, about."""
+
+
+class StoredState:
+    """The rows of both sides and where they are kept.
+
+    Parameters
+    ----------
+    kept
+        The join.
+    store
+        Keeps what is to outlive the process.
+    memory_bytes
+        How much memory to take.
+    """
+
+    def __init__(self, kept: KeptJoin, store: Store, memory_bytes: int) -> None:
+        self.store = store
+        self._kept = kept
+        self._memory_bytes = memory_bytes
+        self._cache = BlockCache(int(memory_bytes * _CACHED))
+        self._runs: dict[Side, list[StoredRun]] = {side: [] for side in SIDES}
+        self._changed: dict[Side, bool] = dict.fromkeys(SIDES, False)
+        self._merge: tuple[Side, Merge] | None = None
+
+    def load(self) -> Position | None:
+        """Hold what the store has, and return how far it has come; None for a join that has not begun.
+
+        Raises
+        ------
+        StateError
+            If it is damaged.
+        """
+        position = self.store.position()
+        if position is None:
+            return None
+        found = {side: [self._stored(side, *each) for each in self.store.runs(side)] for side in SIDES}
+        self._place(found)
+        self._replay()
+        if any(run not in found[side] for side in SIDES for run in self._runs[side]):
+            self.checkpoint(position)
+        return position
+
+    def _place(self, found: Mapping[Side, list[StoredRun]]) -> None:
+        """Have the rows of runs in memory, or be ready to look them up."""
+        paged = self._paged({side: sum(self._size(run) for run in runs) for side, runs in found.items()})
+        for side, runs in found.items():
+            if side in paged:
+                self._runs[side] = self._sorted_runs(side, runs)
+                self._page(side, self._runs[side])
+            else:
+                self._runs[side] = runs
+                self._kept.arrangements[side].memory = list(self._in_memory(side, runs))
+
+    def keep(self, position: Position, deltas: Deltas, answer: list[pa.RecordBatch], *, first: bool) -> None:
+        """Keep an epoch; the first rows as a checkpoint."""
+        self._note(deltas)
+        if first:
+            self.checkpoint(position)
+        else:
+            changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
+            self.store.commit(position, changed, answer)
+
+    @property
+    def first_bytes(self) -> float:
+        """How many bytes the first rows may take to be taken at once; those without a key cannot be parted."""
+        return self._memory_bytes * _AT_FIRST if self._kept.keys.are_any else math.inf
+
+    def parted(self, report: Report | None) -> Parted:
+        """Return what takes the first rows if they are too many."""
+        return Parted(self._kept, self.store.folder, self._memory_bytes, report)
+
+    def writers(self) -> dict[Side, Writer]:
+        """Begin to write a run of each side."""
+        return {side: self.store.writer(is_sorted=True) for side in SIDES}
+
+    def take_in(self, position: Position, writers: Mapping[Side, Writer]) -> None:
+        """Keep the first rows, which were written and are not in memory."""
+        found = {side: self.store.take_in(writers[side]) for side in SIDES}
+        runs = {side: [] if each is None else [self._stored(side, *each)] for side, each in found.items()}
+        self.store.checkpoint(position, runs)
+        self._place(runs)
+
+    def settle(self, position: Position) -> None:
+        """Tidy up after an epoch: have what is too much in memory written."""
+        for arrangement in self._kept.arrangements.values():
+            if arrangement.pages is not None:
+                arrangement.pages.settle()
+        self._kept.compact()
+        self._end_merge()
+        if self.store.wants_checkpoint or self._is_full():
+            try:
+                self.checkpoint(position)
+            except StateError as error:
+                # The epoch is kept. The next one tries again.
+                _log.warning("No checkpoint was made: %s", error)
+
+    def drop(self) -> None:
+        """Let go of what an epoch fetched that has failed."""
+        for arrangement in self._kept.arrangements.values():
+            if arrangement.pages is not None:
+                arrangement.pages.drop()
+
+    def checkpoint(self, position: Position) -> None:
+        """Write what is in memory alone, so that it need not be read from the changes of each epoch."""
+        sizes = {side: arrangement.nbytes for side, arrangement in self._kept.arrangements.items()}
+        are_paged = {side for side in SIDES if self._kept.arrangements[side].pages is not None}
+        paged = are_paged | self._paged(sizes)
+        runs = dict(self._runs)
+        for side in SIDES:
+            if side in are_paged:
+                runs[side] = [*runs[side], *self._written(side)]
+            elif self._changed[side] or (side in paged and not all(run.index.is_sorted for run in runs[side])):
+                runs[side] = self._written(side, is_sorted=side in paged)
+        self.store.checkpoint(position, runs)
+        for run in (run for side in SIDES for run in runs[side]):
+            run.saved()
+        self._runs = runs
+        self._changed = dict.fromkeys(SIDES, False)
+        for side in paged:
+            self._kept.arrangements[side].memory = []
+            self._page(side, runs[side])
+            if self._merge is None:
+                self._begin_merge(side)
+
+    # Runs that become one
+
+    def _begin_merge(self, side: Side) -> None:
+        found = mergeable(self._runs[side])
+        if found:
+            self._merge = side, Merge(found, self.store.writer(is_sorted=True))
+
+    def _end_merge(self) -> None:
+        """Look rows up in a merged run, if one is done. It counts on disk with the next checkpoint."""
+        if self._merge is None or not self._merge[1].is_done:
+            return
+        (side, merge), self._merge = self._merge, None
+        try:
+            written = self.store.take_in(merge.result())
+        except StateError as error:
+            # The runs are there still. They are merged after another checkpoint.
+            _log.warning("Runs on disk were not merged: %s", error)
+            return
+        new = [] if written is None else [self._stored(side, *written)]
+        for run in new:
+            merge.carry_over(run)
+        self._runs[side] = [*(run for run in self._runs[side] if run not in merge.runs), *new]
+        self._page(side, self._runs[side])
+
+    def close(self) -> None:
+        """Let another process have the state."""
+        if self._merge is not None:
+            self._merge[1].stop()
+        self.store.close()
+
+    # Where rows are
+
+    def _is_full(self) -> bool:
+        arrangements = self._kept.arrangements.values()
+        pages = [arrangement.pages for arrangement in arrangements if arrangement.pages is not None]
+        held = sum(run.nbytes for arrangement in arrangements for run in arrangement.memory)
+        share = _WHEN_PAGED if pages else _IN_MEMORY
+        return held + self._kept.keys.nbytes > self._memory_bytes * share or (
+            sum(each.changed_bytes for each in pages) > self._memory_bytes * _CHANGED
+        )
+
+    def _paged(self, sizes: Mapping[Side, int]) -> set[Side]:
+        """Return the sides that do not fit in memory: the larger one, or both."""
+        if sum(sizes.values()) <= self._memory_bytes * _IN_MEMORY:
+            return set()
+        larger = max(SIDES, key=lambda side: sizes[side])
+        rest = sum(size for side, size in sizes.items() if side != larger)
+        return {larger} if rest <= self._memory_bytes * _WHEN_PAGED / 2 else set(SIDES)
+
+    def _page(self, side: Side, runs: list[StoredRun]) -> None:
+        arrangement = self._kept.arrangements[side]
+        if arrangement.pages is None:
+            keys_of = partial(self._kept.keys_of, side)
+            arrangement.pages = Pages(runs, self._kept.keys, keys_of, arrangement.matching)
+        else:
+            arrangement.pages.stored = runs
+
+    def _stored(self, side: Side, index: Index, has_state: Mask, living_rows: int | None = None) -> StoredRun:
+        arrangement = self._kept.arrangements[side]
+        lines = self._kept.nothing(side).codes.shape[0], arrangement.lines
+        return StoredRun(index, arrangement.schema, lines, has_state, self.store, self._cache, living_rows)
+
+    @staticmethod
+    def _size(run: StoredRun) -> int:
+        """Return how much memory the rows of a run would take, by those of its first block."""
+        rows, _ = run.read(np.zeros(1, np.int64))
+        return int(len(run) * (rows.batch.nbytes / len(rows) + _ROW_BYTES + rows.state.nbytes / len(rows)))
+
+    def _in_memory(self, side: Side, runs: list[StoredRun]) -> Iterator[Run]:
+        for run in runs:
+            rows = Rows.joined([rows.living() for rows, _ in run.pieces()])
+            if len(rows):
+                keys = self._kept.keys_of(side, rows.batch)
+                yield run_of(rows, keys, self._kept.arrangements[side].matching)
+        self._cache.clear()
+
+    def _written(self, side: Side, *, is_sorted: bool = True) -> list[StoredRun]:
+        """Write the rows of a side that are in memory: those that stay there as they lie."""
+        written = [
+            self.store.write(stored_pieces(run, self._kept.keys, is_sorted=is_sorted), is_sorted=is_sorted)
+            for run in self._kept.arrangements[side].memory
+        ]
+        return [self._stored(side, *found) for found in written if found is not None]
+
+    def _sorted_runs(self, side: Side, runs: list[StoredRun]) -> list[StoredRun]:
+        """Return runs from which rows can be looked up, in place of those that lie as they came."""
+        found = [run for run in runs if run.index.is_sorted]
+        parts: list[Rows] = []
+        size = 0
+        for rows in (rows.living() for run in runs if not run.index.is_sorted for rows, _ in run.pieces()):
+            parts.append(rows)
+            size += rows.batch.nbytes + rows.numbers.nbytes + rows.state.nbytes
+            if size > self._memory_bytes * _SORTED:
+                found += self._sorted_run(side, parts)
+                parts, size = [], 0
+        return [*found, *self._sorted_run(side, parts)]
+
+    def _sorted_run(self, side: Side, parts: list[Rows]) -> list[StoredRun]:
+        if not parts:
+            return []
+        rows = Rows.joined(parts)
+        written = self.store.write([Rows.sorted(rows.batch, rows.numbers, rows.state)], is_sorted=True)
+        return [] if written is None else [self._stored(side, *written)]
+
+    # What has come since
+
+    def _note(self, deltas: Deltas) -> None:
+        """Take note of which sides have changed."""
+        for side in SIDES:
+            other: Side = "right" if side == "left" else "left"
+            counts = bool(self._kept.arrangements[side].lines and len(deltas[other][0]))
+            self._changed[side] |= counts or bool(len(deltas[side][0]))
+
+    def _replay(self) -> None:
+        """Make the changes since the last checkpoint."""
+        deltas: dict[Side, tuple[Delta, list[Place]]] = {}
+        for side, arrangement in self._kept.arrangements.items():
+            logged = list(self.store.log(side))
+            delta = self._kept.nothing(side)
+            if logged:
+                weights = np.concatenate([weights for _, weights in logged])
+                batches = [batch for batch, _ in logged]
+                delta = self._kept.summed_delta(side, batches, weights)
+            delta, places, missing = arrangement.locate(delta)
+            if missing.any():
+                raise StateError(
+                    f"The state is damaged: it has changes that delete {side} rows which are not there. Restore its "
+                    "folder from a copy, or populate a new one."
+                )
+            deltas[side] = delta, places
+        self._kept.operator.apply(deltas, Journal(), Changes(are_wanted=False))
+        self._note(deltas)
+        for arrangement in self._kept.arrangements.values():
+            if arrangement.pages is not None:
+                arrangement.pages.settle()

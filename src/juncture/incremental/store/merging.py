@@ -1,0 +1,172 @@
+"""Runs on disk that become one, in the background, while epochs go on to look rows up in them and to change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.errors import StateError
+from juncture.incremental.store.blocks import Rows
+from juncture.incremental.store.stored_run import StoredRun
+from juncture.kernels.array_types import Ints
+
+__all__ = ["Merge", "mergeable", "merged_pieces"]
+
+_OF_ONE_SIZE = 4
+"""Runs of about one size that are merged: each row is written a number of times that grows with the logarithm."""
+
+
+def mergeable(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """Return the runs that should become one: some of about one size, or one of which half of the rows are gone."""
+    for run in runs:
+        if 2 * run.living_rows < len(run):
+            return [run]
+    smallest = sorted(runs, key=len)[:_OF_ONE_SIZE]
+    if len(smallest) == _OF_ONE_SIZE and len(smallest[-1]) <= _OF_ONE_SIZE * len(smallest[0]):
+        return smallest
+    return []
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows in order, with the run that each is from, by number, and its place there."""
+
+    rows: Rows
+    sources: Ints
+    places: Ints
+
+    def some(self, rows: npt.NDArray[np.signedinteger]) -> Piece:
+        """Return some of the rows."""
+        return Piece(self.rows.some(rows), self.sources[rows], self.places[rows])
+
+
+def merged_pieces(runs: Sequence[StoredRun]) -> Iterator[Piece]:
+    """Yield the rows of sorted runs in their order, some at a time."""
+    streams = [_pieces(run, number) for number, run in enumerate(runs)]
+    held: dict[int, Piece] = {}
+    while True:
+        for number, stream in enumerate(streams):
+            if number not in held:
+                piece = next(stream, None)
+                if piece is not None:
+                    held[number] = piece
+        if not held:
+            return
+        # All rows up to the least of the last ones are there.
+        edge = min(_place(piece.rows, len(piece.rows) - 1) for piece in held.values())
+        parts = []
+        for number, piece in list(held.items()):
+            count = _up_to(piece.rows, edge)
+            parts.append(piece.some(np.arange(count)))
+            if count == len(piece.rows):
+                del held[number]
+            else:
+                held[number] = piece.some(np.arange(count, len(piece.rows)))
+        yield _in_order(parts)
+
+
+def _pieces(run: StoredRun, number: int) -> Iterator[Piece]:
+    for rows, places in run.pieces():
+        yield Piece(rows, np.full(len(rows), number), places)
+
+
+def _codes(rows: Rows) -> Ints:
+    first: Ints = rows.codes[0] if len(rows.codes) else np.zeros(len(rows), np.int64)
+    return first
+
+
+def _place(rows: Rows, row: int) -> tuple[int, int, int]:
+    return int(rows.hashes[row]), int(_codes(rows)[row]), int(rows.row_hashes[row])
+
+
+def _up_to(rows: Rows, edge: tuple[int, int, int]) -> int:
+    """Return how many rows come no later than a place."""
+    key, code, row = np.uint64(edge[0]), edge[1], edge[2]
+    codes = _codes(rows)
+    within = (codes < code) | ((codes == code) & (rows.row_hashes <= row))
+    return int(np.count_nonzero((rows.hashes < key) | ((rows.hashes == key) & within)))
+
+
+def _in_order(parts: list[Piece]) -> Piece:
+    joined = Piece(
+        Rows.joined([part.rows for part in parts]),
+        np.concatenate([part.sources for part in parts]),
+        np.concatenate([part.places for part in parts]),
+    )
+    if len(parts) == 1:
+        return joined
+    return joined.some(np.lexsort((joined.rows.row_hashes, _codes(joined.rows), joined.rows.hashes)))
+
+
+class Merge:
+    """The merge of some runs, which begins at once.
+
+    Parameters
+    ----------
+    runs
+        The runs, of which nothing is changed that is not on disk. What changes from now on is taken note of.
+    writer
+        Writes the new run.
+    """
+
+    def __init__(self, runs: Sequence[StoredRun], writer: Any) -> None:
+        self.runs = list(runs)
+        self.writer = writer
+        self._targets = [np.full(len(run), -1, np.int32) for run in runs]
+        self._snapshots = [run.snapshot() for run in runs]
+        self._stopped = Event()
+        self._error: Exception | None = None
+        self._thread = Thread(target=self._work, name="juncture-merge", daemon=True)
+        self._thread.start()
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory is taken by what tells where rows go."""
+        return sum(target.nbytes for target in self._targets)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all is written."""
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            written = 0
+            for piece in merged_pieces(self._snapshots):
+                if self._stopped.is_set():
+                    return
+                living = piece.some(np.flatnonzero(piece.rows.weights))
+                for number, target in enumerate(self._targets):
+                    here = np.flatnonzero(living.sources == number)
+                    target[living.places[here]] = here + written
+                self.writer.add(living.rows)
+                written += len(living.rows)
+        except Exception as error:  # Told to whoever asks for the result.
+            self._error = error
+
+    def result(self) -> Any:
+        """Return what writes the new run, once all is written; what made that fail is raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise StateError(f"Runs on disk could not be merged: {self._error}.") from self._error
+        return self.writer
+
+    def carry_over(self, run: StoredRun) -> None:
+        """Have the new run take over what has changed of the others since they were read."""
+        for source, target in zip(self.runs, self._targets, strict=True):
+            places = source.changed_places()
+            places = places[target[places] >= 0]
+            if len(places):
+                state = source.state_of(places)
+                run.change(target[places].astype(np.int64), state)
+                run.living_rows -= int(np.count_nonzero(state[0] == 0))
+
+    def stop(self) -> None:
+        """Give up."""
+        self._stopped.set()
+        self._thread.join()

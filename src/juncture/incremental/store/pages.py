@@ -1,0 +1,277 @@
+"""The rows of a side that are on disk, and those of them that an epoch has fetched.
+
+What an epoch needs is fetched as it is asked for: each row once, as a run in memory, in which it is found and changed
+like any other. When the epoch is done, what has changed of its rows is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.incremental.keys import HashedKeys
+from juncture.incremental.run import Run, row_order
+from juncture.incremental.store.blocks import BLOCK_ROWS, Rows
+from juncture.incremental.store.stored_run import GREATEST, LEAST, Sought, StoredRun
+from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.neighbours import nth_neighbours
+from juncture.kernels.stored_rows import blocks_before, mark_rows
+
+__all__ = ["FetchedRun", "Pages", "run_of", "stored_pieces"]
+
+Table = npt.NDArray[np.int64]
+
+_PIECE_ROWS = BLOCK_ROWS << 9
+_BLOCKS_AT_ONCE = 256
+
+
+class FetchedRun(Run):
+    """Rows that were fetched from a run on disk.
+
+    Parameters
+    ----------
+    rows, keys
+        The rows, as they lie there, and the codes of their keys.
+    matching
+        How many lines of codes are of use to find matches.
+    source, places
+        The run on disk, and where in it they are.
+    """
+
+    is_fetched = True
+
+    def __init__(self, rows: Rows, keys: Codes, matching: int, source: StoredRun, places: Ints) -> None:
+        order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
+        batch = rows_of(rows.batch, array_of(order, pa.int32()))
+        codes, self._before = np.take(rows.codes, order, axis=1), np.take(rows.state, order, axis=1)
+        super().__init__(
+            batch,
+            np.arange(len(order), dtype=np.int32),
+            keys,
+            codes,
+            self._before[0].copy(),
+            hashes,
+            self._before[1:].copy(),
+            matching,
+        )
+        self._source = source
+        self._places = places[order]
+
+    def settle(self) -> None:
+        """Have the run on disk take over what has changed."""
+        state = np.concatenate([self.weights[None], self.counts])
+        changed = np.flatnonzero((state != self._before).any(axis=0))
+        if len(changed):
+            self._source.change(self._places[changed], np.take(state, changed, axis=1))
+            self._source.living_rows -= int(np.count_nonzero(self.weights[changed] == 0))
+
+
+class Pages:
+    """The rows of a side that are on disk.
+
+    Parameters
+    ----------
+    stored
+        The runs.
+    keys
+        The keys of both sides.
+    keys_of
+        Returns the codes of the keys of rows.
+    matching
+        How many lines of codes are of use to find matches.
+    """
+
+    def __init__(
+        self, stored: list[StoredRun], keys: HashedKeys, keys_of: Callable[[pa.RecordBatch], Codes], matching: int
+    ) -> None:
+        self.stored = stored
+        self.fetched: list[FetchedRun] = []
+        self._keys = keys
+        self._keys_of = keys_of
+        self._matching = matching
+        self._places: dict[int, Ints] = {}
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(len(run) for run in self.stored)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return sum(run.nbytes for run in self.stored) + sum(run.nbytes for run in self.fetched)
+
+    @property
+    def changed_bytes(self) -> int:
+        """How much of that is to be written."""
+        return sum(run.changed_bytes for run in self.stored)
+
+    def fetch_matches(self, keys: Codes, codes: Table) -> None:
+        """Fetch all that rows of the other side, which all have a key, may match."""
+        hashes, count, lines = self._keys.hashes(keys), len(keys), self._matching
+        ends = np.full(count, LEAST), np.full(count, GREATEST)
+        low = ~codes[0] if lines else ends[0]
+        second = np.ascontiguousarray(codes[1]) if lines > 1 else None
+        self._fetch(Sought(hashes, low, ends[1], *ends, ~codes[1:lines], second))
+
+    def fetch_equal(self, keys: Codes, codes: Table, row_hashes: Ints) -> None:
+        """Fetch all rows that may be equal to some."""
+        first = codes[0] if len(codes) else np.zeros(len(keys), np.int64)
+        none = np.zeros((0, len(keys)), np.int64)
+        self._fetch(Sought(self._keys.hashes(keys), first, first, row_hashes, row_hashes, none))
+
+    def fetch_between(self, keys: Codes, low: Ints, high: Ints) -> None:
+        """Fetch the rows of each key whose first codes are between two limits, which count."""
+        self._fetch(Sought.between(self._keys.hashes(keys), low, high))
+
+    def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+        """Fetch rows until the nth one of each row's key from its code on is among them, or there are no nearer ones.
+
+        Parameters
+        ----------
+        keys, codes, nth, found, forward
+            As for `nth_neighbours`.
+        """
+        hashes = self._keys.hashes(keys)
+        for run in self.fetched:
+            _look(run, keys, codes, nth, found, forward=forward)
+        for stored in self.stored:
+            blocks = _places(stored, hashes, codes, forward=forward)
+            rows = np.flatnonzero(blocks >= 0)
+            while len(rows):
+                new = self._take_in(stored, np.unique(blocks[rows]), np.unique(hashes[rows]))
+                if new is not None:
+                    _look(new, keys, codes, nth, found, forward=forward)
+                blocks += 1 if forward else -1
+                rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], found[rows], forward=forward)]
+
+    def settle(self) -> None:
+        """Take over what an epoch has changed, and let go of what it fetched."""
+        for run in self.fetched:
+            run.settle()
+        self.drop()
+
+    def drop(self) -> None:
+        """Let go of what an epoch fetched."""
+        self.fetched = []
+        self._places = {}
+
+    def living(self) -> Iterator[Rows]:
+        """Yield the rows that are there, some at a time."""
+        for stored in self.stored:
+            for rows, _ in stored.pieces():
+                yield rows.living()
+
+    def _fetch(self, sought: Sought) -> None:
+        if not len(sought.hashes):
+            return
+        hashes = np.unique(sought.hashes)
+        for stored in self.stored:
+            blocks = stored.blocks_of(sought)
+            if len(blocks):
+                self._take_in(stored, blocks, hashes)
+
+    def _take_in(self, stored: StoredRun, blocks: Ints, hashes: Words) -> FetchedRun | None:
+        """Fetch rows with some key hashes, ascending, from some blocks; return them, less those that are there."""
+        known = self._places.get(id(stored))
+        parts, found = [], []
+        for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
+            rows, places = stored.read(blocks[first : first + _BLOCKS_AT_ONCE])
+            chosen = np.empty(len(rows), np.uint8)
+            mark_rows(rows.hashes, hashes, chosen)
+            wanted = chosen.view(np.bool_)
+            if known is not None:
+                at = np.searchsorted(known, places)
+                there = at < len(known)
+                there[there] = known[at[there]] == places[there]
+                wanted &= ~there
+            here = np.flatnonzero(wanted)
+            if len(here):
+                parts.append(rows.some(here))
+                found.append(places[here])
+        if not parts:
+            return None
+        some, taken = Rows.joined(parts), np.concatenate(found)
+        self._places[id(stored)] = taken if known is None else np.sort(np.concatenate([known, taken]))
+        run = FetchedRun(some, self._keys_of(some.batch), self._matching, stored, taken)
+        self.fetched.append(run)
+        return run
+
+
+def run_of(rows: Rows, keys: Codes, matching: int) -> Run:
+    """Return rows that lie on disk as a run in memory."""
+    order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
+    return Run(
+        rows_of(rows.batch, array_of(order, pa.int32())),
+        np.arange(len(order), dtype=np.int32),
+        keys,
+        np.take(rows.codes, order, axis=1),
+        rows.weights[order],
+        hashes,
+        np.take(rows.counts, order, axis=1),
+        matching,
+    )
+
+
+def stored_pieces(run: Run, keys: HashedKeys, *, is_sorted: bool) -> Iterator[Rows]:
+    """Yield the rows of a run in memory that are there as they lie on disk, or as they are, some at a time."""
+    hashes = keys.hashes(run.keys)
+    if is_sorted:
+        order = _stored_order(run, keys.hashes(run.groups))
+        order = order[run.weights[order] != 0]
+    else:
+        order = np.flatnonzero(run.weights)
+    for first in range(0, len(order), _PIECE_ROWS):
+        here = order[first : first + _PIECE_ROWS]
+        numbers = [hashes[here].view(np.int64)[None], run.hashes[here][None], np.take(run.codes, here, axis=1)]
+        state = [run.weights[here][None], np.take(run.counts, here, axis=1)]
+        yield Rows(run.taken(here), np.concatenate(numbers), np.concatenate(state))
+
+
+def _stored_order(run: Run, hashes: Words) -> Ints:
+    """Return the rows of a run in the order in which they lie on disk, given the hash of each of its groups."""
+    rank = np.argsort(hashes, kind="stable")
+    ranked = hashes[rank]
+    sizes = np.diff(run.starts)[rank]
+    if len(ranked) > 1 and (ranked[1:] == ranked[:-1]).any():
+        # Keys of one hash lie among each other.
+        by_code = (run.codes[0],) if len(run.codes) else ()
+        return np.lexsort((run.hashes, *by_code, np.repeat(hashes, np.diff(run.starts))))
+    return np.repeat(run.starts[:-1][rank] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(run))
+
+
+def _look(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+    held = np.ascontiguousarray(run.codes[0])
+    nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth, forward, found)
+
+
+def _places(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> Ints:
+    """Return the block in which to begin to look for rows from some codes on; -1 for none."""
+    # Rows that come before the first of a block, or are alike, are in the one before it.
+    edge = np.full(len(hashes), LEAST if forward else GREATEST)
+    found = _blocks_before(stored, hashes, codes, edge)
+    return np.maximum(found, 0) if forward else found
+
+
+def _blocks_before(stored: StoredRun, hashes: Words, codes: Ints, rows: Ints) -> Ints:
+    """Return the last block whose first row comes before a place, or -1."""
+    index = stored.index
+    blocks = np.empty(len(hashes), np.int64)
+    blocks_before(hashes, codes, rows, index.hashes, index.firsts[2], index.firsts[1], blocks)
+    return blocks
+
+
+def _may_be_nearer(stored: StoredRun, blocks: Ints, hashes: Words, found: Ints, *, forward: bool) -> Mask:
+    """Tell whether blocks may have rows nearer than what was found."""
+    index = stored.index
+    inside = (blocks >= 0) & (blocks < len(index))
+    # Where rows are sought backwards, the first row of the block after one tells what it may end with.
+    edges = np.where(inside, blocks, 0) + (0 if forward else 1)
+    edges = np.minimum(edges, len(index) - 1)
+    codes = index.firsts[2][edges]
+    nearer: Mask = inside & (index.hashes[edges] == hashes) & (codes < found if forward else codes > found)
+    return nearer

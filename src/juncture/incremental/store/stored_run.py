@@ -1,0 +1,286 @@
+"""A run of rows on disk: which blocks of it to read, the blocks that were read last, and what has changed since."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import Mask, joined_batches
+from juncture.incremental.store.blocks import Index, Rows, pack_state, unpack_block, unpack_state
+from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.stored_rows import mark_blocks
+from juncture.kernels.symmetric import UNLIMITED
+
+__all__ = ["BlockCache", "BlockReader", "Sought", "StoredRun"]
+
+Table = npt.NDArray[np.int64]
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+
+_ROWS_AT_ONCE = 1 << 14
+"""Rows that are read together when all are, about."""
+
+_BYTES_A_STATE = 120
+"""What a changed state takes besides its bytes."""
+
+
+class BlockReader(Protocol):
+    """Reads what was written of runs."""
+
+    def blocks(self, run: int, blocks: Sequence[int], /) -> list[bytes]:
+        """Return some blocks of a run."""
+
+    def states(self, run: int, blocks: Sequence[int], /) -> list[bytes]:
+        """Return the states of some blocks, which have one."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Between which limits rows are sought.
+
+    Attributes
+    ----------
+    hashes
+        The hashes of their keys.
+    low, high
+        The least and the greatest first code.
+    low_rows, high_rows
+        The least hash of a row at the one, and the greatest at the other.
+    others
+        For each line of codes but the first, the least code.
+    second
+        The complement of the least second code, by which a run's reach bounds the first; None if there is none.
+    """
+
+    hashes: Words
+    low: Ints
+    high: Ints
+    low_rows: Ints
+    high_rows: Ints
+    others: Table
+    second: Ints | None = None
+
+    @classmethod
+    def between(cls, hashes: Words, low: Ints, high: Ints) -> Sought:
+        """Return what is sought between two first codes, which count."""
+        count = len(hashes)
+        here = np.flatnonzero(low <= high)
+        none = np.zeros((0, len(here)), np.int64)
+        ends = np.full(count, LEAST)[here], np.full(count, GREATEST)[here]
+        return cls(hashes[here], low[here], high[here], *ends, none)
+
+
+class BlockCache:
+    """The blocks that were read last.
+
+    Parameters
+    ----------
+    most_bytes
+        How much memory they may take.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held: OrderedDict[tuple[int, int], tuple[Table, pa.RecordBatch, int]] = OrderedDict()
+        self.nbytes = 0
+
+    def get(self, run: int, block: int) -> tuple[Table, pa.RecordBatch] | None:
+        """Return a block, if it is there."""
+        found = self._held.get((run, block))
+        if found is None:
+            return None
+        self._held.move_to_end((run, block))
+        return found[0], found[1]
+
+    def put(self, run: int, block: int, numbers: Table, batch: pa.RecordBatch, size: int) -> None:
+        """Keep a block of so many bytes, in place of those that were not asked for the longest."""
+        self._held[run, block] = numbers, batch, size
+        self.nbytes += size
+        while self.nbytes > self._most_bytes:
+            _, (_, _, freed) = self._held.popitem(last=False)
+            self.nbytes -= freed
+
+    def clear(self) -> None:
+        """Let go of all blocks."""
+        self._held.clear()
+        self.nbytes = 0
+
+
+class StoredRun:
+    """Sorted rows on disk.
+
+    Parameters
+    ----------
+    index
+        Tells which block to read.
+    schema
+        The columns.
+    lines
+        How many lines there are of codes, and how many of counts.
+    has_state
+        Which blocks have a state of their own on disk: in others each row is there once, and all counts are zero.
+    reader
+        Reads blocks.
+    cache
+        Keeps those that were read last.
+    living_rows
+        How many rows are there, None for all.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        schema: pa.Schema,
+        lines: tuple[int, int],
+        has_state: Mask,
+        reader: BlockReader,
+        cache: BlockCache,
+        living_rows: int | None = None,
+    ) -> None:
+        self.index = index
+        self.has_state = has_state
+        self.changed: dict[int, bytes] = {}
+        self.living_rows = index.rows if living_rows is None else living_rows
+        self._changed_bytes = 0
+        self._changed_places: list[Ints] | None = None
+        self._schema = schema
+        self._codes, self._counts = lines
+        self._reader = reader
+        self._cache = cache
+        self._starts = np.concatenate([[0], np.cumsum(index.sizes)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory is taken by what is not on disk."""
+        return self.index.nbytes + self._starts.nbytes + self._changed_bytes
+
+    @property
+    def changed_bytes(self) -> int:
+        """How much of it is to be written."""
+        return self._changed_bytes
+
+    def blocks_of(self, sought: Sought) -> Ints:
+        """Return the blocks that may have rows that are sought."""
+        high = sought.high
+        if sought.second is not None and self.index.reach != UNLIMITED:
+            near = sought.second <= GREATEST - self.index.reach
+            high = np.where(near, np.minimum(high, np.where(near, sought.second, 0) + self.index.reach), high)
+        needed = np.zeros(len(self.index), np.uint8)
+        mark_blocks(
+            sought.hashes,
+            sought.low,
+            sought.low_rows,
+            np.ascontiguousarray(high),
+            sought.high_rows,
+            sought.others,
+            self.index.hashes,
+            self.index.firsts[2],
+            self.index.firsts[1],
+            self.index.most[: len(sought.others)],
+            needed,
+        )
+        return np.flatnonzero(needed)
+
+    def read(self, blocks: Ints) -> tuple[Rows, Ints]:
+        """Return the rows of some blocks, at least one, ascending, and their places in the run."""
+        chosen = [int(block) for block in blocks]
+        found = self._contents(chosen)
+        states = self._states(chosen)
+        numbers = np.concatenate([each for each, _ in found], axis=1)
+        sizes = self.index.sizes[blocks]
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places = np.repeat(self._starts[blocks], sizes) + within
+        return Rows(joined_batches([batch for _, batch in found]), numbers, np.concatenate(states, axis=1)), places
+
+    def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Rows, Ints]]:
+        """Yield all rows, or those of some blocks, some at a time, with their places."""
+        end = len(self.index) if end is None else end
+        step = max(1, _ROWS_AT_ONCE // int(self.index.sizes.max()))
+        for begin in range(first, end, step):
+            yield self.read(np.arange(begin, min(begin + step, end)))
+
+    def snapshot(self) -> StoredRun:
+        """Return the same run as it is on disk, for another thread; and take note from now on of what changes."""
+        self._changed_places = []
+        lines = self._codes, self._counts
+        return StoredRun(self.index, self._schema, lines, self.has_state.copy(), self._reader, BlockCache(0))
+
+    def changed_places(self) -> Ints:
+        """Return where rows have changed since a snapshot was taken."""
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(self._changed_places or [])]))
+
+    def state_of(self, places: Ints) -> Table:
+        """Return the states of some rows, at least one, ascending."""
+        blocks = np.searchsorted(self._starts, places, side="right") - 1
+        chosen, first = np.unique(blocks, return_index=True)
+        edges = np.append(first, len(places))
+        states = self._states([int(block) for block in chosen])
+        found = [
+            state[:, places[edges[number] : edges[number + 1]] - self._starts[block]]
+            for number, (block, state) in enumerate(zip(chosen.tolist(), states, strict=True))
+        ]
+        return np.concatenate(found, axis=1)
+
+    def change(self, places: Ints, state: Table) -> None:
+        """Have other states for some rows."""
+        if self._changed_places is not None:
+            self._changed_places.append(places)
+        blocks = np.searchsorted(self._starts, places, side="right") - 1
+        chosen, first = np.unique(blocks, return_index=True)
+        order = np.argsort(blocks, kind="stable") if len(chosen) > 1 and (np.diff(blocks) < 0).any() else None
+        if order is not None:
+            blocks, places, state = blocks[order], places[order], np.take(state, order, axis=1)
+            chosen, first = np.unique(blocks, return_index=True)
+        edges = np.append(first, len(blocks))
+        for number, (block, before) in enumerate(
+            zip(chosen.tolist(), self._states([int(each) for each in chosen]), strict=True)
+        ):
+            here = slice(edges[number], edges[number + 1])
+            before[:, places[here] - self._starts[block]] = state[:, here]
+            packed = pack_state(before)
+            known = self.changed.get(block)
+            self._changed_bytes += len(packed) + (_BYTES_A_STATE if known is None else -len(known))
+            self.changed[block] = packed
+
+    def saved(self) -> None:
+        """Take note that what has changed is on disk."""
+        self.has_state[list(self.changed)] = True
+        self.changed = {}
+        self._changed_bytes = 0
+
+    def _contents(self, blocks: list[int]) -> list[tuple[Table, pa.RecordBatch]]:
+        run = self.index.number
+        found = {block: self._cache.get(run, block) for block in blocks}
+        missing = [block for block, held in found.items() if held is None]
+        for block, content in zip(missing, self._reader.blocks(run, missing), strict=True):
+            numbers, batch = unpack_block(content, int(self.index.sizes[block]), self._codes, self._schema)
+            found[block] = numbers, batch
+            self._cache.put(run, block, numbers, batch, len(content))
+        return [held for held in found.values() if held is not None]
+
+    def _states(self, blocks: list[int]) -> list[Table]:
+        """Return the states of blocks, each of which may be written to."""
+        written = [block for block in blocks if block not in self.changed and self.has_state[block]]
+        saved: Mapping[int, bytes] = dict(
+            zip(written, self._reader.states(self.index.number, written) if written else [], strict=True)
+        )
+        states = []
+        for block in blocks:
+            content = self.changed.get(block) or saved.get(block)
+            size = int(self.index.sizes[block])
+            if content is None:
+                state = np.zeros((1 + self._counts, size), np.int64)
+                state[0] = 1
+            else:
+                state = unpack_state(content, size)
+            states.append(state)
+        return states
