@@ -115,7 +115,7 @@ def _changes(ours: pa.Table, theirs: pa.Table, epochs: int, size: int) -> Iterat
     for _ in range(epochs // 2):
         changed = {}
         for side, table, share in (("left", ours, 0.9), ("right", theirs, 0.1)):
-            rows = np.unique(chance.integers(0, table.num_rows, max(int(size * share / 2), side == "left")))
+            rows = np.unique(chance.integers(0, table.num_rows, max(int(size * share / 2), int(side == "left"))))
             if len(rows):
                 changed[side] = table.take(pa.array(rows))
         if size == 1:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import juncture as jn
+from juncture.runtime.memory import LEAST_MEMORY_BYTES
 from juncture_benchmarks.population.symmetric import Layout, symmetric
 
 __all__ = ["GROUPS", "Way", "all_ways", "quarter_bytes", "tables"]
@@ -87,19 +88,19 @@ def all_ways(sales: int) -> dict[str, Way]:
 
 
 def quarter_bytes(sales: int) -> int:
-    """Return a quarter of the memory that the state of so many sales takes."""
-    return sales * _STATE_BYTES // 4
+    """Return a quarter of the memory that the state of so many sales takes, or the least there may be."""
+    return max(sales * _STATE_BYTES // 4, LEAST_MEMORY_BYTES)
 
 
 def _row_by_row(group: str, prefix: str, layout: Layout, how: str) -> list[Way]:
     run = partial(symmetric, of_sales=layout, of_customers=layout)
     return [
         Way(f"{prefix}rows", f"row by row, {how}", group, run),
-        Way(f"{prefix}rows-trick", "the same, with the article's trick", group, partial(run, trick=True)),
+        Way(f"{prefix}rows-trick", f"row by row, {how}, the article's trick", group, partial(run, trick=True)),
         Way(f"{prefix}sorted", f"each batch of 10,000 sorted, {how}", group, partial(run, is_sorted=True)),
         Way(
             f"{prefix}sorted-trick",
-            "the same, with the article's trick",
+            f"each batch of 10,000 sorted, {how}, the article's trick",
             group,
             partial(run, is_sorted=True, trick=True),
         ),
