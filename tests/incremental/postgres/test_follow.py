@@ -200,3 +200,17 @@ def test_a_view_of_three_tables_follows_them(database, tmp_path):
             while database.rows("SELECT * FROM totals") != [("r9", 1, 2.5)]:
                 follower.step(0.1)
                 assert time.monotonic() < until
+
+
+def test_a_connection_that_is_lost(database, tmp_path):
+    filled_shop(database)
+    lost = "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE slot_name = 'juncture'"
+    with following(database, folder=tmp_path / "state") as follower:
+        follower.start()
+        change_shop(database, 1, transactions=2)
+        database.run(lost)
+        with pytest.raises(StateError, match="connection to PostgreSQL was lost"):
+            follower.run(seconds=20)
+    with following(database, folder=tmp_path / "state") as follower:
+        follower.start()
+        catch_up(follower, database)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -15,10 +15,11 @@ Write = Callable[[int, list[pa.RecordBatch]], object]
 """Takes the number of an epoch, and what has changed in it."""
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Takes the changes of an answer, epoch by epoch."""
 
-    def open(self, schema: pa.Schema, state: str) -> int | None:
+    def open(self, schema: pa.Schema, state: str, /) -> int | None:
         """Return the last epoch that has been taken, 0 if none has; None if that is not known.
 
         Parameters
@@ -50,7 +51,7 @@ class Callback:
     def __init__(self, write: Write) -> None:
         self._write = write
 
-    def open(self, schema: pa.Schema, state: str) -> int | None:  # noqa: ARG002 - it takes any, of any state
+    def open(self, _schema: pa.Schema, _state: str, /) -> int | None:
         """Return that it is not known which epochs have been taken."""
         return None
 
@@ -70,8 +71,8 @@ def sink_of(given: Sink | Write) -> Sink:
     SpecError
         If it is neither a sink nor a function.
     """
-    if all(hasattr(given, name) for name in ("open", "write", "close")):
-        return given  # type: ignore[return-value]
+    if isinstance(given, Sink):
+        return given
     if not callable(given):
         raise SpecError(
             f"sink={given!r} takes no changes. Expected jn.into_postgres(…), jn.into_files(…), or a function of the "

@@ -45,7 +45,7 @@ class FilesSource:
         """The tables, and their columns."""
         return self._tables
 
-    def snapshot(self, read: Read) -> Snapshot:  # noqa: ARG002 - there is nothing to read
+    def snapshot(self, _read: Read, /) -> Snapshot:
         """Return empty tables: the first file says what the first rows are."""
         empty = {name: schema.empty_table() for name, schema in self._tables.items()}
         return Snapshot(empty, dict.fromkeys(self._tables, ""))

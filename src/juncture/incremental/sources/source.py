@@ -63,7 +63,7 @@ class Source(Protocol):
     def tables(self) -> Mapping[str, pa.Schema]:
         """The tables, and their columns."""
 
-    def snapshot(self, read: Read) -> Snapshot:
+    def snapshot(self, read: Read, /) -> Snapshot:
         """Return the tables as they are."""
 
     def start(self, offset: Any) -> None:
