@@ -55,14 +55,16 @@ def kill_at(stage: str) -> None:
 
 def keep_offset_apart(path: Path) -> None:
     """Have joins write their offset to a file, after the epoch, as it must not be done."""
-    plain: Callable[..., list[pa.RecordBatch]] = ChangeJoin._epoch
 
-    def epoch(join: ChangeJoin, left: Any, right: Any, offset: Any, *, first: bool) -> list[pa.RecordBatch]:
-        given = plain(join, left, right, None, first=first)
-        path.write_text(json.dumps(offset))
-        return given
+    def apart(plain: Callable[..., list[pa.RecordBatch]]) -> Callable[..., list[pa.RecordBatch]]:
+        def taken(join: ChangeJoin, *, offset: Any, **tables: Any) -> list[pa.RecordBatch]:
+            given = plain(join, **tables)
+            path.write_text(json.dumps(offset))
+            return given
 
-    ChangeJoin._epoch = epoch
+        return taken
+
+    ChangeJoin.populate, ChangeJoin.apply = apart(ChangeJoin.populate), apart(ChangeJoin.apply)
     ChangeJoin.offset = property(lambda _: json.loads(path.read_text()) if path.exists() else None)
 
 

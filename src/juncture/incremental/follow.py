@@ -218,15 +218,15 @@ class Follower:
         Parameters
         ----------
         seconds
-            How long; None for no end.
+            How long, once it has started; None for no end.
 
         Raises
         ------
         PlanError, SchemaError, DataError, StateError
             As `step` does.
         """
-        until = None if seconds is None else time.monotonic() + seconds
         self.start()
+        until = None if seconds is None else time.monotonic() + seconds
         while not self._stopped.is_set():
             left_s = 0.2 if until is None else min(0.2, until - time.monotonic())
             if left_s <= 0:

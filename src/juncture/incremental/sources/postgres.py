@@ -91,10 +91,16 @@ class PostgresSource:
         return slot_status(self._connection, self.slot)
 
     def drop(self) -> None:
-        """Remove the slot, so that the server keeps no log for it. What was followed by it cannot be followed on."""
+        """Remove the slot, so that the server keeps no log for it. What was followed by it cannot be followed on.
+
+        Raises
+        ------
+        PlanError
+            If another process reads by it.
+        """
         self._end_stream()
         for name in (self.slot, self.slot + _NEW):
-            if slot_status(self._connection, name) is not None:
+            if self._unused(name) is not None:
                 self._drop_slot(name)
 
     def snapshot(self, read: Read) -> Snapshot:
