@@ -114,14 +114,6 @@ class AnswerOperator(ABC):
         """Take the first rows of both sides, and add what follows from them."""
         self.apply(deltas, journal, changes)
 
-    def load(self, deltas: Mapping[Side, tuple[Delta, list[Place]]]) -> None:
-        """Take the first rows of both sides, and count matches where rows are kept by them."""
-        if any(arrangement.lines for arrangement in self._arrangements.values()):
-            self.populate(deltas, Journal(), Changes(are_wanted=False))
-            return
-        for side, (delta, places) in deltas.items():
-            self._arrangements[side].change(delta, places, np.zeros((0, len(delta)), np.int64), Journal())
-
     @abstractmethod
     def begin(self, places: list[Place]) -> None:
         """Take note of what right rows are before some of them change."""

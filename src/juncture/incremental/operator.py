@@ -43,9 +43,6 @@ class Operator(Protocol):
     def populate(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
         """Take the first rows of both sides, and add what follows from them."""
 
-    def load(self, deltas: Deltas, /) -> None:
-        """Take the first rows of both sides, and nothing else."""
-
 
 @dataclass(frozen=True)
 class KeptJoin:

@@ -70,14 +70,6 @@ class PairOperator:
             if len(rows):
                 changes.add(self._output.alone(run.taken(rows), "left"), run.weights[rows])
 
-    def load(self, deltas: Mapping[Side, tuple[Delta, list[Place]]]) -> None:
-        """Take the first rows of both sides, and count matches where rows are kept by them."""
-        if any(arrangement.lines for arrangement in self._arrangements.values()):
-            self.populate(deltas, Journal(), Changes(are_wanted=False))
-            return
-        for side, (delta, places) in deltas.items():
-            self._arrangements[side].change(delta, places, np.zeros((0, len(delta)), np.int64), Journal())
-
     def _push(
         self, side: Side, delta: Delta, places: list[Place], journal: Journal, changes: Changes, *, alone: bool = True
     ) -> None:
