@@ -31,6 +31,10 @@ _INTS = (
 """Functions that give 32-bit integers in Spark, and wider ones in DuckDB."""
 
 
+_DATES = (exp.TsOrDsAdd, exp.AddMonths, exp.LastDay)
+"""Functions that give dates in Spark, and times in DuckDB."""
+
+
 class ExpressionError(SchemaError):
     """An expression does not fit the columns.
 
@@ -99,35 +103,34 @@ def _connected(folder: Path | None) -> Iterator[Any]:
 def _relation(connection: Any, step: Derived, rows: Any) -> Any:
     """Return a query for what a step makes, in parts: each has the columns of the one before."""
     connection.register(_TABLE, rows)
-    relation, names = connection.sql(f"SELECT * FROM {_TABLE}"), list(rows.schema.names)
+    relation = connection.sql(f"SELECT * FROM {_TABLE}")
     if step.filter is not None:
-        condition = _read(step.filter, ("filter",), names)
+        condition = _read(step.filter, ("filter",), relation)
         relation = _query(relation, sqlglot.select("*").from_(_TABLE).where(condition), ("filter",))
     if step.agg is not None:
         for place, key in enumerate(step.keys):
-            _check_name(key, ("by", place) if not isinstance(step.by, str) else ("by",), names)
+            _check_name(key, ("by", place) if not isinstance(step.by, str) else ("by",), list(relation.columns))
         keys = [exp.column(key, quoted=True) for key in step.keys]
-        wanted = [_alias(_read(text, ("agg", name), names), name) for name, text in step.agg.items()]
+        wanted = [_alias(_read(text, ("agg", name), relation), name) for name, text in step.agg.items()]
         query = sqlglot.select(*keys, *wanted).from_(_TABLE)
         relation = _query(relation, query.group_by(*keys) if keys else query, ("agg",))
-        names = list(relation.columns)
     if step.select is not None:
-        relation = _query(relation, sqlglot.select(*_selected(step, names)).from_(_TABLE), ("select",))
+        relation = _query(relation, sqlglot.select(*_selected(step, relation)).from_(_TABLE), ("select",))
     return relation.distinct() if step.distinct else relation
 
 
-def _selected(step: Derived, names: list[str]) -> list[Any]:
+def _selected(step: Derived, relation: Any) -> list[Any]:
     if isinstance(step.select, dict):
-        return [_alias(_read(text, ("select", name), names), name) for name, text in step.select.items()]
-    return [_read(text, ("select", place), names) for place, text in enumerate(step.select or ())]
+        return [_alias(_read(text, ("select", name), relation), name) for name, text in step.select.items()]
+    return [_read(text, ("select", place), relation) for place, text in enumerate(step.select or ())]
 
 
 def _alias(node: Any, name: str) -> Any:
     return exp.alias_(node, name, quoted=True)
 
 
-def _read(text: str, key: tuple[str | int, ...], names: list[str]) -> Any:
-    """Return an expression of Spark's, in which all columns are there."""
+def _read(text: str, key: tuple[str | int, ...], relation: Any) -> Any:
+    """Return an expression of Spark's over the columns of a relation, as DuckDB is to compute it."""
     try:
         query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
     except SqlglotError as error:
@@ -141,15 +144,30 @@ def _read(text: str, key: tuple[str | int, ...], names: list[str]) -> Any:
         raise ExpressionError(key, f"{text!r} holds a query of its own. Write a step for it, and join with that.")
     for column in node.find_all(exp.Column):
         if not isinstance(column.this, exp.Star):
-            _check_name(column.name, key, names)
-    return node.transform(_as_in_spark)
+            _check_name(column.name, key, list(relation.columns))
+    # Those within others come first.
+    for found in reversed(list(query.find_all(*_INTS, *_DATES, exp.Cast))):
+        _make_as_in_spark(found, relation)
+    return query.expressions[0]
 
 
-def _as_in_spark(node: Any) -> Any:
-    """Return a part of an expression, made to have the type that it has in Spark."""
-    if isinstance(node, _INTS) and not isinstance(node.parent, exp.Cast):
-        return exp.cast(node.copy(), "int", dialect="duckdb")
-    return node
+def _make_as_in_spark(node: Any, relation: Any) -> None:
+    """Make a part of an expression have the type, and a cast the value, that it has in Spark."""
+    if isinstance(node, exp.Cast):
+        if node.to.is_type(*exp.DataType.INTEGER_TYPES) and _is_real(node.this, relation):
+            # Spark cuts fractions off, and DuckDB rounds.
+            node.set("this", exp.func("TRUNC", node.this.copy(), dialect="duckdb"))
+    elif not isinstance(node.parent, exp.Cast):
+        node.replace(exp.cast(node.copy(), "int" if isinstance(node, _INTS) else "date", dialect="duckdb"))
+
+
+def _is_real(node: Any, relation: Any) -> bool:
+    """Tell whether an expression is of numbers that may have fractions."""
+    try:
+        found = relation.query(_TABLE, sqlglot.select(node.copy()).from_(_TABLE).sql("duckdb")).types[0]
+    except duckdb.Error:
+        return False
+    return str(found).startswith(("DOUBLE", "FLOAT", "DECIMAL"))
 
 
 def _check_name(name: str, key: tuple[str | int, ...], names: list[str]) -> None:

@@ -20,6 +20,7 @@ from juncture.streams.order import Order
 
 __all__ = [
     "check_place",
+    "comes",
     "format_name",
     "is_text",
     "orders_of",
@@ -47,6 +48,11 @@ def format_name(source: Source) -> str:
         return format_of(first, named=None, argument="path")
     is_many = Path(first).is_dir() or not WILDCARDS.isdisjoint(first)
     return format_of(first, named=None, argument="path", inside=files_of(first, "path") if is_many else ())
+
+
+def comes(source: Source) -> bool:
+    """Tell whether the rows of a source come as a stream, where it is run as one."""
+    return source.order is not None if source.stream is None else source.stream
 
 
 def is_text(name: str) -> bool:

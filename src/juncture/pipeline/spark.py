@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
@@ -20,12 +22,15 @@ from juncture.pipeline.engine import Engine, Matches, Watch, interpolated, right
 from juncture.pipeline.model import KEPT_FORMATS, Derived, File, Interpolate, Join, Many, Sink, Source
 from juncture.pipeline.places import adding, placed
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
-from juncture.pipeline.sources import format_name, is_text, orders_of, resolved
+from juncture.pipeline.sources import comes, format_name, is_text, orders_of, resolved
 from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.schema import spark_schema
 from juncture.spec.asof import Asof
 
 __all__ = ["SparkEngine"]
+
+_SPARKS_ERRORS = (PySparkException, Py4JError)
+"""What Spark raises: what PySpark knows of its errors, and in classic Spark the rest."""
 
 
 class SparkEngine(Engine):
@@ -121,7 +126,12 @@ class SparkEngine(Engine):
                 orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
             # What a step before makes is not made once more only to be counted.
             lazy = any(each in self._file.steps for each in step.inputs) and not _comes(sides[0])
-            return plan(*sides, step.spec, algorithm=step.algorithm, spark=self._session, lazy=lazy, **orders)
+            known = {"algorithm": step.algorithm, "spark": self._session, **orders}
+            try:
+                return plan(*sides, step.spec, lazy=lazy, **known)
+            except PlanError:
+                # Some joins have to look at their inputs first.
+                return plan(*sides, step.spec, **known)
         if isinstance(step, Many):
             return plan_many(self._side(step.left), rights(step, self._side), spark=self._session)
         return None
@@ -148,26 +158,15 @@ class SparkEngine(Engine):
         try:
             with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
                 self._writer(frame, sink).save(str(fresh.absolute()))
-        except PySparkException as error:
+        except _SPARKS_ERRORS as error:
             if "juncture.errors." in str(error):
                 # One of ours, which the command line shows as it is.
                 raise
-            raise DataError(f"Spark could not make {sink.from_!r}: {str(error).partition(chr(10))[0]}") from error
+            raise DataError(f"Spark could not make {sink.from_!r}: {_first_words(error)}") from error
 
     def start(self, sink: Sink, checkpoint: Path, trigger: dict[str, Any]) -> Any:
-        """Start the query that writes a sink as its rows come.
-
-        Raises
-        ------
-        PlanError
-            If none of its rows come as a stream.
-        """
+        """Start the query that writes a sink as its rows come."""
         frame = self._frames[sink.from_]
-        if not frame.isStreaming:
-            raise PlanError(
-                f'The sink reads {sink.from_!r}, and none of its sources is a stream. Say order = {{ on = "ts" }} or '
-                "stream = true in the source whose rows come."
-            )
         options = {name: _text(value) for name, value in sink.options.items()}
         writer = frame.writeStream.outputMode("append").trigger(**trigger).options(**options)
         writer = writer.option("checkpointLocation", str(checkpoint.absolute())).format(
@@ -219,9 +218,8 @@ class SparkEngine(Engine):
 
     def _source(self, name: str, source: Source) -> DataFrame:
         form, options = format_name(source), {key: _text(value) for key, value in source.options.items()}
-        comes = self._is_stream and (source.order is not None if source.stream is None else source.stream)
         try:
-            if comes:
+            if self._is_stream and comes(source):
                 return self._coming(name, source, form, options)
             if source.table is not None:
                 return self._session.read.options(**options).table(source.table)
@@ -232,7 +230,7 @@ class SparkEngine(Engine):
                     return self._session.read.options(**options).parquet(*source.paths)
                 return in_jvm(FileSide.of(self._session, source.paths, 1), "left").frame
             return self._text(name, source, form, options)
-        except PySparkException as error:
+        except _SPARKS_ERRORS as error:
             raise _unread(name, form, error) from error
 
     def _text(self, name: str, source: Source, form: str, options: dict[str, str]) -> DataFrame:
@@ -289,7 +287,7 @@ class SparkEngine(Engine):
                 writer.save(sink.path if "://" in sink.path else str(sink_place(sink, self._folder).absolute()))
             else:
                 writer.save()
-        except PySparkException as error:
+        except _SPARKS_ERRORS as error:
             raise _unread(sink.table or sink.path or "jdbc", sink_format(sink), error) from error
 
 
@@ -352,7 +350,14 @@ def _is_remote(session: SparkSession) -> bool:
     return not str(session.conf.get("spark.master", "") or "").startswith("local")
 
 
-def _unread(name: str, form: str, error: PySparkException) -> DataError | PlanError:
+def _first_words(error: Exception) -> str:
+    """Return the first line of an error that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return re.sub(r"^: [\w.$]+: ", "", next(iter(said), "it does not say why"))
+
+
+def _unread(name: str, form: str, error: Exception) -> DataError | PlanError:
     """Return what is wrong with a place, in words that say what to do."""
     text = str(error)
     if "DATA_SOURCE_NOT_FOUND" in text or "ClassNotFound" in text or "No suitable driver" in text:
@@ -360,4 +365,4 @@ def _unread(name: str, form: str, error: PySparkException) -> DataError | PlanEr
             f"Spark has nothing that reads or writes {form} for {name!r}. Name its package under [spark], such as "
             '"spark.jars.packages" = "…", or give Spark its jars.'
         )
-    return DataError(f"Spark cannot reach {name!r}: {text.partition(chr(10))[0]}")
+    return DataError(f"Spark cannot reach {name!r}: {_first_words(error)}")

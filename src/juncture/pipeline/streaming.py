@@ -14,6 +14,7 @@ from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import File
 from juncture.pipeline.run import Report, Written
 from juncture.pipeline.sinks import checkpoint_of
+from juncture.pipeline.sources import comes
 
 if TYPE_CHECKING:
     from juncture.pipeline.spark import SparkEngine
@@ -56,6 +57,13 @@ def started(
         If a sink has no source that is a stream, or Spark has no stream of it. None runs then.
     """
     chosen = chosen_sinks(file, only, start)
+    for name in chosen:
+        reads = needed_for(file, [file.sinks[name].from_])
+        if not any(comes(source) for each, source in file.sources.items() if each in reads):
+            raise PlanError(
+                f"The sink {name!r} reads {file.sinks[name].from_!r}, and none of its sources is a stream. Say "
+                'order = { on = "ts" } or stream = true in the source whose rows come.'
+            )
     needed = needed_for(file, [file.sinks[name].from_ for name in chosen])
     for name in [*file.sources, *steps_in_order(file)]:
         if name in needed:
