@@ -1,10 +1,13 @@
-"""The command line on Spark. Each command is a process of its own, since it starts and stops a session."""
+"""The command line on Spark, in processes of their own, since commands start and stop sessions."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,18 +35,48 @@ TELEMETRY = pa.table(
 JOIN = ("join", "asof", "frames.parquet", "telemetry.parquet", "--on", "ts", "--by", "robot_id", "--engine", "spark")
 
 
+IN_TURN = """
+import json, sys
+from juncture.cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = arguments
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    for stream in (sys.stdout, sys.stderr):
+        print(f"\\x1e{code}\\x1f", end="", file=stream, flush=True)
+"""
+"""Runs commands as the command line does, and writes after the texts of each how it has ended."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command has ended, and what it has written."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def make_folder(folder):
+    """Write the tables of a join to a folder, and make one for temporary files."""
+    pq.write_table(FRAMES, folder / "frames.parquet")
+    pq.write_table(TELEMETRY, folder / "telemetry.parquet")
+    (folder / "scratch").mkdir()
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path):
-    pq.write_table(FRAMES, tmp_path / "frames.parquet")
-    pq.write_table(TELEMETRY, tmp_path / "telemetry.parquet")
-    (tmp_path / "scratch").mkdir()
-    return tmp_path
+    return make_folder(tmp_path)
 
 
-def start(folder, *arguments):
+def start(folder, *commands):
     with no_session():
         return subprocess.Popen(
-            [sys.executable, "-c", "from juncture.cli.main import main; main()", *arguments],
+            [sys.executable, "-c", IN_TURN, json.dumps(commands)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -52,10 +85,14 @@ def start(folder, *arguments):
         )
 
 
-def run(folder, *arguments):
-    with start(folder, *arguments) as process:
-        stdout, stderr = process.communicate(timeout=300)
-    return process.returncode, stdout, stderr
+def run(folder, *commands):
+    """Run commands in one process, and return how each has ended."""
+    with start(folder, *commands) as process:
+        texts = process.communicate(timeout=300)
+    assert process.returncode == 0, texts
+    stdout, stderr = (re.findall("(.*?)\x1e(\\d+)\x1f", text, re.DOTALL) for text in texts)
+    assert len(stdout) == len(stderr) == len(commands), texts
+    return [Ended(int(code), out, err) for (out, code), (err, _) in zip(stdout, stderr, strict=True)]
 
 
 def names(folder):
@@ -67,51 +104,68 @@ def left_behind(folder):
     return [name for name in names(folder / "scratch") if name.startswith("juncture")]
 
 
-def test_the_same_text_as_in_process(folder):
-    code, stdout, stderr = run(folder, *JOIN, "-o", "spark.csv", "--explain", "--report")
-    assert code == 0, stderr
-    assert stdout == ""
-    assert "As-of join on Spark" in stderr
-    assert "Wrote 3 rows to spark.csv." in stderr
-    assert "ties              1" in stderr
-    assert "WARN" not in stderr
-    assert run(folder, *JOIN[:-2], "-o", "local.csv")[0] == 0
+COMMANDS = {
+    "join on Spark": [*JOIN, "-o", "spark.csv", "--explain", "--report"],
+    "join in-process": [*JOIN[:-2], "-o", "local.csv"],
+    "error in a task": [*JOIN, "-o", "out.parquet", "--ties", "error"],
+    "demo": ["demo"],
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A folder in which commands have run, and how each has ended.
+
+    The first has Spark started; the others need not wait for a JVM of their own.
+    """
+    folder = make_folder(tmp_path_factory.mktemp("commands"))
+    return folder, dict(zip(COMMANDS, run(folder, *COMMANDS.values()), strict=True))
+
+
+def test_the_same_text_as_in_process(done):
+    folder, ended = done
+    on_spark = ended["join on Spark"]
+    assert on_spark.code == 0, on_spark.stderr
+    assert on_spark.stdout == ""
+    assert "As-of join on Spark" in on_spark.stderr
+    assert "Wrote 3 rows to spark.csv." in on_spark.stderr
+    assert "ties              1" in on_spark.stderr
+    assert "WARN" not in on_spark.stderr
+    assert ended["join in-process"].code == 0
     lines = [sorted((folder / name).read_text().splitlines()) for name in ("spark.csv", "local.csv")]
     assert lines[0] == lines[1]
+
+
+def test_an_error_in_a_task_leaves_nothing(done):
+    _, ended = done
+    error = ended["error in a task"]
+    assert error.code == 2
+    assert "Problem in the data\n" in error.stderr
+    assert "Traceback" not in error.stderr
+    assert "SQLSTATE" not in error.stderr
+
+
+def test_nothing_is_left_but_the_outputs(done):
+    folder, _ = done
+    outputs = ["demo-output", "local.csv", "spark.csv"]
+    assert names(folder) == sorted(["frames.parquet", "scratch", "telemetry.parquet", *outputs])
     assert left_behind(folder) == []
-
-
-def test_an_error_in_a_task_leaves_nothing(folder):
-    code, _, stderr = run(folder, *JOIN, "-o", "out.parquet", "--ties", "error")
-    assert code == 2
-    assert "Problem in the data\n" in stderr
-    assert "Traceback" not in stderr
-    assert "SQLSTATE" not in stderr
-    assert names(folder) == ["frames.parquet", "scratch", "telemetry.parquet"]
 
 
 def test_no_java(folder):
     command = ["-c", "import os; os.environ['JAVA_HOME'] = '/nowhere'; from juncture.cli.main import main; main()"]
-    done = subprocess.run([sys.executable, *command, *JOIN], capture_output=True, text=True, cwd=folder)
-    assert done.returncode == 2
-    assert "openjdk-17-jre-headless" in done.stderr
-    assert "Traceback" not in done.stderr
+    ended = subprocess.run([sys.executable, *command, *JOIN], capture_output=True, text=True, cwd=folder)
+    assert ended.returncode == 2
+    assert "openjdk-17-jre-headless" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """A folder in which a demo has run."""
-    folder = tmp_path_factory.mktemp("demo")
-    (folder / "scratch").mkdir()
-    code, stdout, stderr = run(folder, "demo")
-    assert code == 0, stderr
-    return folder, stdout, stderr
-
-
-def test_the_demo_joins_flights_to_the_weather(demo):
+def test_the_demo_joins_flights_to_the_weather(done):
     from juncture.datasets import flights, weather
 
-    folder, stdout, stderr = demo
+    folder, ended = done
+    demo = ended["demo"]
+    assert demo.code == 0, demo.stderr
     expected = jn.join_asof(flights(), weather(), left_on="departure", right_on="observed", by="origin", tolerance="2h")
     written = pq.read_table(folder / "demo-output")
     assert written.schema.names == expected.schema.names
@@ -120,31 +174,30 @@ def test_the_demo_joins_flights_to_the_weather(demo):
     assert written.sort_by(order)["observed"].equals(expected.sort_by(order)["observed"])
     matched = expected.num_rows - expected["observed"].null_count
     for line in ("The plan", "As-of join on Spark", "Some rows", "Match report", "Wrote 336,776 rows", f"{matched:,}"):
-        assert line in stdout
-    assert "Joining on Spark" in stderr
-    assert left_behind(folder) == []
+        assert line in demo.stdout
+    assert "Joining on Spark" in demo.stderr
 
 
 @pytest.mark.nightly
-def test_an_interrupted_demo_keeps_the_output_of_the_one_before(demo):
-    folder, _, _ = demo
-    before = names(folder / "demo-output")
-    with start(folder, "demo") as process:
+def test_an_interrupted_demo_keeps_the_output_of_the_one_before(done):
+    folder, _ = done
+    there, before = names(folder), names(folder / "demo-output")
+    with start(folder, ["demo"]) as process:
         deadline = time.monotonic() + 200
         while not any(name.startswith(".demo-output") for name in names(folder)) and time.monotonic() < deadline:
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=100)
-    assert process.returncode == 130, stderr
+    assert "\x1e130\x1f" in stderr
     assert "Traceback" not in stderr
-    assert names(folder) == ["demo-output", "scratch"]
+    assert names(folder) == there
     assert names(folder / "demo-output") == before
     assert left_behind(folder) == []
 
 
 def test_the_demo_replaces_nothing_but_a_demo(folder):
     (folder / "demo-output").mkdir()
-    code, _, stderr = run(folder, "demo")
-    assert code == 2
-    assert "no demo has made it" in stderr
+    [ended] = run(folder, ["demo"])
+    assert ended.code == 2
+    assert "no demo has made it" in ended.stderr

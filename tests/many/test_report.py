@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
-from many.strategies import SPINE as SPINE_SCHEMA
 from many.strategies import random_case
 
 SPINE = pa.table({"ts": [3, 9, None, 4], "user": ["ann", "bob", "ann", None], "seen": [5, 5, 5, 5]})
@@ -80,7 +79,7 @@ def test_counts_what_the_joined_rows_say(seed: int) -> None:
     spine, rights = random_case(seed)
     report = jn.plan_many(spine, rights).match_report()
     for name, right in rights.items():
-        matches = [matches_of(row, right) for row in spine.to_pylist()]
+        matches = matches_of(spine, right)
         each = report[name]
         assert each.left_rows == spine.num_rows
         assert each.matched == sum(1 for found in matches if found), right.spec
@@ -97,13 +96,16 @@ def test_counts_what_the_joined_rows_say(seed: int) -> None:
             assert each.leaked == len(late), right.spec
 
 
-def matches_of(row: dict[str, Any], right: jn.Right) -> list[dict[str, Any]]:
-    """Return the right rows of a row of the spine: what a single join of that row alone gives."""
+def matches_of(spine: pa.Table, right: jn.Right) -> list[list[dict[str, Any]]]:
+    """Return the right rows of each row of the spine, whose ids number them: what a single join of them gives."""
     numbered = right.table.append_column("number", pa.array(range(right.table.num_rows), pa.int64()))
     arguments = right.spec.to_dict() | {"how": "inner"}
     kind = type(right.spec)
     if arguments.pop("agg", None) is not None:
         arguments["suffix"] = "_right"
-    one = pa.Table.from_pylist([row], SPINE_SCHEMA)
-    joined = jn.plan(one, numbered, kind.from_dict(arguments)).execute()
-    return [numbered.slice(number, 1).to_pylist()[0] for number in joined["number"].to_pylist()]
+    joined = jn.plan(spine, numbered, kind.from_dict(arguments)).execute()
+    rows = numbered.to_pylist()
+    found: list[list[dict[str, Any]]] = [[] for _ in range(spine.num_rows)]
+    for own, other in zip(joined["id"].to_pylist(), joined["number"].to_pylist(), strict=True):
+        found[own].append(rows[other])
+    return found
