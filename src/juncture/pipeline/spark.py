@@ -224,7 +224,10 @@ class SparkEngine(Engine):
             if source.table is not None:
                 return self._session.read.options(**options).table(source.table)
             if form in KEPT_FORMATS:
-                return self._session.read.format(form).options(**options).load(*source.paths)
+                frame = self._session.read.format(form).options(**options).load(*source.paths)
+                # Spark Connect looks for the format when it is asked for columns, and not before.
+                _ = frame.schema
+                return frame
             if form == "parquet":
                 if _is_remote(self._session):
                     return self._session.read.options(**options).parquet(*source.paths)
