@@ -187,10 +187,8 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
     assert cuts.described == "10; one key is split among several"
     for how in ("left", "full"):
         join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
-        schema, memory_bytes = result_schema(join, *sides), resources(spark).memory_bytes
-        stages = asof_stages(
-            join, Coding.of(join), cuts, task_output(schema), Resources(cores=1, memory_bytes=memory_bytes)
-        )
+        schema = result_schema(join, *sides)
+        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources(spark))
         frame = stages.frame(*sides, schema)
         assert difference(frame.toArrow(), reference.asof_join(join, left, right), ordered=False) is None
 

@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.planner.statistics import Resources
+from juncture.runtime.context import join_context
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
 from juncture.spark.asof.broadcast import probe_stages
 from juncture.spark.asof.shuffle import task_spec
 from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast import JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import BroadcastTable, FileTable, send
 from juncture.spark.tasks.feed import Feed, Unit
 from juncture.spark.tasks.packets import Content, Packet, write_packets
+from juncture.spec.asof import Asof
 from spark.stages import arrived, collect, output_of, scattered
 from strategies import Example, examples, packed_examples
 from support.tables import difference
@@ -101,3 +104,11 @@ def test_a_sent_table_is_known_by_its_content():
     assert one != send(table.slice(1))
     assert one.table(["a"]).num_rows == 1_000
     assert one.slice(10, 12).num_rows == 2
+
+
+def test_a_task_joins_one_chunk_after_the_other_whether_or_not_it_fits():
+    right = pa.table({"ts": range(3_000), "v": range(3_000)})
+    with join_context(threads=1, memory_bytes=245_000) as context:
+        for rows in (10, 3_000, 10, 3_000, 10):
+            left = pa.table({"ts": range(rows)})
+            assert sum(table.num_rows for table in engine.join(Asof(on="ts"), left, right, context)) == rows

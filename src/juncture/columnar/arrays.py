@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "raw_values",
     "rows_of",
     "validity",
+    "with_fields",
     "without_times",
 ]
 
@@ -148,6 +149,31 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
     return whole
 
 
+def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Return a nested type with its fields changed, and lists in place of views of lists; any other type as it is.
+
+    Examples
+    --------
+    >>> with_fields(pa.list_(pa.int8()), lambda field: field.with_type(pa.int64()))
+    ListType(list<item: int64>)
+    """
+    if pat.is_struct(data_type):
+        return pa.struct([change(field) for field in data_type])
+    if pat.is_union(data_type):
+        return pa.union([change(field) for field in data_type], data_type.mode, data_type.type_codes)
+    if pat.is_map(data_type):
+        # Keys are never null.
+        key, item = change(data_type.key_field).with_nullable(False), change(data_type.item_field)
+        return pa.map_(key, item, data_type.keys_sorted)
+    if pat.is_fixed_size_list(data_type):
+        return pa.list_(change(data_type.value_field), data_type.list_size)
+    if pat.is_list(data_type) or pat.is_list_view(data_type):
+        return pa.list_(change(data_type.value_field))
+    if pat.is_large_list(data_type) or pat.is_large_list_view(data_type):
+        return pa.large_list(change(data_type.value_field))
+    return data_type
+
+
 def without_times(data_type: pa.DataType) -> pa.DataType:
     """Return a nested type with integers in place of times, of which Python's own round some and cannot hold others.
 
@@ -156,17 +182,6 @@ def without_times(data_type: pa.DataType) -> pa.DataType:
     >>> without_times(pa.list_(pa.timestamp("ns")))
     ListType(list<item: int64>)
     """
-    if pat.is_struct(data_type):
-        # Arrow casts no null struct to one whose fields may not be.
-        return pa.struct([field.with_type(without_times(field.type)).with_nullable(True) for field in data_type])
-    if pat.is_map(data_type):
-        return pa.map_(without_times(data_type.key_type), without_times(data_type.item_type))
-    if pat.is_large_list(data_type):
-        return pa.large_list(data_type.value_field.with_type(without_times(data_type.value_type)))
-    if pat.is_fixed_size_list(data_type):
-        return pa.list_(data_type.value_field.with_type(without_times(data_type.value_type)), data_type.list_size)
-    if pat.is_list(data_type):
-        return pa.list_(data_type.value_field.with_type(without_times(data_type.value_type)))
     if (
         pat.is_timestamp(data_type)
         or pat.is_time64(data_type)
@@ -174,4 +189,7 @@ def without_times(data_type: pa.DataType) -> pa.DataType:
         or pat.is_date64(data_type)
     ):
         return pa.int64()
-    return pa.int32() if pat.is_time32(data_type) or pat.is_date32(data_type) else data_type
+    if pat.is_time32(data_type) or pat.is_date32(data_type):
+        return pa.int32()
+    # Arrow casts no null struct to one whose fields may not be.
+    return with_fields(data_type, lambda field: field.with_type(without_times(field.type)).with_nullable(True))

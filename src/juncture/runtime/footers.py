@@ -16,7 +16,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of
+from juncture.columnar.arrays import array_of, with_fields
 from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
 from juncture.runtime.threads import Threads
@@ -178,21 +178,7 @@ def joined_schema(files: Sequence[FoundFile], schemas: Sequence[pa.Schema]) -> p
 
 def _nullable(data_type: pa.DataType) -> pa.DataType:
     """Return a type in which nulls may occur at any depth."""
-    if pat.is_struct(data_type):
-        return pa.struct([_nullable_field(field) for field in data_type])
-    if pat.is_map(data_type):
-        return pa.map_(_nullable(data_type.key_type), _nullable_field(data_type.item_field))
-    if pat.is_fixed_size_list(data_type):
-        return pa.list_(_nullable_field(data_type.value_field), data_type.list_size)
-    if pat.is_list(data_type):
-        return pa.list_(_nullable_field(data_type.value_field))
-    if pat.is_large_list(data_type):
-        return pa.large_list(_nullable_field(data_type.value_field))
-    return data_type
-
-
-def _nullable_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_nullable(field.type)).with_nullable(True)
+    return with_fields(data_type, lambda field: field.with_type(_nullable(field.type)).with_nullable(True))
 
 
 def _difference(first: FoundFile, expected: pa.Schema, file: FoundFile, schema: pa.Schema) -> DataError:

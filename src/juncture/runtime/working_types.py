@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import with_fields
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.spec.resolved import Resolved
@@ -61,24 +62,7 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
         return pa.large_string()
     if pat.is_binary_view(data_type):
         return pa.large_binary()
-    if pat.is_struct(data_type):
-        return pa.struct([_working_field(field) for field in data_type])
-    if pat.is_union(data_type):
-        return pa.union([_working_field(field) for field in data_type], data_type.mode, data_type.type_codes)
-    if pat.is_map(data_type):
-        key, item = _working_field(data_type.key_field), _working_field(data_type.item_field)
-        return pa.map_(key, item, data_type.keys_sorted)
-    if pat.is_fixed_size_list(data_type):
-        return pa.list_(_working_field(data_type.value_field), data_type.list_size)
-    if pat.is_list(data_type) or pat.is_list_view(data_type):
-        return pa.list_(_working_field(data_type.value_field))
-    if pat.is_large_list(data_type) or pat.is_large_list_view(data_type):
-        return pa.large_list(_working_field(data_type.value_field))
-    return data_type
-
-
-def _working_field(field: pa.Field) -> pa.Field:
-    return field.with_type(working_type(field.type, nested=True))
+    return with_fields(data_type, lambda field: field.with_type(working_type(field.type, nested=True)))
 
 
 def in_working_types(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:

@@ -14,6 +14,7 @@ from juncture.local.kinds import EXECUTORS, planning_input
 from juncture.planner.choose import choose
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import gather
 from juncture.spec.asof import Asof
@@ -62,8 +63,9 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     left, right
         The sides.
     context
-        What the join may use.
+        What the join may use. What it reserves is its own: a task may join one chunk after the other.
     """
+    context = context.within(MemoryBudget(context.memory.total_bytes))
     stats = Stats(left=_counted(join, "left", left), right=_counted(join, "right", right))
     resources = Resources(cores=1, memory_bytes=context.memory.total_bytes)
     algorithm = choose(planning_input(join, stats, resources)).algorithm

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import with_fields
 from juncture.columnar.conversion import converted
 from juncture.runtime.context import JoinContext
 from juncture.runtime.footers import changed, read_footers
@@ -123,21 +124,7 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
         return pa.string()
     if pat.is_binary_view(data_type):
         return pa.binary()
-    if pat.is_struct(data_type):
-        return pa.struct([_plain_field(field) for field in data_type])
-    if pat.is_map(data_type):
-        return pa.map_(_plain_field(data_type.key_field), _plain_field(data_type.item_field), data_type.keys_sorted)
-    if pat.is_fixed_size_list(data_type):
-        return pa.list_(_plain_field(data_type.value_field), data_type.list_size)
-    if pat.is_list(data_type) or pat.is_list_view(data_type):
-        return pa.list_(_plain_field(data_type.value_field))
-    if pat.is_large_list(data_type) or pat.is_large_list_view(data_type):
-        return pa.large_list(_plain_field(data_type.value_field))
-    return data_type
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_plain(field.type))
+    return with_fields(data_type, lambda field: field.with_type(_plain(field.type)))
 
 
 def open_units(units: Iterable[Unit], schema: pa.Schema) -> ParquetSource:
