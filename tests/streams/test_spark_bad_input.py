@@ -94,9 +94,14 @@ def test_output_modes(short, tmp_path, operator, mode):
         frame = joined(short, tmp_path, how="left" if operator == "native" else "anti")
     finally:
         short.conf.unset(STORE)
-    stream = frame.writeStream.outputMode(mode).format("memory").queryName(f"{operator}_in_{mode}")
-    with pytest.raises(Exception, match=f"(?si){MODES[operator, mode]}"):
-        stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().processAllAvailable()
+    name = f"{operator}_in_{mode}"
+    stream = frame.writeStream.outputMode(mode).format("memory").queryName(name)
+    try:
+        with pytest.raises(Exception, match=f"(?si){MODES[operator, mode]}"):
+            stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().processAllAvailable()
+    finally:
+        # The sink is a view of the session, which other tests share; where the query does not start, there is none.
+        short.catalog.dropTempView(name)
 
 
 @pytest.mark.in_turn

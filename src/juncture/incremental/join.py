@@ -105,7 +105,7 @@ class ChangeJoin:
     >>> [batch.to_pylist() for batch in join.apply(right=pa.table({"id": [1]}))]
     [[{'id': 1, 'name': 'Adam', '_weight': 1}]]
     >>> renamed = pa.table({"id": [1, 1], "name": ["Adam", "Eve"], "_weight": [-1, 1]})
-    >>> [batch.to_pylist() for batch in join.apply(left=renamed)]
+    >>> [sorted(batch.to_pylist(), key=lambda row: row["_weight"]) for batch in join.apply(left=renamed)]
     [[{'id': 1, 'name': 'Adam', '_weight': -1}, {'id': 1, 'name': 'Eve', '_weight': 1}]]
     """
 
