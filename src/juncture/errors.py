@@ -18,17 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = [
-    "DataError",
-    "JunctureError",
-    "PlanError",
-    "SchemaError",
-    "SpecError",
-    "StateError",
-    "closest",
-    "did_you_mean",
-]
-
 _SCREEN_LINES = 20
 _SCREEN_CHARACTERS = 1_600
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
+from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.threads import Threads
 
 COUNT = 20_000

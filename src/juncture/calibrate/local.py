@@ -15,8 +15,6 @@ from juncture.spec.equi import Equi
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
-__all__ = ["measure_local"]
-
 _TRIES = 3
 _WIDE = 20
 """How many matches a row has where matches are to be what costs."""

@@ -23,8 +23,6 @@ from juncture.spec.range import Range
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["measure_spark"]
-
 _BIN_ROWS = 100
 _FEW = 100
 """So few rows that a join of them takes the time that it takes to start."""

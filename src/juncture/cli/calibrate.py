@@ -19,8 +19,6 @@ from juncture.planner.constants import CONSTANTS_VARIABLE, Constants, constants_
 from juncture.runtime.threads import available_cores
 from juncture.spec.arguments import check_choice
 
-__all__ = ["calibrate"]
-
 
 def calibrate(
     engine: Annotated[

@@ -8,8 +8,6 @@ from contextvars import ContextVar
 
 from rich.console import Console
 
-__all__ = ["WIDTH_OF_PIPES", "failures", "messages", "quiet", "results"]
-
 _IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 WIDTH_OF_PIPES = 1_000_000

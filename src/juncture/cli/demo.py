@@ -19,8 +19,6 @@ from juncture.errors import PlanError
 from juncture.files.output import replacing
 from juncture.spec.asof import Asof, ResolvedAsof
 
-__all__ = ["app"]
-
 _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h")
 
 _SHOWN = ("departure", "origin", "observed", "temp", "wind_speed", "visib", "carrier", "flight", "dest")

@@ -26,8 +26,6 @@ from juncture.errors import StateError
 if TYPE_CHECKING:
     from juncture.incremental.follow import FollowProgress
 
-__all__ = ["changes"]
-
 _TABLES = ("customers", "books", "sales")
 
 _QUERY = """

@@ -27,8 +27,6 @@ from juncture.streams.progress import StreamProgress
 if TYPE_CHECKING:
     from juncture.planner.plan import Plan
 
-__all__ = ["Replay", "Shown", "stream"]
-
 _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h")
 _ON = {"flights": "departure", "weather": "observed"}
 _PERIODS = 12

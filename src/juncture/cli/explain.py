@@ -23,8 +23,6 @@ from juncture.joins.planning import Spec
 from juncture.planner.plan import Analysis
 from juncture.spec.arguments import check_choice
 
-__all__ = ["app"]
-
 Form = Literal["text", "json", "html"]
 
 _FORMS: dict[str, Form] = {"": "text", ".txt": "text", ".json": "json", ".html": "html"}

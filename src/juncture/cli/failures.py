@@ -29,8 +29,6 @@ from juncture import errors
 from juncture.cli.console import failures
 from juncture.errors import JunctureError
 
-__all__ = ["ReportingGroup"]
-
 _TITLES = {
     "SpecError": "Wrong argument",
     "SchemaError": "The join does not fit these tables",

@@ -22,8 +22,6 @@ from juncture.files.text.read import read_text
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
 
-__all__ = ["as_parquet"]
-
 _PEEK_BYTES = 4096
 _COPY_BYTES = 1 << 20
 

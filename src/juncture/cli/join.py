@@ -24,8 +24,6 @@ from juncture.spec.where import Where
 if TYPE_CHECKING:
     from juncture.joins.planning import Spec
 
-__all__ = ["COMMANDS", "Asked", "app"]
-
 Asked: TypeAlias = "tuple[Spec, Request]"
 """What the arguments of a command come to."""
 

@@ -10,8 +10,6 @@ import typer
 
 from juncture.cli.failures import ReportingGroup
 
-__all__ = ["LazyGroup"]
-
 _COMMANDS = {
     "join": "juncture.cli.join:app",
     "explain": "juncture.cli.explain:app",

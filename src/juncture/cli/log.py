@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 import typer
 
-__all__ = ["shown"]
-
 
 class _Lines(logging.Handler):
     """Writes each record as a line to standard error as it is then: a bar that moves there makes room for it."""

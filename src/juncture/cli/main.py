@@ -14,8 +14,6 @@ from juncture.cli.console import quiet
 from juncture.cli.lazy import LazyGroup
 from juncture.cli.log import shown
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="juncture",
     cls=LazyGroup,

@@ -21,21 +21,6 @@ from juncture.spec.arguments import check_choice
 if TYPE_CHECKING:
     from juncture.pipeline.run import Report
 
-__all__ = [
-    "FILE",
-    "Engine",
-    "File",
-    "Master",
-    "Remote",
-    "Set",
-    "check",
-    "engine_of",
-    "init",
-    "opened",
-    "run",
-    "session",
-]
-
 FILE = Path("juncture.toml")
 
 File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The pipeline.", show_default=True)]

@@ -11,8 +11,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgre
 
 from juncture.cli.console import messages
 
-__all__ = ["Step", "step"]
-
 
 @dataclass(frozen=True)
 class Step:

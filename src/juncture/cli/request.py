@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from juncture.files.text.options import TextOptions
 
-__all__ = ["STANDARD_INPUT", "STANDARD_OUTPUT", "Reading", "Request"]
-
 STANDARD_INPUT = "-"
 STANDARD_OUTPUT = Path("-")
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from juncture.planner.plan import Plan
     from juncture.planner.report import MatchReport
 
-__all__ = ["Planned", "planned", "run"]
-
 _SIDES = ("left", "right")
 
 

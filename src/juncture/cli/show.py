@@ -22,8 +22,6 @@ from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 
-__all__ = ["count", "heading", "leading_columns", "print_plan", "report_view", "rows_view"]
-
 _CELL_WIDTH_MAX = 28
 _GAP = 2
 

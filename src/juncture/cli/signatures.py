@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from inspect import Parameter, Signature
 from typing import TypeVar
 
-__all__ = ["with_parameters"]
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 

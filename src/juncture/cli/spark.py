@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 
 from juncture.cli.progress import Step, step
 
-__all__ = ["spark_session", "stages", "write_parquet"]
-
 _POLL_S = 0.1
 _WITH_UI = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 

@@ -10,8 +10,6 @@ from juncture.cli.progress import step
 if TYPE_CHECKING:
     from juncture.kernels.warmup import Warmup
 
-__all__ = ["warmup"]
-
 
 def warmup() -> None:
     """Compile ahead what joins run, so that the first one does not wait for it.

@@ -14,21 +14,6 @@ import pyarrow.types as pat
 from juncture.kernels.array_types import Mask
 from juncture.spec.values import DAY_S
 
-__all__ = [
-    "Mask",
-    "array_of",
-    "concatenated",
-    "days",
-    "joined_batches",
-    "memory_pool",
-    "plain",
-    "raw_values",
-    "rows_of",
-    "validity",
-    "with_fields",
-    "without_times",
-]
-
 _DAY_MS = DAY_S * 1_000
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 

@@ -18,8 +18,6 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, raw_values, rows_of, validity
 from juncture.spec.schema import is_null_type
 
-__all__ = ["converted", "converted_columns", "with_types"]
-
 
 def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return an array's values in another type of the same values, without null in a dictionary.

@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain, validity
+from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import hash as kernels
 from juncture.kernels import keys as key_kernels
-from juncture.kernels.array_types import Words
-
-__all__ = ["KeyHashes"]
+from juncture.kernels.array_types import Mask, Words
 
 _NULL = np.uint64(0x2545F4914F6CDD1D)
 """The hash of null where nulls are equal."""

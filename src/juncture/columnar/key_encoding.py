@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, days, plain, raw_values, validity
+from juncture.columnar.arrays import days, plain, raw_values, validity
+from juncture.kernels.array_types import Mask
 from juncture.spec.schema import TIME_UNITS, plain_type
-
-__all__ = ["Form", "Integers", "Strings", "form_of"]
 
 _INT64_MAX = 2**63 - 1
 _SHORT_DIGITS = 18

@@ -15,13 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
 from juncture.kernels import keys as kernels
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
-
-__all__ = ["EMPTY", "KeyCodes"]
 
 EMPTY = EMPTY
 """The code of a row whose key is null or not there."""

@@ -25,14 +25,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, array_of, days, plain, raw_values, validity
-from juncture.kernels.array_types import Ints, Words
+from juncture.columnar.arrays import array_of, days, plain, raw_values, validity
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import TIME_UNITS, Domain, plain_type
-
-__all__ = ["Coder", "RankCoder", "RoughCoder", "StepCoder", "TooWideError", "float_codes", "steps_of"]
-
 
 _INT64_MAX = 2**63 - 1
 _UINT64_MAX = 2**64 - 1

@@ -38,12 +38,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, array_of, plain, raw_values, validity
+from juncture.columnar.arrays import array_of, plain, raw_values, validity
 from juncture.kernels import row_bytes as kernels
-from juncture.kernels.array_types import Bytes, Ints
-
-__all__ = ["RowBytes", "decode_rows", "encode_rows"]
-
+from juncture.kernels.array_types import Bytes, Ints, Mask
 
 _SIGN = np.uint64(1 << 63)
 _NAN = np.uint64(0x7FF8 << 48)

@@ -7,8 +7,6 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
 
-__all__ = ["shown"]
-
 
 def shown(array: pa.Array, row: int = 0) -> str:
     """Return a value of an array as text, also a time that Python's own cannot hold.

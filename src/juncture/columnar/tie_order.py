@@ -24,8 +24,6 @@ from juncture.kernels.array_types import Ints
 from juncture.spec.schema import plain_type
 from juncture.spec.values import map_entries
 
-__all__ = ["CODES_MOST", "UndecidedError", "code_columns", "order_codes", "order_keys"]
-
 CODES_MOST = 4
 """The most columns whose codes are worth keeping with each candidate."""
 

@@ -20,8 +20,6 @@ from typing import Any
 
 from juncture.errors import PlanError
 
-__all__ = ["temporary_postgres"]
-
 _USER = 65534
 """The user `nobody`, and its group."""
 

@@ -9,8 +9,6 @@ from typing import Literal
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
 
-__all__ = ["ARROW_START", "COMPRESSED", "FORMATS", "Format", "format_of", "format_of_start"]
-
 Format = Literal["parquet", "csv", "tsv", "json", "arrow"]
 
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "tsv", "json", "arrow")

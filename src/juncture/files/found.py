@@ -12,8 +12,6 @@ import pyarrow.fs
 from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
 
-__all__ = ["WILDCARDS", "files_of", "found_file"]
-
 WILDCARDS = frozenset("*?[")
 """What makes a glob of a path."""
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from juncture.errors import PlanError
 from juncture.files.formats import COMPRESSED
 
-__all__ = ["check_target", "replacing"]
-
 _DATA_SUFFIXES = (".parquet", ".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".arrow", ".crc", *COMPRESSED)
 
 

@@ -21,8 +21,6 @@ from juncture.runtime.sources import TableSource
 from juncture.spec.schema import Side
 from juncture.streams.condition import Condition
 
-__all__ = ["AggregateOperator"]
-
 Positions = npt.NDArray[np.signedinteger]
 
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 from juncture.incremental.identity import RowIdentity
 from juncture.kernels.array_types import Ints
 
-__all__ = ["Changes"]
-
 
 class Changes:
     """Rows of the output with weights, gathered during an epoch.

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run, key_order
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.spec.schema import Side
-
-__all__ = ["AnswerOperator", "Asked", "Candidates"]
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]

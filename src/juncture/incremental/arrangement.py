@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
-from juncture.columnar.key_table import EMPTY
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.identity import RowIdentity
 from juncture.incremental.run import Run, merged, row_order
 from juncture.incremental.store.pages import Pages
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.neighbours import nth_neighbours
-
-__all__ = ["Arrangement", "Delta", "Journal", "Place"]
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]

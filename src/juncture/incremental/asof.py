@@ -30,8 +30,6 @@ from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.output import Output
 from juncture.streams.reach import moved, served
 
-__all__ = ["AsofOperator", "interval_codes"]
-
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
 

@@ -20,11 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
-from juncture.kernels.array_types import Ints
-
-__all__ = ["CHANGE_TYPE", "WEIGHT", "ChangeFormat", "read_changes", "write_changes", "written_schema"]
+from juncture.kernels.array_types import Ints, Mask
 
 ChangeFormat = Literal["weight", "change_type", "debezium"]
 

@@ -29,8 +29,6 @@ from juncture.incremental.change_batch import WEIGHT
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Read, Source, SourceEpoch
 
-__all__ = ["FollowProgress", "Follower", "Kept"]
-
 _STATE, _SOURCE = "state", "source"
 
 

@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.row_bytes import encode_rows
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.spec.schema import is_null_type
-
-__all__ = ["NoIdentityError", "RowIdentity"]
 
 
 class NoIdentityError(TypeError):

@@ -35,8 +35,6 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.streams.output import Output, streaming_join, to_streaming
 
-__all__ = ["ChangeJoin", "ChangeSetup", "SideRows", "store_in"]
-
 
 @dataclass(frozen=True)
 class ChangeSetup:

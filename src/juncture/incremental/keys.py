@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.columnar.hashes import KeyHashes
-from juncture.columnar.key_table import EMPTY
-from juncture.kernels.array_types import Codes, Words
+from juncture.kernels.array_types import Codes, Mask, Words
+from juncture.kernels.hash_table import EMPTY
 from juncture.spec.schema import Side
 from juncture.streams.state.keys import HeldKeys, KeyedRows
 
 if TYPE_CHECKING:
     from juncture.incremental.arrangement import Arrangement
-
-__all__ = ["HashedKeys"]
 
 _BYTES_A_KEY = 56
 """What a key takes, about: its entry in a hash table, its value, and its hash."""

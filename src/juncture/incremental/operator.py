@@ -26,8 +26,6 @@ from juncture.spec.schema import Side
 from juncture.streams.condition import Rows, condition_of
 from juncture.streams.output import Output, held_schema
 
-__all__ = ["SIDES", "Deltas", "KeptJoin", "identity_of", "kept_join"]
-
 SIDES: tuple[Side, Side] = ("left", "right")
 
 Deltas = Mapping[Side, tuple[Delta, list[Place]]]

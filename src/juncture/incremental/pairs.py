@@ -12,18 +12,16 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns
 from juncture.spec.schema import Side
 from juncture.streams.condition import Condition
 from juncture.streams.output import Output
-
-__all__ = ["PairOperator", "counted", "passing"]
 
 _GIVEN_ALONE = {"left": ("left", "full", "anti"), "right": ("right", "full")}
 

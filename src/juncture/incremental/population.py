@@ -25,8 +25,6 @@ from juncture.kernels.array_types import Ints
 from juncture.runtime.progress import Report
 from juncture.spec.schema import Side
 
-__all__ = ["Parted", "Weighted", "gathered"]
-
 Weighted = tuple[pa.RecordBatch, Ints]
 """Rows with weights."""
 

@@ -9,13 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.columnar.key_table import EMPTY
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.equal_rows import find_equal, order_ties
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
 from juncture.streams.state.segment import Segment, first_codes
-
-__all__ = ["Run", "key_order", "merged", "row_order"]
 
 Table = npt.NDArray[np.int64]
 

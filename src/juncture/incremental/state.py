@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.errors import StateError
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal, Place
@@ -27,10 +26,9 @@ from juncture.incremental.store.merging import Merge, mergeable
 from juncture.incremental.store.pages import Pages, run_of, stored_pieces
 from juncture.incremental.store.saved import Position, Store, Writer
 from juncture.incremental.store.stored_run import BlockCache, StoredRun
+from juncture.kernels.array_types import Mask
 from juncture.runtime.progress import Report
 from juncture.spec.schema import Side
-
-__all__ = ["StoredState"]
 
 _log = logging.getLogger(__name__)
 

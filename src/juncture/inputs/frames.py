@@ -18,8 +18,6 @@ from juncture.kernels.array_types import Ints
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
-__all__ = ["ArrowAnswer", "Frame", "FrameAnswer", "Ints", "Joined", "free_name", "with_numbers", "without_runs"]
-
 Schemas = tuple[pa.Schema, pa.Schema]
 
 

@@ -10,18 +10,6 @@ from typing import Literal
 from juncture.errors import PlanError, SpecError
 from juncture.planner.decision import Engine
 
-__all__ = [
-    "ACCEPTED",
-    "Kind",
-    "choose_engine",
-    "is_from",
-    "is_spark_frame",
-    "is_stream",
-    "kind_of",
-    "paths_of",
-    "type_name",
-]
-
 Kind = Literal["arrow", "path", "spark"]
 
 ACCEPTED = (

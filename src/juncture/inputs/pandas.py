@@ -13,11 +13,10 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import rows_of
 from juncture.columnar.conversion import converted
 from juncture.errors import DataError, SchemaError
-from juncture.inputs.frames import Ints, Joined, free_name, without_runs
+from juncture.inputs.frames import Joined, free_name, without_runs
+from juncture.kernels.array_types import Ints
 from juncture.runtime.working_types import given_back, working_type
 from juncture.spec.schema import LEFT_OUT, Side, check_columns, plain_type
-
-__all__ = ["PandasFrame"]
 
 Values = Any
 """An array of pandas or NumPy, of any type."""

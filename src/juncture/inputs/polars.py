@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError, SchemaError
-from juncture.inputs.frames import Ints, Joined, free_name, without_runs
+from juncture.inputs.frames import Joined, free_name, without_runs
+from juncture.kernels.array_types import Ints
 from juncture.spec.schema import Side
-
-__all__ = ["PolarsFrame"]
 
 _UNKNOWN = {
     "Int128": "Int64, or to Decimal(38, 0)",

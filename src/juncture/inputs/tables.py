@@ -14,8 +14,6 @@ from juncture.inputs.frames import Frame, free_name
 from juncture.inputs.kinds import ACCEPTED, is_from, type_name
 from juncture.spec.schema import Side
 
-__all__ = ["Given", "read_table"]
-
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 """How much of a dataset is read before it is asked for: less than Arrow would, because memory is limited."""
 

@@ -14,8 +14,6 @@ from juncture.spec.schema import How
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["join_asof"]
-
 
 def join_asof(
     left: Any,

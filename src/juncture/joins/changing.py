@@ -14,8 +14,6 @@ from juncture.spec.base import Spec
 if TYPE_CHECKING:
     from juncture.incremental.join import ChangeJoin
 
-__all__ = ["changes"]
-
 
 def changes(
     left_schema: pa.Schema,

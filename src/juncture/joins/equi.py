@@ -13,8 +13,6 @@ from juncture.spec.schema import How
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["join"]
-
 
 def join(
     left: Any,

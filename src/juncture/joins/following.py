@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from juncture.incremental.sources.postgres import PostgresSource
     from juncture.incremental.sources.source import Source
 
-__all__ = ["change_files", "follow", "into_files", "into_postgres", "postgres"]
-
 
 def postgres(
     dsn: str,

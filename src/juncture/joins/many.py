@@ -11,8 +11,6 @@ from juncture.joins.planning import check_limits, refuse_unknown
 from juncture.planner.many import ManyPlan
 from juncture.spec.many import Right, named
 
-__all__ = ["join_many", "plan_many"]
-
 
 def join_many(
     spine: Any, tables: Mapping[str, Right], *, spark: Any = None, memory: str | int | None = None, **unknown: Any

@@ -14,8 +14,6 @@ from juncture.spec.schema import Closed, How
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["join_overlap"]
-
 
 def join_overlap(
     left: Any,

@@ -24,8 +24,6 @@ from juncture.spec.where import Where
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["Spec", "check_limits", "join_by", "plan", "refuse_unknown"]
-
 Spec = Asof | Range | Overlap | Where | Equi
 
 

@@ -15,8 +15,6 @@ from juncture.spec.schema import Closed, How
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["join_range"]
-
 
 def join_range(
     left: Any,

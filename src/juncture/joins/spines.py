@@ -15,8 +15,6 @@ from juncture.spec.distance import Distance
 from juncture.spec.grid import Grid, constant_of
 from juncture.spec.interpolate import Interpolation
 
-__all__ = ["grid", "interpolate"]
-
 
 def grid(
     data: Any = None,

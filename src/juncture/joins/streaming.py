@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from juncture.streams.order import Order
     from juncture.streams.progress import StreamProgress
 
-__all__ = ["stream", "stream_listener"]
-
 
 def stream(
     left_schema: pa.Schema,

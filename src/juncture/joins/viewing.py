@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from juncture.incremental.view.source import Source
     from juncture.incremental.view.view import View
 
-__all__ = ["view"]
-
 
 def view(
     state: str | PathLike[str] | None,

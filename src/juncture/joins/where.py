@@ -13,8 +13,6 @@ from juncture.spec.where import Where
 if TYPE_CHECKING:
     from juncture.streams.order import Order
 
-__all__ = ["join_where"]
-
 
 def join_where(
     left: Any,

@@ -8,26 +8,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Bytes",
-    "BytesOut",
-    "Codes",
-    "CodesOut",
-    "FloatTableOut",
-    "Floats",
-    "HalvesOut",
-    "IntCube",
-    "IntCubeOut",
-    "IntTable",
-    "IntTableOut",
-    "Ints",
-    "IntsOut",
-    "Mask",
-    "Rows",
-    "Words",
-    "WordsOut",
-]
-
 Bytes = npt.NDArray[np.uint8]
 BytesOut = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]

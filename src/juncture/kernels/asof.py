@@ -35,20 +35,6 @@ from juncture.kernels.array_types import (
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import bits_as_float, float_as_bits, prefetch
 
-__all__ = [
-    "BEYOND",
-    "COUNTERS",
-    "FIRST_TIED",
-    "MATCHED",
-    "NOTHING",
-    "NOWHERE",
-    "TIED",
-    "choose",
-    "offer",
-    "offer_many",
-    "spread",
-]
-
 NOWHERE = -1
 """The pointer in a place without a candidate."""
 

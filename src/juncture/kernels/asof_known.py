@@ -21,8 +21,6 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import prefetch
 from juncture.kernels.merge import advance
 
-__all__ = ["assign_chains", "combine", "delay", "fill_tree", "find_known", "offer_known", "spread_known", "tree_levels"]
-
 FAN_BITS = 4
 FAN = 1 << FAN_BITS
 """How many entries of a level share one of the next: two cache lines."""

@@ -16,8 +16,6 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 from juncture.kernels.search import BLOCK, FIRST, MAXIMUM, MINIMUM, SHIFT
 
-__all__ = ["NOWHERE", "fill_pairs", "find_spans"]
-
 NOWHERE = -1
 """The position that a query without a match is paired with."""
 

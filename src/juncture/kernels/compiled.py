@@ -17,8 +17,6 @@ from typing import Any, TypeVar, cast
 import numba
 from numba import types
 
-__all__ = ["Compilation", "Kernel", "compiled", "inlined", "signature_of"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _log = logging.getLogger(__name__)

@@ -9,8 +9,6 @@ import numpy as np
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, IntTable
 from juncture.kernels.compiled import compiled, inlined
 
-__all__ = ["find_equal", "order_ties"]
-
 _FEW = 24
 """Rows that are put in order one by one."""
 

@@ -17,21 +17,6 @@ from juncture.kernels.array_types import Codes, CodesOut, FloatTableOut, Ints, I
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW
 
-__all__ = [
-    "SPREAD_WORDS",
-    "SUM_WORDS",
-    "WIDE_SPREAD_WORDS",
-    "add_greatest_of_pairs",
-    "add_greatest_of_spans",
-    "add_pair_sums",
-    "add_pair_totals",
-    "add_span_sums",
-    "add_span_totals",
-    "build_totals",
-    "running_sums",
-]
-
-
 SUM_WORDS, SPREAD_WORDS, WIDE_SPREAD_WORDS = 2, 5, 6
 """The words of each kind of total."""
 LEAST_EXPONENT = -10_000

@@ -8,8 +8,6 @@ import numpy as np
 
 from juncture.kernels.compiled import inlined
 
-__all__ = ["first_at_least", "first_from_end", "first_from_start", "group_of"]
-
 
 @inlined
 def first_at_least(values: Any, first: Any, end: Any, least: Any) -> Any:

@@ -7,8 +7,6 @@ import numpy as np
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut
 from juncture.kernels.compiled import compiled
 
-__all__ = ["count_parts", "order_by_part"]
-
 
 @compiled
 def count_parts(pointers: Ints, bounds: Ints, parts: CodesOut, counts: IntsOut) -> None:

@@ -8,8 +8,6 @@ from juncture.kernels.array_types import Codes, CodesOut, Ints, Words, WordsOut
 from juncture.kernels.compiled import compiled
 from juncture.kernels.hash_table import EMPTY, mix
 
-__all__ = ["combine_hashes", "count_codes", "hash_integers", "merge_spans", "order_by_code", "spans_of_codes"]
-
 
 @compiled
 def hash_integers(values: Ints, hashes: WordsOut) -> None:

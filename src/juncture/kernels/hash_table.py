@@ -20,23 +20,6 @@ import numpy.typing as npt
 from juncture.kernels.compiled import inlined
 from juncture.kernels.intrinsics import LANES, equal_lanes, lowest_bit
 
-__all__ = [
-    "CODES",
-    "EMPTY",
-    "FREE",
-    "LAST",
-    "Table",
-    "bucket_of",
-    "candidate",
-    "empty_table",
-    "free_place",
-    "mix",
-    "most_keys",
-    "next_bucket",
-    "put",
-    "tag_of",
-]
-
 EMPTY = -1
 """The code of a row without a key, or whose key is not there."""
 

@@ -8,20 +8,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = [
-    "LANES",
-    "WINDOW",
-    "at_least_in_window",
-    "below_in_window",
-    "bit_count",
-    "bits_as_float",
-    "equal_lanes",
-    "float_as_bits",
-    "lowest_bit",
-    "prefetch",
-    "word_at",
-]
-
 WINDOW = 16
 """How many values `below_in_window` looks at. Arrays that it reads need as many spare ones at their end."""
 

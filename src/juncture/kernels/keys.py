@@ -28,17 +28,6 @@ from juncture.kernels.hash_table import (
 )
 from juncture.kernels.intrinsics import equal_lanes, lowest_bit, prefetch, word_at
 
-__all__ = [
-    "add_bytes",
-    "add_integers",
-    "find_bytes",
-    "find_integers",
-    "hash_bytes",
-    "map_codes",
-    "refill_bytes",
-    "refill_integers",
-]
-
 BLOCK = 64
 """How many rows are looked up together."""
 

@@ -12,8 +12,6 @@ import numpy as np
 from juncture.kernels.array_types import Codes, IntCubeOut, Ints
 from juncture.kernels.compiled import compiled, inlined
 
-__all__ = ["advance", "merge"]
-
 
 @inlined
 def advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> Any:

@@ -7,8 +7,6 @@ import numpy as np
 from juncture.kernels.array_types import Codes, Ints, IntsOut
 from juncture.kernels.compiled import compiled
 
-__all__ = ["nth_neighbours"]
-
 
 @compiled
 def nth_neighbours(

@@ -8,8 +8,6 @@ from juncture.kernels.array_types import BytesOut, Codes, Ints, IntsOut
 from juncture.kernels.compiled import compiled
 from juncture.kernels.gallop import first_at_least, first_from_start, group_of
 
-__all__ = ["find_next", "mark_wanted"]
-
 _GREATEST = 2**63 - 1
 
 

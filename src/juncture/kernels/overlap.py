@@ -21,8 +21,6 @@ from juncture.kernels.band import NOWHERE
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, at_least_in_window, bit_count, lowest_bit
 
-__all__ = ["LEAST", "build_level", "count_above", "fill_above"]
-
 LEAST = -(2**63)
 """What pads each level of a tree to a multiple of `WINDOW`: no threshold lets it pass but the least."""
 

@@ -7,9 +7,6 @@ import numpy as np
 from juncture.kernels.array_types import Bytes, BytesOut, Ints, IntsOut
 from juncture.kernels.compiled import compiled
 
-__all__ = ["copy_escaped", "copy_pieces", "copy_unescaped", "escaped_lengths", "unescaped_lengths"]
-
-
 _ESCAPE = 0xFF
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from juncture.kernels.array_types import Codes, CodesOut, Ints
 from juncture.kernels.compiled import compiled, inlined
 
-__all__ = ["sort_rows"]
-
 _DIGITS = 1 << 11
 _DIGIT_BITS = 11
 _RUNS_MOST = 16

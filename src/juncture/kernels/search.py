@@ -23,9 +23,6 @@ from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOu
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 
-__all__ = ["BLOCK", "GROUP_COLUMNS", "fill_index", "locate", "partition_count", "partition_scatter", "plan_index"]
-
-
 MINIMUM, MAXIMUM, SHIFT, FIRST = range(4)
 GROUP_COLUMNS = 4
 """What the index holds of a group: its least and greatest value, its buckets' width as a power of two, and its first

@@ -12,8 +12,6 @@ import numpy as np
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, WordsOut
 from juncture.kernels.compiled import compiled
 
-__all__ = ["DIGITS", "count_digits", "is_ascending", "mark_runs", "move_by_digit"]
-
 DIGITS = 256
 """Values of a digit: as many streams to write to as the caches hold with ease."""
 

@@ -7,8 +7,6 @@ import numpy as np
 from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut
 from juncture.kernels.compiled import compiled
 
-__all__ = ["keep_rows", "merge_rows"]
-
 
 @compiled
 def merge_rows(

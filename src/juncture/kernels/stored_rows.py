@@ -13,8 +13,6 @@ import numpy as np
 from juncture.kernels.array_types import BytesOut, Ints, IntsOut, IntTable, Words
 from juncture.kernels.compiled import compiled, inlined
 
-__all__ = ["blocks_before", "mark_blocks", "mark_rows"]
-
 
 @inlined
 def _is_before(key_hash: Any, code: Any, row_hash: Any, other_key: Any, other_code: Any, other_row: Any) -> Any:

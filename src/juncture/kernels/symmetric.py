@@ -18,8 +18,6 @@ from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOu
 from juncture.kernels.compiled import compiled
 from juncture.kernels.gallop import first_from_end, group_of
 
-__all__ = ["UNLIMITED", "expire_rows", "find_matches", "index_rows", "mark_late", "reach_of"]
-
 UNLIMITED = -1
 """The reach of rows whose second codes tell nothing of the first."""
 

@@ -11,8 +11,6 @@ from time import perf_counter
 from juncture import kernels
 from juncture.kernels.compiled import Kernel
 
-__all__ = ["Warmup", "all_kernels", "warm_up"]
-
 
 @dataclass(frozen=True)
 class Warmup:

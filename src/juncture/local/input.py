@@ -18,8 +18,6 @@ from juncture.runtime.spill import SpooledSource
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
-__all__ = ["Input"]
-
 
 class Input:
     """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once."""

@@ -25,9 +25,6 @@ from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import Where
 
-__all__ = ["EXECUTORS", "Executor", "planning_input"]
-
-
 Executor = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of a join, batch by batch, in the order of the left rows.
 

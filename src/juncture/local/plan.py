@@ -26,8 +26,6 @@ from juncture.runtime.progress import Report
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 
-__all__ = ["plan"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -14,8 +14,6 @@ from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
 
-__all__ = ["Opened", "measure"]
-
 
 @dataclass(frozen=True)
 class Opened:

@@ -9,8 +9,6 @@ from juncture.runtime.memory import LEAST_MEMORY_BYTES, default_budget_bytes
 from juncture.runtime.threads import available_cores
 from juncture.spec.size import format_size, size_bytes
 
-__all__ = ["resources_here"]
-
 
 def resources_here(memory: str | int | None) -> Resources:
     """Return what a join may use that is told that it may hold so much; by default a share of what there is.

@@ -28,8 +28,6 @@ from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed
 
-__all__ = ["SAMPLE_ROWS", "Looked", "look"]
-
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, at most."""
 

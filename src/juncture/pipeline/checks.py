@@ -11,8 +11,6 @@ from juncture.pipeline.model import Check, Staleness
 from juncture.planner.report import Distances
 from juncture.spec.duration import duration_ns, format_duration
 
-__all__ = ["Checked", "checked"]
-
 
 @dataclass(frozen=True)
 class Checked:

@@ -14,8 +14,6 @@ from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.many import Right
 
-__all__ = ["Engine", "Matches", "Shown", "Watch", "interpolated", "rights", "semi", "unwatched"]
-
 
 class Shown(Protocol):
     """What shows how far a phase is."""

@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 
 from juncture.errors import PlanError
 
-__all__ = ["write_example"]
-
 _TRADES, _QUOTES, _ACCOUNTS = 2_000, 10_000, 50
 _SYMBOLS = ("AAA", "BBB", "CCC", "DDD")
 _SECOND = 1_000_000

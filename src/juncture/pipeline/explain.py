@@ -20,8 +20,6 @@ from juncture.pipeline.sinks import sink_format
 from juncture.pipeline.sources import format_name, resolved
 from juncture.planner.explain.html import page, rows_table
 
-__all__ = ["NOT_YET", "Explained", "planned_here"]
-
 NOT_YET = "Rows of steps, and of text, are not there yet and count as none: joins are planned anew when they run."
 
 

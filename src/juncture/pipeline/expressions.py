@@ -19,8 +19,6 @@ from sqlglot.errors import SqlglotError
 from juncture.errors import SchemaError, did_you_mean
 from juncture.pipeline.model import Derived
 
-__all__ = ["ExpressionError", "UnknownFunctionError", "counted", "derived_batches", "derived_schema"]
-
 _TABLE = "juncture_rows"
 _BATCH_ROWS = 1 << 16
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["draw_dataflow"]
-
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 170, 46, 60, 18
 _LETTERS = 22
 _COLOURS = {"source": "#8d99ae", "step": "#d1495b", "sink": "#2a9d8f"}

@@ -9,8 +9,6 @@ from juncture.errors import SpecError, did_you_mean
 from juncture.pipeline.model import File, Many, Step
 from juncture.pipeline.problems import Problems
 
-__all__ = ["check_graph", "chosen_sinks", "needed_for", "readers_of", "steps_in_order"]
-
 
 def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Problems) -> None:
     """Note names that are not there, or are there twice, and steps that read themselves.

@@ -32,8 +32,6 @@ from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.asof import Asof
 
-__all__ = ["LocalEngine"]
-
 _ROW_GROUP_ROWS = 1 << 20
 
 

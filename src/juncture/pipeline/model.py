@@ -15,27 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from juncture.joins.planning import Spec
 from juncture.spec.many import Right
 
-__all__ = [
-    "INTERPOLATE",
-    "KEPT_FORMATS",
-    "MANY",
-    "SOURCE_FORMATS",
-    "Check",
-    "Derived",
-    "File",
-    "Grid",
-    "Interpolate",
-    "Join",
-    "Limits",
-    "Many",
-    "ManyTable",
-    "OrderedBy",
-    "Settings",
-    "Sink",
-    "Source",
-    "Step",
-]
-
 Text = Annotated[StrictStr, Field(min_length=1)]
 Number: TypeAlias = StrictInt | float | Decimal
 Option: TypeAlias = StrictStr | StrictBool | StrictInt | float

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Pipeline"]
-
 
 class Pipeline:
     """Sources, steps, checks and sinks, as one TOML file says them.

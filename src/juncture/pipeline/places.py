@@ -10,8 +10,6 @@ from pathlib import Path
 
 from juncture.files.output import replacing
 
-__all__ = ["adding", "placed"]
-
 
 @contextmanager
 def placed(place: Path) -> Iterator[Path]:

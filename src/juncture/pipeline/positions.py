@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Path", "line_of", "lines_of"]
-
 Path = tuple[str | int, ...]
 """Keys from the outermost table inwards, and places in lists."""
 

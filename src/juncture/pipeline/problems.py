@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from juncture.errors import SpecError
 from juncture.pipeline.positions import Path, line_of
 
-__all__ = ["PipelineError", "Problem", "Problems"]
-
 
 @dataclass(frozen=True, order=True)
 class Problem:

@@ -39,8 +39,6 @@ from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
-__all__ = ["read_file"]
-
 _KINDS: Mapping[str, type[Any]] = MappingProxyType({kind.kind: kind for kind in (Asof, Range, Overlap, Where, Equi)})
 _JOINS = (*_KINDS, MANY, INTERPOLATE)
 _TABLES = ("pipeline", "parameters", "spark", "sources", "steps", "checks", "sinks")

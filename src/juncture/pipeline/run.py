@@ -15,8 +15,6 @@ from juncture.pipeline.graph import chosen_sinks, needed_for, readers_of, steps_
 from juncture.pipeline.model import File
 from juncture.pipeline.state import State, fingerprint
 
-__all__ = ["Report", "Written", "run"]
-
 
 @dataclass(frozen=True)
 class Written:

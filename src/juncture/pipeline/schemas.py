@@ -25,8 +25,6 @@ from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.grid import Grid
 from juncture.spec.many import named, resolve_table
 
-__all__ = ["Schemas", "check_file"]
-
 Schemas = Mapping[str, pa.Schema | None]
 """The columns of each source and step; None where only Spark knows them."""
 

@@ -15,8 +15,6 @@ from juncture.pipeline.model import KEPT_FORMATS, File, Sink
 from juncture.planner.decision import Engine
 from juncture.spec.schema import check_columns
 
-__all__ = ["check_sink", "checkpoint_of", "is_here", "sink_format", "sink_place"]
-
 
 def sink_format(sink: Sink) -> str:
     """Return the format of a sink: that of its name or of its path's ending, or else Parquet.

@@ -18,18 +18,6 @@ from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.streams.order import Order
 
-__all__ = [
-    "check_place",
-    "comes",
-    "format_name",
-    "is_text",
-    "orders_of",
-    "resolved",
-    "source_schema",
-    "text_options",
-    "types_of",
-]
-
 
 def format_name(source: Source) -> str:
     """Return the format of a source: that of its name, of its path's ending, or ``"table"``.

@@ -27,8 +27,6 @@ from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.schema import spark_schema
 from juncture.spec.asof import Asof
 
-__all__ = ["SparkEngine"]
-
 _SPARKS_ERRORS = (PySparkException, Py4JError)
 """What Spark raises: what PySpark knows of its errors, and in classic Spark the rest."""
 

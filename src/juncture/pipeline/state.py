@@ -18,8 +18,6 @@ from juncture.pipeline.places import placed
 from juncture.pipeline.sinks import is_here, sink_place
 from juncture.pipeline.sources import resolved
 
-__all__ = ["State", "fingerprint"]
-
 _NAME = "written.json"
 
 

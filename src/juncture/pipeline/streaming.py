@@ -19,8 +19,6 @@ from juncture.pipeline.sources import comes
 if TYPE_CHECKING:
     from juncture.pipeline.spark import SparkEngine
 
-__all__ = ["STREAM_SETTINGS", "finished", "started"]
-
 STREAM_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.sql.streaming.stateStore.providerClass": (

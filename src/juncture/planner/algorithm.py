@@ -9,8 +9,6 @@ from typing import Literal
 from juncture.planner.planning_input import PlanningInput
 from juncture.spec.schema import Side
 
-__all__ = ["Algorithm", "Cost", "Fact", "Need", "Rule", "broadcast", "held_side"]
-
 Fact = Literal["counts", "size", "text", "sample", "keys", "lengths", "cuts"]
 """What may have to be learnt of the inputs: the rows of both sides; the size of a side that is held, whatever was said
 of it; how long its strings are; a sample of both sides; how often keys come; the longest intervals; ends of key ranges.

@@ -12,8 +12,6 @@ from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
 from juncture.spec.asof import Asof
 
-__all__ = ["ASOF"]
-
 _PIECE_ROW_BYTES = 240
 """How much memory there has to be for a left row of a piece: 72 bytes are of the share that left rows have of it."""
 

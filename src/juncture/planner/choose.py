@@ -21,8 +21,6 @@ from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 
-__all__ = ["ALGORITHMS", "algorithms_of", "check_algorithm", "choose", "serving"]
-
 ALGORITHMS: Mapping[type, Mapping[Engine, tuple[Algorithm, ...]]] = {
     Asof: ASOF,
     Range: RANGE,

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from juncture.errors import SpecError, did_you_mean
 
-__all__ = ["CONSTANTS_VARIABLE", "Constants", "constants_at_hand", "constants_text", "read_constants"]
-
 CONSTANTS_VARIABLE = "JUNCTURE_CONSTANTS"
 """The environment variable that names a file of constants."""
 

@@ -11,8 +11,6 @@ from juncture.planner.algorithm import Cost
 from juncture.planner.constants import Constants
 from juncture.planner.planning_input import PlanningInput
 
-__all__ = ["enter_ns", "if_counted", "keyed_s", "spread_s", "terms"]
-
 
 def terms(planning: PlanningInput) -> tuple[Constants, int, int]:
     """Return what formulas are made of: what a row costs in each step, and the rows of both sides."""

@@ -8,8 +8,6 @@ from typing import Literal
 from juncture.planner.statistics import Resources, Stats
 from juncture.spec.resolved import Resolved
 
-__all__ = ["Choice", "Decision", "Engine", "Estimate", "Option"]
-
 Engine = Literal["local", "spark"]
 
 

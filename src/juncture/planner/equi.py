@@ -33,8 +33,6 @@ from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import Side, plain_type
 from juncture.spec.size import format_size
 
-__all__ = ["EQUI"]
-
 _PIECE_SHARE = 1 / 3
 """How much of the memory a side of a piece may take, where a join is done in pieces: most is for what it gives out."""
 

@@ -8,8 +8,6 @@ from juncture.planner.memory import HELD_ROW_BYTES, held_bytes
 from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import TABLE_FACTOR
 
-__all__ = ["expected_shuffle", "expected_task"]
-
 _TOGETHER_BYTES = 64 << 20
 """Up to so much Spark puts small partitions together, as long as there is one for each core."""
 

@@ -16,9 +16,6 @@ from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange
 
-__all__ = ["covered_share", "expected_rows", "float_of"]
-
-
 _NOT_COUNTED = "a side is not counted"
 
 

@@ -13,8 +13,6 @@ from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, keeps_right_rows, knows_left_rows, samples
 from juncture.spec.schema import Side
 
-__all__ = ["OVERLAP", "RANGE", "WHERE"]
-
 
 def _has_partitions(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse partitions for conditions such as ``l.a > 3 OR r.b > 1``, which bring no rows together."""

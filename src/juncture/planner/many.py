@@ -19,8 +19,6 @@ from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.many import ResolvedTable
 
-__all__ = ["ManyPlan", "TablePlan"]
-
 _WHERE: dict[Engine, str] = {"local": "in-process", "spark": "on Spark"}
 _SHARED = ("left", "resources", "constants", "output")
 """What all tables have in common."""

@@ -13,8 +13,6 @@ from juncture.planner.explain.html import page, rows_table
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.arguments import check_choice
 
-__all__ = ["ManyReport", "TableReport"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableReport:

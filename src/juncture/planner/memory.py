@@ -6,8 +6,6 @@ from juncture.planner.statistics import Resources, SideStats
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed, plain_type
 
-__all__ = ["ASSUMED_ROW_BYTES", "HELD_ROW_BYTES", "HELD_SHARE", "held_bytes", "held_row_bytes", "room_bytes"]
-
 HELD_ROW_BYTES = 48
 """What a row that is held takes beside its columns: its key, its order and its number."""
 

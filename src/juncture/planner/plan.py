@@ -18,8 +18,6 @@ from juncture.planner.report import MatchReport
 from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
 
-__all__ = ["Analysis", "Plan"]
-
 _log = logging.getLogger(__name__)
 
 

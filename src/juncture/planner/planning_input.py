@@ -8,8 +8,6 @@ from juncture.planner.decision import Engine
 from juncture.planner.statistics import Resources, Stats
 from juncture.spec.resolved import Resolved
 
-__all__ = ["JoinFeatures", "PlanningInput"]
-
 _ASSUMED_ROWS = 100_000_000
 """Rows of a side that is not counted: large, so that it is not sent anywhere by mistake."""
 

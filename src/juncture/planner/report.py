@@ -9,8 +9,6 @@ from typing import Any
 
 from juncture.spec.duration import format_duration
 
-__all__ = ["REASONS", "Distances", "MatchReport"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Distances:

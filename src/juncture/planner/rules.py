@@ -7,19 +7,6 @@ from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.planning_input import PlanningInput
 from juncture.spec.size import format_size
 
-__all__ = [
-    "TABLE_FACTOR",
-    "collects",
-    "fits_as_table",
-    "fits_in_memory",
-    "fits_in_task",
-    "follows_stream",
-    "is_checked",
-    "keeps_right_rows",
-    "knows_left_rows",
-    "samples",
-]
-
 BROADCAST_BYTES_MAX = 64 * 1024 * 1024
 """The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from juncture.runtime.progress import Phase
 
-__all__ = ["Measured"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KeySample", "sampled_from"]
-
 _DEVIATIONS = 1.96
 """So many standard deviations hold 95 of 100 samples."""
 

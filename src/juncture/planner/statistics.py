@@ -12,8 +12,6 @@ from juncture.planner.constants import Constants
 from juncture.spec.schema import Side
 from juncture.spec.values import plain
 
-__all__ = ["GIVEN", "Resources", "SideStats", "Stats", "against", "combined"]
-
 GIVEN = "given"
 """The source of a figure that is nothing but the caller's word."""
 

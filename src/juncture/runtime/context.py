@@ -11,8 +11,6 @@ from juncture.runtime.progress import Progress, Report
 from juncture.runtime.spill import SpillFolder
 from juncture.runtime.threads import Threads
 
-__all__ = ["JoinContext", "join_context"]
-
 
 @dataclass(frozen=True)
 class JoinContext:

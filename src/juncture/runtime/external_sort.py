@@ -17,8 +17,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.runtime.spill import SpillFile
 
-__all__ = ["ExternalSorter"]
-
 _log = logging.getLogger(__name__)
 
 

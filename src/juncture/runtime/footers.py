@@ -21,19 +21,6 @@ from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
 from juncture.runtime.threads import Threads
 
-__all__ = [
-    "INT96_UNIT",
-    "Footer",
-    "changed",
-    "column_of",
-    "extent_of",
-    "is_coded",
-    "joined_schema",
-    "opened",
-    "path_of",
-    "read_footers",
-]
-
 INT96_UNIT = "us"
 """In what the deprecated 96-bit timestamps are read, as Spark does: in nanoseconds they would end in 2262."""
 

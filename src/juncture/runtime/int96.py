@@ -12,8 +12,6 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import raw_values, validity
 from juncture.errors import DataError
 
-__all__ = ["check_whole_micros"]
-
 _ROWS = 1 << 16
 
 

@@ -12,17 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-__all__ = [
-    "LEAST_MEMORY_BYTES",
-    "MEMORY_BYTES",
-    "UNDER_WAY_SHARE",
-    "MemoryBudget",
-    "default_budget_bytes",
-    "memory_limit_bytes",
-    "peak_memory_bytes",
-    "release_unused",
-]
-
 LEAST_MEMORY_BYTES = 64 * 10**6
 """The smallest budget that there is work to be done in: some batches of each side, and of the output."""
 

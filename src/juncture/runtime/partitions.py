@@ -11,8 +11,6 @@ import pyarrow as pa
 from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
 
-__all__ = ["NULL_NAME", "Value", "partition_of", "partitions_of"]
-
 Value = int | str | None
 
 NULL_NAME = "__HIVE_DEFAULT_PARTITION__"

@@ -12,8 +12,6 @@ import pyarrow.fs
 
 from juncture.errors import DataError
 
-__all__ = ["FoundFile", "file_at", "files_of"]
-
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _WILDCARDS = frozenset("*?[")
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-__all__ = ["Advance", "Phase", "Progress", "Report"]
-
 _log = logging.getLogger(__name__)
 
 Report = Callable[[str, int, int], None]

@@ -16,8 +16,6 @@ from juncture.runtime.take import encoded, nulls
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
-__all__ = ["NumberedJoin", "NumberedSource"]
-
 Join = TypeVar("Join", bound=Resolved)
 
 _SAMPLED = 1 << 10

@@ -10,8 +10,6 @@ import pyarrow as pa
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 
-__all__ = ["read_through"]
-
 Result = TypeVar("Result")
 
 

@@ -12,8 +12,6 @@ from juncture.columnar.arrays import array_of
 from juncture.runtime.sources import Source
 from juncture.runtime.take import take
 
-__all__ = ["SelectedSource", "SomeParts"]
-
 Rows = npt.NDArray[np.integer]
 
 

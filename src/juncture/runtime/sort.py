@@ -15,8 +15,6 @@ from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 
-__all__ = ["ROWS_MOST", "Slots", "order_of", "sort_slots"]
-
 ROWS_MOST = 1 << 29
 """The most rows that are sorted at once: positions are 32-bit integers."""
 

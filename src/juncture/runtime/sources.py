@@ -38,8 +38,6 @@ from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.partitions import Value, partitions_of
 from juncture.runtime.paths import FoundFile, files_of
 
-__all__ = ["BATCH_ROWS", "ParquetSource", "Source", "TableSource"]
-
 BATCH_ROWS = 1 << 20
 """The most rows that are decoded at once."""
 

@@ -20,8 +20,6 @@ from juncture.runtime.memory import MemoryBudget, release_unused
 from juncture.runtime.sources import Source
 from juncture.spec.size import format_size
 
-__all__ = ["MEMORY_BYTES", "SpillFile", "SpillFolder", "SpilledSource", "SpooledSource", "in_small_parts"]
-
 _log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 256 << 20

@@ -19,18 +19,6 @@ from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.threads import slices
 from juncture.spec.schema import is_fixed
 
-__all__ = [
-    "encoded",
-    "gather",
-    "is_awkward",
-    "joined",
-    "nulls",
-    "ordered",
-    "select",
-    "take",
-    "worth_coding",
-]
-
 Positions = npt.NDArray[np.int32]
 
 _SLICE_ROWS = 1 << 20

@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from juncture.runtime.memory import release_unused
 
-__all__ = ["Threads", "available_cores", "slices"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

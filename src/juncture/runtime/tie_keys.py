@@ -10,8 +10,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather
 
-__all__ = ["tie_keys"]
-
 
 def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:
     """Return numbers to order the rows by that pointers name, the most significant first; greater ones win ties.

@@ -22,8 +22,6 @@ from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 
-__all__ = ["given_back", "in_working_types", "working", "working_join", "working_source", "working_type"]
-
 Join = TypeVar("Join", bound=Resolved)
 
 

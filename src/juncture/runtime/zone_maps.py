@@ -15,8 +15,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.schema import Domain
 
-__all__ = ["Extent", "all_ends", "ends_of", "extent_of", "meets", "parts_within"]
-
 Extent = tuple[Any, Any]
 """The least and the greatest value of a column, in steps of a join's domain or in the form of a key."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Query", "plan", "typed_sides"]
-
 _log = logging.getLogger(__name__)
 
 PLANNINGS: dict[type, Callable[[PlanRequest], Planning]] = {

@@ -19,8 +19,6 @@ from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side
 
-__all__ = ["PlanRequest", "Planning"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:

@@ -10,8 +10,6 @@ from juncture.planner.statistics import Resources, Stats
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SHUFFLE_PARTITIONS", "Built", "partition_count"]
-
 _PARTITIONS_PER_CORE = 2
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"

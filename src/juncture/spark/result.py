@@ -17,8 +17,6 @@ from juncture.spec.schema import is_null_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["given_back", "result_schema", "task_output"]
-
 
 def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.StructType:
     """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""

@@ -19,8 +19,6 @@ from juncture.spec.schema import plain_type
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_schema", "nullable", "spark_schema", "wire_schema"]
-
 _SPARK_PRECISION_MAX = 38
 
 

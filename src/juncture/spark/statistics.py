@@ -31,8 +31,6 @@ from juncture.spark.tasks.packets import read_packets
 from juncture.spark.tasks.sample import Pick
 from juncture.spec.schema import Side
 
-__all__ = ["FOOTERS", "SAMPLE_ROWS", "SampledRanges", "Statistics", "balanced_by"]
-
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, unless many partitions ask for more."""
 

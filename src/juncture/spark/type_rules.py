@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from juncture.spec.resolved import Resolved
     from juncture.spec.schema import Side
 
-__all__ = ["check_intervals", "check_times", "check_types", "is_collated"]
-
 _TIMES = "spark.sql.timeType.enabled"
 _OLD_INTERVALS = "spark.sql.legacy.interval.enabled"
 

@@ -20,8 +20,6 @@ from juncture.errors import PlanError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Worker", "check_session", "check_workers", "no_answer"]
-
 _SESSIONS = 4
 """Of how many sessions it is remembered that their workers serve."""
 

@@ -14,17 +14,6 @@ from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.nulls import typed
 from juncture.spec.schema import How, check_columns, check_order, check_ties, plain_type
 
-__all__ = [
-    "Agg",
-    "Aggregate",
-    "Function",
-    "aggregate_how",
-    "aggregated_columns",
-    "freeze_aggregates",
-    "resolve_aggregates",
-    "typed_aggregated",
-]
-
 Function = Literal["count", "sum", "mean", "min", "max", "std", "first", "last"]
 Agg: TypeAlias = Mapping[str, str | Sequence[str]]
 """For each right column, or ``"*"`` for the matches themselves, a function or several."""

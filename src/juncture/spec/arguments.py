@@ -9,8 +9,6 @@ from juncture.errors import SpecError, closest
 from juncture.spec.elsewhere import choice_hint
 from juncture.spec.values import flag
 
-__all__ = ["check_choice", "check_name", "check_sequence", "check_suffix", "freeze_flags", "freeze_names", "pair_names"]
-
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not among the choices.

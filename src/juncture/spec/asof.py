@@ -45,8 +45,6 @@ from juncture.spec.schema import (
 )
 from juncture.spec.values import TimeLength, whole
 
-__all__ = ["Asof", "Direction", "Known", "Prefer", "ResolvedAsof", "Ties", "Tolerance"]
-
 Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
 Ties = Literal["greatest", "first", "last", "error"]

@@ -18,8 +18,6 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Closed, How
 from juncture.spec.values import TimeLength
 
-__all__ = ["AggregatingSpec", "KeyedSpec", "OrderedSpec", "Spec"]
-
 _DISTANCES = ("tolerance", "lower", "upper")
 
 

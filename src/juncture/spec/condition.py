@@ -22,18 +22,6 @@ from juncture.spec.schema import Domain, Side, plain_type
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
 
-__all__ = [
-    "BoundedValue",
-    "EqualValues",
-    "JoinCondition",
-    "Limit",
-    "MatchInterval",
-    "OwnInterval",
-    "ResolvedInequality",
-    "Value",
-    "is_unsigned",
-]
-
 Value: TypeAlias = "str | Node"
 """A value of each row of a side: a column, by its name, or an expression of a predicate."""
 

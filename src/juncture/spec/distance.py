@@ -16,15 +16,6 @@ from juncture.spec.nulls import typed
 from juncture.spec.schema import Domain, plain_type
 from juncture.spec.values import TimeLength, length_ns, plain
 
-__all__ = [
-    "Distance",
-    "check_distance_column",
-    "freeze_distance",
-    "in_steps",
-    "typed_distances",
-    "value_type",
-]
-
 Distance: TypeAlias = int | float | Decimal | TimeLength | str
 """A number, a length of time, a duration such as ``"5m"``, or the name of a left column."""
 

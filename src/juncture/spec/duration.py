@@ -7,8 +7,6 @@ import re
 from juncture.errors import SpecError
 from juncture.spec.values import DAY_S, TimeLength, length_ns
 
-__all__ = ["duration_ns", "format_duration", "is_duration"]
-
 NANOSECONDS = {
     "ns": 1,
     "us": 1_000,

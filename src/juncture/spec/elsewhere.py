@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TypeAlias
 
-__all__ = ["argument_hint", "choice_hint"]
-
 _TWO_THINGS = (
     "That is what Polars and Daft call two things. Here direction= says which side to look at ('backward', 'forward', "
     "'nearest'), and algorithm= how the join is run ('auto')."

@@ -18,8 +18,6 @@ from juncture.spec.schema import How, Side, check_keys, check_pairs, output_colu
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
 
-__all__ = ["Equi", "ResolvedEqui"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedEqui(Resolved):

@@ -16,8 +16,6 @@ from juncture.spec.arguments import check_name, check_sequence
 from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.schema import Domain, check_columns, check_keys, shared_domain
 
-__all__ = ["Grid", "ResolvedGrid", "constant_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedGrid:

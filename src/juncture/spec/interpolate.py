@@ -15,8 +15,6 @@ from juncture.spec.distance import Distance
 from juncture.spec.many import Right
 from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
 
-__all__ = ["AFTER", "BEFORE", "Interpolation", "Lines"]
-
 # Beside the user's own columns, so of names that nobody gives.
 BEFORE, AFTER = "juncture:before:", "juncture:after:"
 """What the columns of the row before and of the row after begin with."""

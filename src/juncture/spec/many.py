@@ -17,8 +17,6 @@ from juncture.spec.equi import Equi
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, check_columns
 
-__all__ = ["Duplicates", "KnownAt", "ResolvedTable", "Right", "named", "resolve_table"]
-
 Duplicates = Literal["error", "greatest"]
 
 

@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from juncture.spec.schema import is_null_type
 
-__all__ = ["first_type", "typed", "typed_pairs"]
-
 
 def typed(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
     """Return a schema in which some of its columns have these types if they are of the null type."""

@@ -41,8 +41,6 @@ from juncture.spec.schema import (
     shared_domain,
 )
 
-__all__ = ["Interval", "Overlap", "ResolvedOverlap"]
-
 Interval: TypeAlias = tuple[str | None, str | None]
 """The columns in which an interval starts and ends; None where it is unbounded."""
 

@@ -43,8 +43,6 @@ from juncture.spec.schema import (
 )
 from juncture.spec.values import TimeLength
 
-__all__ = ["Bound", "Range", "ResolvedRange"]
-
 
 @dataclass(frozen=True)
 class Bound:

@@ -10,8 +10,6 @@ import pyarrow as pa
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side, is_null_type
 
-__all__ = ["Resolved"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:

@@ -18,31 +18,6 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, did_you_mean
 from juncture.spec.values import DAY_S
 
-__all__ = [
-    "LEFT_OUT",
-    "SIDES",
-    "TIME_UNITS",
-    "Closed",
-    "Domain",
-    "How",
-    "OutputColumn",
-    "Side",
-    "check_columns",
-    "check_keys",
-    "check_order",
-    "check_pairs",
-    "check_ties",
-    "common_domain",
-    "hint",
-    "is_fixed",
-    "is_null_type",
-    "left_columns",
-    "other_side",
-    "output_columns",
-    "plain_type",
-    "shared_domain",
-]
-
 LEFT_OUT = b"juncture.left_out"
 """In the metadata of a schema: names of what a table has beside its columns, as a JSON array."""
 

@@ -8,8 +8,6 @@ from decimal import Decimal
 from juncture.errors import SpecError
 from juncture.spec.values import whole
 
-__all__ = ["format_size", "size_bytes"]
-
 _UNITS = {
     "b": 1,
     "kb": 10**3,

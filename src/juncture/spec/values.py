@@ -11,8 +11,6 @@ import numpy as np
 
 from juncture.errors import SpecError
 
-__all__ = ["DAY_S", "TimeLength", "flag", "length_ns", "map_entries", "numpy_ns", "plain", "whole"]
-
 DAY_S = 86_400
 """Seconds in a day."""
 

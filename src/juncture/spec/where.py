@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
     from juncture.predicate.language.nodes import Node
 
-__all__ = ["ResolvedWhere", "Where"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedWhere(ResolvedInequality):

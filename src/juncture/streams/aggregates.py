@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
-from juncture.columnar.key_table import EMPTY
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.kernels.array_types import Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.join import InequalityAlgorithm, execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -23,8 +24,6 @@ from juncture.streams.output import held_schema
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.segment import lines_of
 from juncture.streams.state.store import RowStore
-
-__all__ = ["AggregateJoin"]
 
 
 class AggregateJoin:

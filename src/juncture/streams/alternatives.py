@@ -19,8 +19,6 @@ from juncture.streams.order import domain_of
 from juncture.streams.order_graph import OrderMarks
 from juncture.streams.watches import Filter, Watch, watchable
 
-__all__ = ["Alternatives", "Branch", "Expressions"]
-
 _BRANCHES_MOST = 16
 
 Expressions = Collection[tuple[Node, bool]]

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
-from juncture.columnar.key_table import EMPTY
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError, PlanError
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
@@ -28,8 +28,6 @@ from juncture.streams.output import Output
 from juncture.streams.reach import Reach, improving, reach_of, served
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.sorted_rows import SortedRows
-
-__all__ = ["AsofBounds", "AsofJoin", "AsofSide"]
 
 Number = TypeVar("Number", np.int32, np.int64)
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.columnar.order_encoding import StepCoder
 from juncture.columnar.tie_order import order_keys
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.next_row import find_next
 from juncture.local.asof.join import find
 from juncture.runtime.context import join_context
@@ -19,8 +18,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.streams.output import held_schema
 from juncture.streams.reach import Reach, moved
 from juncture.streams.state.sorted_rows import SortedRows
-
-__all__ = ["AsofSearch", "Waiting"]
 
 
 @dataclass(frozen=True)

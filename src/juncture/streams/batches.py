@@ -10,8 +10,6 @@ from juncture.columnar.arrays import joined_batches, memory_pool
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
 from juncture.spec.schema import Side
 
-__all__ = ["batches_of", "combined", "gathered"]
-
 
 def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
     """Return what was pushed as record batches.

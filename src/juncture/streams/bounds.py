@@ -29,8 +29,6 @@ from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, one_value
 from juncture.streams.watches import Filter, Watch
 
-__all__ = ["Bounds"]
-
 Table = npt.NDArray[np.int64]
 
 

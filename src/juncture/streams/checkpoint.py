@@ -16,8 +16,6 @@ from juncture.errors import StateError
 from juncture.streams.setup import Setup, schema_of
 from juncture.streams.snapshot import Snapshot, from_ipc, write_ipc
 
-__all__ = ["check_same", "read", "reading", "write"]
-
 _VERSION = 2
 _MANIFEST = "join.json"
 _SUFFIX = ".arrow"

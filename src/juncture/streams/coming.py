@@ -17,8 +17,6 @@ from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, one_value
 
-__all__ = ["Coming"]
-
 
 class Coming:
     """Which values of an expression can still come of a side, as codes.

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, raw_values
+from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import DataError
+from juncture.kernels.array_types import Mask
 from juncture.local.inequality.conditions import CodedValue, equal_columns, equal_types
 from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
@@ -37,8 +38,6 @@ from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
-
-__all__ = ["Condition", "Relation", "Rows", "bare_text", "column_of", "condition_of"]
 
 Table = npt.NDArray[np.int64]
 OneValue = Callable[[pa.Array], int]

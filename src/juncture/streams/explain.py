@@ -16,8 +16,6 @@ from juncture.streams.condition import Relation, bare_text
 from juncture.streams.order import ORDERED_KINDS, SideOrder
 from juncture.streams.watches import Filter
 
-__all__ = ["GIVEN", "explained", "given_text", "kept_while", "order_text", "unbounded"]
-
 _TIMES = ("date", "timestamp", "duration")
 
 GIVEN = {

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.streams.order import SideOrder
-
-__all__ = ["END", "Frontier"]
 
 _LEAST = -(2**63)
 

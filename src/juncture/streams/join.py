@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, SpecError
+from juncture.kernels.array_types import Mask
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import checkpoint
 from juncture.streams.batches import batches_of
@@ -22,8 +23,6 @@ from juncture.streams.snapshot import Snapshot
 from juncture.streams.state.marks import with_marks, without_marks
 from juncture.streams.summary import LateRows, SideState, State
 from juncture.streams.turns import Turns
-
-__all__ = ["StreamJoin"]
 
 
 class StreamJoin:

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from juncture.kernels.array_types import Ints
 
-__all__ = ["GREATEST", "NO_LIMIT", "Limits"]
-
 NO_LIMIT, GREATEST = -(2**63), 2**63 - 1
 
 Table = npt.NDArray[np.int64]

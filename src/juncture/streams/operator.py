@@ -7,11 +7,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Mask
 from juncture.spec.schema import Side
 from juncture.streams.state.held_batch import HeldBatch
-
-__all__ = ["HeldRows", "StreamOperator"]
 
 
 class HeldRows(Protocol):

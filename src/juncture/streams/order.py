@@ -12,22 +12,20 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
 from juncture.errors import DataError, SchemaError, SpecError
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language.nodes import Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
-from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type, Value
+from juncture.predicate.language.types import TIME_STEPS, Type, Value
 from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.schema import Domain, Side
-from juncture.spec.values import TimeLength
-
-__all__ = ["ORDERED_KINDS", "Order", "SideOrder", "domain_of", "orders_of"]
+from juncture.spec.values import DAY_S, TimeLength
 
 _GREATEST = 2**63 - 1
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")

@@ -12,10 +12,9 @@ from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Column, Node, columns
-from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type, in_steps
+from juncture.predicate.language.types import TIME_STEPS, Type, in_steps
+from juncture.spec.values import DAY_S
 from juncture.streams.order import SideOrder
-
-__all__ = ["OrderGraph", "OrderMarks", "one_value"]
 
 _DAYS, _NUMBERS = (400, 4_000, 40_000), (10, 60, 110)
 """Values by which it is seen whether a limit follows an order."""

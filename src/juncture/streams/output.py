@@ -15,8 +15,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, plain_type
 
-__all__ = ["Output", "held_schema", "streaming_join", "to_streaming"]
-
 
 def streaming_join(join: Resolved) -> Resolved:
     """Return a join of the types that rows are held in: an engine's, and nothing encoded."""

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
-from juncture.kernels.array_types import Codes
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.kernels.array_types import Codes, Mask
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import columns
 from juncture.spec.schema import Side, other_side
@@ -20,8 +20,6 @@ from juncture.streams.output import Output
 from juncture.streams.state.keys import HeldKeys, in_order
 from juncture.streams.state.segment import Segment, lines_of
 from juncture.streams.state.store import RowStore
-
-__all__ = ["PairJoin"]
 
 Positions = npt.NDArray[np.signedinteger]
 

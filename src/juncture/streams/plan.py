@@ -25,8 +25,6 @@ from juncture.streams.output import Output, held_schema, streaming_join
 from juncture.streams.pairs import PairJoin
 from juncture.streams.setup import Setup
 
-__all__ = ["StreamPlan"]
-
 
 class StreamPlan:
     """A join of streams, planned.

@@ -12,8 +12,6 @@ from typing import Any
 from juncture.spec.duration import format_duration
 from juncture.spec.size import format_size
 
-__all__ = ["OBSERVED", "Place", "ProgressReader", "Scale", "SideProgress", "StreamProgress"]
-
 Place = int | float | date | datetime
 """A value of an order."""
 

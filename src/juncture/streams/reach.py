@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, float_codes
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.streams.limits import GREATEST, NO_LIMIT
-
-__all__ = ["Reach", "improving", "moved", "reach_of", "served"]
 
 _ROUNDED = 2
 """By how many codes a sum or difference of floats may be off."""

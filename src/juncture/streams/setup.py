@@ -19,8 +19,6 @@ from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import Where
 from juncture.streams.order import Order
 
-__all__ = ["LateRule", "Setup", "schema_of"]
-
 LateRule = Literal["count", "collect", "error"]
 
 _SPECS: dict[str, type[Spec]] = {each.kind: each for each in (Asof, Range, Overlap, Where, Equi)}

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["Snapshot", "from_ipc", "to_ipc", "write_ipc"]
-
 
 @dataclass(frozen=True)
 class Snapshot:

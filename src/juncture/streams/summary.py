@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["LateRows", "SideState", "State"]
-
 
 @dataclass(frozen=True)
 class SideState:

@@ -12,8 +12,6 @@ from juncture.streams.batches import batches_of, gathered
 from juncture.streams.frontier import Frontier
 from juncture.streams.setup import Setup
 
-__all__ = ["Turns"]
-
 
 class Turns:
     """Reads two streams by turns.

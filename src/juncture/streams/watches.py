@@ -19,8 +19,6 @@ from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.order import ORDERED_KINDS
 from juncture.streams.order_graph import one_value
 
-__all__ = ["Filter", "Watch", "watchable"]
-
 
 @dataclass(frozen=True)
 class Watch:

@@ -19,8 +19,6 @@ from juncture.spec.range import ResolvedRange
 from juncture.testing.output import assemble, gathered
 from juncture.testing.rows import compare, tie_order, values
 
-__all__ = ["aggregated_rows"]
-
 
 def aggregated_rows(
     join: ResolvedRange | ResolvedOverlap,

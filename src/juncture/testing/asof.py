@@ -16,8 +16,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, sign, tie_order, values
 
-__all__ = ["asof_join", "known_values", "limits"]
-
 
 def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return an as-of join's rows.

@@ -11,8 +11,6 @@ from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys
 from juncture.testing.where import passing
 
-__all__ = ["equi_join"]
-
 
 def equi_join(join: ResolvedEqui, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return an equality join's rows.

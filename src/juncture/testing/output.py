@@ -10,8 +10,6 @@ import pyarrow.types as pat
 from juncture.spec.resolved import Resolved
 from juncture.testing.rows import cell
 
-__all__ = ["assemble", "gathered", "matched_rows"]
-
 Pair = tuple[int | None, int | None]
 Cell = tuple[pa.ChunkedArray, int]
 

@@ -14,8 +14,6 @@ from juncture.testing.aggregate import aggregated_rows
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values
 
-__all__ = ["overlap_join"]
-
 Ends = tuple[Any, Any]
 """A start and an end, each None where the interval is unbounded."""
 

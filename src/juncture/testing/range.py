@@ -15,8 +15,6 @@ from juncture.testing.aggregate import aggregated_rows
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, values
 
-__all__ = ["range_join"]
-
 
 def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return a range join's rows.

@@ -14,8 +14,6 @@ import pyarrow.types as pat
 from juncture.spec.schema import TIME_UNITS, Domain
 from juncture.spec.values import DAY_S, map_entries
 
-__all__ = ["cell", "compare", "keys", "on_values", "sign", "tie_order", "values"]
-
 
 def values(column: pa.ChunkedArray) -> list[Any]:
     """Return the values as Python's, but dates as days and times as nanoseconds.

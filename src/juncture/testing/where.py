@@ -13,8 +13,6 @@ from juncture.spec.where import ResolvedWhere
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import cell, keys
 
-__all__ = ["passing", "where_join"]
-
 _PAIRS_AT_ONCE = 1 << 14
 
 

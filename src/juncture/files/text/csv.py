@@ -16,8 +16,6 @@ from juncture.files.text.numbers import numbers_of
 from juncture.files.text.options import TextOptions
 from juncture.files.text.types import Found
 
-__all__ = ["header_of", "read", "types_in"]
-
 
 def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
     """Return the names of the columns, from the first slice of a file.

@@ -17,8 +17,6 @@ from juncture.files.text.numbers import Numbers, numbers_of
 from juncture.files.text.options import TextOptions
 from juncture.files.text.types import Found
 
-__all__ = ["lines_of", "read", "types_in"]
-
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 """What has to be in a text for a whole number in it not to be a float, exactly."""
 

@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Numbers", "numbers_of"]
-
 _DIGITS_MAX = 38
 _DIGITS_OF_FLOATS = 15
 """Any whole number of so many digits is a float, exactly."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 
-__all__ = ["TextOptions", "column_type", "column_types"]
-
 _DIGITS_MAX = 38
 
 _TYPES = {

@@ -23,8 +23,6 @@ from juncture.files.text.options import TextOptions
 from juncture.files.text.types import Found, TextFormat, joined, schema_of
 from juncture.runtime.partitions import Value
 
-__all__ = ["Partitions", "read_text", "sampled_schema"]
-
 Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
 """The columns that folders stand for, and their values for each file."""
 

@@ -13,8 +13,6 @@ from juncture.errors import DataError
 from juncture.files.text.numbers import Numbers
 from juncture.spec.schema import TIME_UNITS
 
-__all__ = ["Found", "TextFormat", "joined", "schema_of"]
-
 TextFormat = Literal["csv", "json"]
 
 Found: TypeAlias = pa.DataType | Numbers

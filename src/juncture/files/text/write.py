@@ -19,8 +19,6 @@ import pyarrow.types as pat
 from juncture.errors import DataError
 from juncture.files.formats import Format
 
-__all__ = ["write_rows"]
-
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 _ROWS = 64 * 1024

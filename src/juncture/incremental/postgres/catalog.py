@@ -14,8 +14,6 @@ from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.incremental.postgres.connection import reported
 from juncture.incremental.postgres.types import Types
 
-__all__ = ["Column", "PostgresTable", "check_server", "ensure_publication", "find_tables"]
-
 _VERSION_LEAST = 150_000
 
 

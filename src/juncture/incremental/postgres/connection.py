@@ -13,8 +13,6 @@ from psycopg.pq import abc
 
 from juncture.errors import PlanError, SpecError, StateError
 
-__all__ = ["connected", "conninfo_of", "lsn_number", "lsn_text", "replicating", "reported"]
-
 _SETTINGS = (
     "-c datestyle=ISO,YMD -c timezone=UTC -c intervalstyle=iso_8601 -c extra_float_digits=3 -c bytea_output=hex "
     # An epoch may take longer than the minute after which a server gives up a receiver by default.

@@ -14,8 +14,6 @@ from juncture.incremental.change_batch import WEIGHT
 from juncture.incremental.postgres.catalog import PostgresTable
 from juncture.incremental.postgres.values import DoesNotFitError, from_text
 
-__all__ = ["Decoder", "Gathered", "batch_of", "columns_of"]
-
 _COMMIT = Struct(">BQQ")
 _TUPLE = Struct(">H")
 _LENGTH = Struct(">I")

@@ -15,8 +15,6 @@ from psycopg.pq import abc
 from juncture.errors import PlanError, StateError
 from juncture.incremental.postgres.connection import lsn_number, lsn_text, replicating
 
-__all__ = ["LogStream", "Slot", "SlotStatus", "create_slot", "slot_status"]
-
 _DATA = Struct(">cQQq")
 _KEEPALIVE = Struct(">cQqB")
 _STATUS = Struct(">cQQQqB")

@@ -10,8 +10,6 @@ import psycopg
 import pyarrow as pa
 import pyarrow.types as pat
 
-__all__ = ["Types", "sql_type"]
-
 _SAME: Mapping[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int2": pa.int16(),

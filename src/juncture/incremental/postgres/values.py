@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["DoesNotFitError", "from_text", "read_array", "to_text"]
-
 _FAR = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?(?:\+00)?( BC)?")
 _DAY_US = 86_400_000_000
 

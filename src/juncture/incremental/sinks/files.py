@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 
 from juncture.errors import SchemaError, StateError
 
-__all__ = ["FilesSink"]
-
 _STATE = b"juncture.state"
 _DIGITS = 12
 

@@ -22,8 +22,6 @@ from juncture.incremental.postgres.connection import connected, reported
 from juncture.incremental.postgres.types import sql_type
 from juncture.incremental.postgres.values import to_text
 
-__all__ = ["PostgresSink"]
-
 _GONE, _COME = sql.Identifier("juncture_gone"), sql.Identifier("juncture_come")
 _ANALYSED_ROWS = 1_000
 """From so many rows on, the server is told how many there are, so that it joins them as is best."""

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 
-__all__ = ["Callback", "Sink", "Write", "sink_of"]
-
 Write = Callable[[int, list[pa.RecordBatch]], object]
 """Takes the number of an epoch, and what has changed in it."""
 

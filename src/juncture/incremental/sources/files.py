@@ -23,8 +23,6 @@ from juncture.errors import DataError, SchemaError, SpecError, StateError
 from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT
 from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
 
-__all__ = ["FilesSource"]
-
 _PARQUET, _LINES = ".parquet", (".jsonl", ".ndjson", ".json")
 _LOOK_S = 0.05
 

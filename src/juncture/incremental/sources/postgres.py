@@ -26,8 +26,6 @@ from juncture.incremental.postgres.replication import LogStream, SlotStatus, cre
 from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
 from juncture.spec.size import format_size
 
-__all__ = ["PostgresSource"]
-
 _log = logging.getLogger(__name__)
 
 _SLOT_STAYS = (

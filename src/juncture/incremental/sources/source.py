@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-__all__ = ["Read", "Snapshot", "Source", "SourceEpoch"]
-
 Read = Callable[[str, int], object]
 """Is told, of a table, how many rows more have been read."""
 

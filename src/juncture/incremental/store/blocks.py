@@ -14,21 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
-from juncture.kernels.array_types import Ints, Words
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.symmetric import UNLIMITED, reach_of
-
-__all__ = [
-    "BLOCK_ROWS",
-    "LOOSE_ROWS",
-    "Index",
-    "Rows",
-    "pack_block",
-    "pack_state",
-    "states_needed",
-    "unpack_block",
-    "unpack_state",
-]
 
 Table = npt.NDArray[np.int64]
 

@@ -15,8 +15,6 @@ from juncture.incremental.store.blocks import Rows
 from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
-__all__ = ["Merge", "mergeable", "merged_pieces"]
-
 _OF_ONE_SIZE = 4
 """Runs of about one size that are merged: each row is written a number of times that grows with the logarithm."""
 

@@ -12,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.keys import HashedKeys
 from juncture.incremental.run import Run, row_order
 from juncture.incremental.store.blocks import BLOCK_ROWS, Rows
 from juncture.incremental.store.stored_run import GREATEST, LEAST, Sought, StoredRun
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.neighbours import nth_neighbours
 from juncture.kernels.stored_rows import blocks_before, mark_rows
-
-__all__ = ["FetchedRun", "Pages", "run_of", "stored_pieces"]
 
 Table = npt.NDArray[np.int64]
 

@@ -32,16 +32,13 @@ import numpy as np
 import pyarrow as pa
 import rocksdict
 
-from juncture.columnar.arrays import Mask
 from juncture.errors import StateError
 from juncture.incremental.store.blocks import Index, Rows
 from juncture.incremental.store.run_writer import BLOCK, HAS_STATE, INDEX, STATE, RunWriter, block_key, options, run_key
 from juncture.incremental.store.saved import Changed, Position, packed, unpacked
 from juncture.incremental.store.stored_run import StoredRun
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Side
-
-__all__ = ["RocksStore"]
 
 _VERSION = 2
 _JOIN, _MANIFEST, _LAST = b"join", b"manifest", b"last"

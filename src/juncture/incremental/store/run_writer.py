@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import rocksdict
 
-from juncture.columnar.arrays import Mask
 from juncture.incremental.store.blocks import BLOCK_ROWS, LOOSE_ROWS, Index, Rows, pack_block, pack_state, states_needed
-
-__all__ = ["BLOCK", "HAS_STATE", "INDEX", "STATE", "RunWriter", "block_key", "options", "run_key"]
+from juncture.kernels.array_types import Mask
 
 BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
 """What begins the keys of what is kept of a run, ascending."""

@@ -10,13 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of
+from juncture.columnar.arrays import array_of
 from juncture.incremental.store.blocks import Index, Rows
 from juncture.incremental.store.stored_run import BlockReader, StoredRun
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Side
-
-__all__ = ["Changed", "Position", "Store", "Writer", "packed", "unpacked", "weighted_schema"]
 
 _WEIGHT = " weight"
 

@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, joined_batches
+from juncture.columnar.arrays import joined_batches
 from juncture.incremental.store.blocks import Index, Rows, pack_state, unpack_block, unpack_state
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.stored_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
-
-__all__ = ["BlockCache", "BlockReader", "Sought", "StoredRun"]
 
 Table = npt.NDArray[np.int64]
 

@@ -39,8 +39,6 @@ from juncture.incremental.view.plan import (
 )
 from juncture.incremental.view.translate import Translator
 
-__all__ = ["Query", "build", "key_pair"]
-
 _AGGREGATES = ("Count", "Sum", "Avg", "Min", "Max")
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 

@@ -9,8 +9,6 @@ import pyarrow.types as pat
 
 from juncture.incremental.view.expressions import Expression, Literal, call
 
-__all__ = ["cast", "common_type", "in_common_type", "is_number", "is_text", "numbers"]
-
 _MOST_DIGITS, _MOST_WIDE_DIGITS = 38, 76
 _INTEGER_DIGITS = 19
 

@@ -16,8 +16,6 @@ from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import Node
 from juncture.kernels.array_types import Ints
 
-__all__ = ["Dataflow"]
-
 
 class Dataflow:
     """A query kept up to date, as operators that changes go through.

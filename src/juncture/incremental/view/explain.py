@@ -9,8 +9,6 @@ from typing import Any
 from juncture.incremental.view.operators.operator import Operator
 from juncture.incremental.view.physical import Built
 
-__all__ = ["explained", "watched"]
-
 _WIDTH = 72
 
 

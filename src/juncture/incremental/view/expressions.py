@@ -15,23 +15,6 @@ import pyarrow as pa
 
 from juncture.incremental.view.functions import FUNCTIONS, Operand
 
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "Call",
-    "Column",
-    "Expression",
-    "Literal",
-    "all_of",
-    "call",
-    "columns",
-    "conjuncts",
-    "evaluate",
-    "replaced",
-    "shifted",
-    "shown",
-]
-
 
 @dataclass(frozen=True)
 class Expression:

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-__all__ = ["FUNCTIONS", "Function", "Operand"]
-
 Operand = Any
 """An array, or a scalar for the same value in all rows."""
 

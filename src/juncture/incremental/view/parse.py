@@ -9,8 +9,6 @@ from typing import Any
 
 from juncture.errors import PlanError, SpecError
 
-__all__ = ["parse", "unsupported", "wrong"]
-
 
 def _sqlglot() -> Any:
     try:

@@ -30,8 +30,6 @@ from juncture.spec.base import Spec
 from juncture.spec.schema import Side
 from juncture.spec.where import Where
 
-__all__ = ["Built", "operators_of"]
-
 Keys = tuple[Expression, ...]
 
 _BOUNDS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}

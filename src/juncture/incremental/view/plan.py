@@ -13,22 +13,6 @@ import pyarrow as pa
 
 from juncture.incremental.view.expressions import Column, Expression
 
-__all__ = [
-    "Aggregate",
-    "AsofMatch",
-    "Empty",
-    "Filter",
-    "Group",
-    "Join",
-    "JoinHow",
-    "Node",
-    "Project",
-    "Scan",
-    "SortKey",
-    "Top",
-    "Union",
-]
-
 JoinHow = OneOf["inner", "left", "right", "full"]
 
 

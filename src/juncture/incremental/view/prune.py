@@ -8,8 +8,6 @@ from dataclasses import replace
 from juncture.incremental.view.expressions import Column, Expression, columns, conjuncts, shifted
 from juncture.incremental.view.plan import Aggregate, Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
 
-__all__ = ["pruned"]
-
 Places = Mapping[int, int]
 """Where the columns of a node are in what stands in its place."""
 

@@ -24,8 +24,6 @@ from juncture.incremental.view.expressions import (
 )
 from juncture.incremental.view.plan import Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
 
-__all__ = ["pushed"]
-
 
 def pushed(node: Node, static: Collection[str]) -> Node:
     """Return a plan with its conditions where they leave out most.

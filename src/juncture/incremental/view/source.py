@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 
-__all__ = ["Source"]
-
 
 @dataclass(frozen=True)
 class Source:

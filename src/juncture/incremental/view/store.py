@@ -30,8 +30,6 @@ from juncture.errors import StateError
 from juncture.incremental.store.saved import packed, unpacked
 from juncture.incremental.view.operators.operator import Flow
 
-__all__ = ["ViewProgress", "ViewStore"]
-
 _VERSION = 1
 _VIEW, _MANIFEST, _LAST = b"view", b"manifest", b"last"
 _CHECKPOINT, _EPOCH = b"c", b"e"

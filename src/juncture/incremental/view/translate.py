@@ -15,8 +15,6 @@ from juncture.incremental.view.coercion import cast, common_type, in_common_type
 from juncture.incremental.view.expressions import FALSE, TRUE, Call, Expression, Literal, all_of, call
 from juncture.incremental.view.parse import unsupported, wrong
 
-__all__ = ["Translator", "type_of"]
-
 _COMPARISONS = {"EQ": "equal", "NEQ": "not_equal", "LT": "less", "LTE": "less_equal", "GT": "greater"} | {
     "GTE": "greater_equal"
 }

@@ -31,8 +31,6 @@ from juncture.spec.schema import plain_type
 if TYPE_CHECKING:
     from juncture.incremental.view.store import ViewProgress, ViewStore
 
-__all__ = ["View", "ViewSetup", "store_in"]
-
 
 @dataclass(frozen=True)
 class ViewSetup:

@@ -7,18 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, gather, nulls, select
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import is_fixed
-
-__all__ = ["assemble", "output_row_bytes", "pairs_of", "unmatched_right", "unmatched_right_rows"]
-
 
 _MATCH_BYTES = 16
 """What a match takes until the output is whole: the number of the right row, and the code of its ``on``."""

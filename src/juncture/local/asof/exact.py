@@ -8,8 +8,6 @@ from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.left import Left
 
-__all__ = ["choose_exact"]
-
 
 def choose_exact(
     left: Left, values: list[int], behind: Ints, ahead: Ints, wanted: int, later: bool, pointers: Ints, counts: Ints

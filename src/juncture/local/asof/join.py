@@ -20,8 +20,6 @@ from juncture.runtime.spill import in_small_parts
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import How
 
-__all__ = ["Matches", "execute", "find", "match"]
-
 _log = logging.getLogger(__name__)
 
 _LEFT_SHARE = 0.3

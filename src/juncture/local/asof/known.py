@@ -13,20 +13,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY
 from juncture.kernels import asof_known as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.asof import NOWHERE
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.merge import load, order_ties, turned
 from juncture.local.asof.probe import Direction, RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
-
-__all__ = ["search_known"]
-
 
 _ROW_BYTES = 96
 """What a right row takes while it is sorted."""

@@ -18,8 +18,6 @@ from juncture.runtime.take import nulls, take
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import Equi, ResolvedEqui
 
-__all__ = ["Execute", "fetch"]
-
 Execute = Callable[[ResolvedEqui, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of an equality join."""
 

@@ -10,17 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain, validity
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
 from juncture.kernels import asof_known as kernels
 from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.asof import ResolvedAsof
-
-__all__ = ["Left", "in_chains", "read_left"]
 
 _CHAINS_MOST = 4
 """Each costs another search of the right rows, and sorting these costs more than four."""

@@ -11,18 +11,16 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import merge as kernels
 from juncture.kernels.array_types import Ints, Rows
 from juncture.kernels.asof import NOWHERE
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.probe import Direction, RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
-
-__all__ = ["load", "merge", "order_ties", "turned"]
 
 
 def merge(

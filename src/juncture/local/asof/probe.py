@@ -19,19 +19,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import Coder
 from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
 from juncture.kernels import asof_known as known
 from juncture.kernels import search
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.ties import Ties, settle
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
-
-__all__ = ["Direction", "RightRows", "TieFloodError", "Ties", "probe"]
 
 _BATCH_ROWS = 1 << 21
 _BATCH_ROWS_LEAST = 1 << 16

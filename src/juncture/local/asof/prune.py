@@ -10,8 +10,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.zone_maps import meets
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["useful_parts"]
-
 
 def useful_parts(join: ResolvedAsof, left: Left, source: Source, coder: StepCoder) -> list[int]:
     """Return the parts that may hold a match for any of the left rows.

@@ -20,8 +20,6 @@ from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import working
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["match_report"]
-
 
 def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:
     """Count what becomes of the left rows of an as-of join.

@@ -11,13 +11,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
 from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
 from juncture.local.asof.left import Left, in_chains, read_left
@@ -29,8 +28,6 @@ from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.asof import ResolvedAsof
-
-__all__ = ["Algorithm", "Found", "Prepared", "Report", "Search", "pieces"]
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,6 @@ from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.tie_keys import tie_keys
 
-__all__ = ["Ties", "settle"]
-
-
 SLOT, RANK, POINTER = range(3)
 
 

@@ -20,8 +20,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpooledSource
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["ExternalMergeJoin"]
-
 _HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.int64)
 """How hashes of 64 bits are spread."""
 

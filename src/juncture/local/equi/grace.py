@@ -31,8 +31,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpilledSource
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["GraceJoin"]
-
 _log = logging.getLogger(__name__)
 
 _PIECES_MOST = 64

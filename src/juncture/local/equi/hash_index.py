@@ -11,10 +11,10 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_table import EMPTY
 from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.output.pairs import Check, MatchSpans
 from juncture.local.output.payload import Holder
@@ -22,8 +22,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
-
-__all__ = ["EquiProber", "HashIndex", "KeySpans", "Keys", "read_left_keys", "read_right", "spans_by_code"]
 
 KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""

@@ -31,8 +31,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["Method", "held_bytes", "key_types", "looks_for_keys_only", "stream_blockwise", "stream_held"]
-
 Method = Literal["hash", "parallel_hash", "sort_merge"]
 
 _PARTITIONS_PER_THREAD = 4

@@ -20,8 +20,6 @@ from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["EquiAlgorithm", "execute"]
-
 _LEFT_SHARE = 1 / 3
 """For all left rows, if they fit, so that only right ones go through the disk."""
 

@@ -12,8 +12,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.spec.equi import ResolvedEqui
 
-__all__ = ["LateColumns"]
-
 
 class LateColumns:
     """The left columns of a join, held to be added to rows that show their numbers.

@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
 from juncture.columnar.hashes import KeyHashes
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.context import JoinContext
 from juncture.runtime.take import take
-
-__all__ = ["PartitionedKeys", "partition_rows"]
 
 
 def partition_rows(hashes: Words, count: int) -> tuple[Ints, list[int]]:

@@ -12,8 +12,6 @@ from juncture.runtime.zone_maps import Extent, all_ends, meets
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import plain_type
 
-__all__ = ["within_keys"]
-
 
 def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Source, Source]:
     """Return both sides of an equality join, the larger one without the row groups where no key of the smaller can be.

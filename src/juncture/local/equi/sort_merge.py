@@ -9,17 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.key_encoding import Integers, form_of
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
 from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.hash_index import HashIndex, KeySpans
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls, worth_coding
-
-__all__ = ["SortCodes", "read_sorted", "spans_by_order"]
 
 
 class SortCodes:

@@ -18,8 +18,6 @@ from juncture.runtime.take import take
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 
-__all__ = ["can_swap", "stream_swapped"]
-
 _TURNED: dict[How, How] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
 _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 

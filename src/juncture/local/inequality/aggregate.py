@@ -23,8 +23,6 @@ from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
 
-__all__ = ["aggregate_columns", "folds_of", "stream_aggregates", "tie_orderer"]
-
 
 def aggregate_columns(join: ResolvedInequality) -> tuple[str, ...]:
     """Return the right columns that are aggregated."""

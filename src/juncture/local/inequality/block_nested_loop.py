@@ -21,8 +21,6 @@ from juncture.predicate.intervals.interval import Interval, everything, interval
 from juncture.predicate.language.nodes import Column, Node
 from juncture.runtime.take import is_awkward
 
-__all__ = ["BlockProber"]
-
 _BLOCK_ROWS = 1 << 12
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.columnar.arrays import Mask, plain
+from juncture.columnar.arrays import plain
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
-from juncture.kernels.array_types import Floats, Ints
+from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.limits import GREATEST, LEAST, LimitEncoding, LimitEnd, Offset, both, floats
 from juncture.local.inequality.own_interval import check_interval, points_of
@@ -23,8 +23,6 @@ from juncture.predicate.language.types import arrow_type
 from juncture.runtime.sources import Source
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.schema import Side
-
-__all__ = ["CodedCondition", "CodedValue", "equal_columns", "equal_types"]
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,6 @@ from juncture.runtime.spill import SpilledSource
 from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
 
-__all__ = ["stream_merged"]
-
 _SHARE = 1 / 7
 """For right rows that are held, for either side and the output on their way through the disk, for rows under way."""
 

@@ -28,8 +28,6 @@ from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Domain, common_domain
 
-__all__ = ["Fold", "Values", "fold_of"]
-
 _EXPONENT_MOST = 960
 """Of floats that are summed: 2⁶⁴ of these are still a float."""
 _SQUARED_EXPONENT_MOST = 400

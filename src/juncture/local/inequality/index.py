@@ -9,18 +9,16 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
 from juncture.errors import PlanError
 from juncture.kernels import band, search
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
-
-__all__ = ["BuildKeys", "SortedIndex", "read_sorted_index"]
 
 _ROWS_PER_BUCKET = 4
 

@@ -35,8 +35,6 @@ from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 
-__all__ = ["InequalityAlgorithm", "execute"]
-
 InequalityAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
 
 

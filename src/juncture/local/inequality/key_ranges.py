@@ -14,18 +14,6 @@ from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.inequality.probe import ProbeKeys
 
-__all__ = [
-    "LEFT_FIELDS",
-    "RIGHT_FIELDS",
-    "BuildRange",
-    "KeyRangeRules",
-    "ProbeRange",
-    "last_fields",
-    "left_fields",
-    "right_fields",
-    "with_fields",
-]
-
 
 @dataclass(frozen=True)
 class KeyRangeRules:

@@ -18,13 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain, raw_values, validity
+from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError, float_codes, steps_of
-from juncture.kernels.array_types import Floats, Ints
+from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.spec.schema import TIME_UNITS, Domain
-
-__all__ = ["GREATEST", "LEAST", "LimitEncoding", "LimitEnd", "Offset", "both", "floats"]
-
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 

@@ -6,17 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain, validity
+from juncture.columnar.arrays import plain, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.columnar.shown import shown
 from juncture.errors import DataError
+from juncture.kernels.array_types import Mask
 from juncture.local.inequality.limits import both, floats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.condition import OwnInterval
 from juncture.spec.schema import Side
-
-__all__ = ["check_interval", "check_intervals", "points_of"]
 
 
 def check_intervals(interval: OwnInterval | None, source: Source, side: Side, context: JoinContext) -> None:

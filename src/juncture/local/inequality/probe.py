@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY
 from juncture.columnar.order_encoding import TooWideError
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.index import SortedIndex
 from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.output.batches import stream
@@ -24,8 +23,6 @@ from juncture.local.output.payload import Holder, Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
-
-__all__ = ["InequalityProber", "Prepare", "ProbeKeys", "run"]
 
 
 @dataclass(frozen=True)

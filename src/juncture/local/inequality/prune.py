@@ -8,8 +8,6 @@ from juncture.runtime.zone_maps import all_ends, extent_of, parts_within
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.range import ResolvedRange
 
-__all__ = ["within_reach"]
-
 
 def within_reach(join: ResolvedInequality, left: Source, right: Source, context: JoinContext) -> Source:
     """Return the right side of a join without the row groups that the window of no left row reaches.

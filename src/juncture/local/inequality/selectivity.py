@@ -26,13 +26,11 @@ from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node
-from juncture.predicate.language.types import DAY_S
 from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, Side
+from juncture.spec.values import DAY_S
 from juncture.spec.where import ResolvedWhere
-
-__all__ = ["likely_pairs", "reach_columns"]
 
 _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""

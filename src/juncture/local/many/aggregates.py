@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY
 from juncture.columnar.order_encoding import StepCoder, TooWideError
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.aggregate import aggregate_columns, folds_of, tie_orderer
 from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.index import read_sorted_index
@@ -27,8 +26,6 @@ from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.range import ResolvedRange
-
-__all__ = ["Aggregated", "aggregated", "has_own_order"]
 
 Aggregated = tuple[Mask | None, pa.Table]
 """Which rows of the spine have a match, if that was asked for, and the aggregates of each."""

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.local.many.aggregates import aggregated
 from juncture.local.many.pointers import asof_pointers, equal_pointers, lookup_pointers
 from juncture.local.many.spine import Spine
@@ -24,8 +23,6 @@ from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.many import ResolvedTable
 from juncture.spec.resolved import Resolved
-
-__all__ = ["LOOKUP", "Answer", "answer", "columns_of"]
 
 LOOKUP = "lookup"
 """The algorithm that looks up the keys of right rows among those of the spine."""

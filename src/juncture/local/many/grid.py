@@ -7,14 +7,13 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, plain
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.arrays import array_of, plain
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.spec.grid import ResolvedGrid
-
-__all__ = ["ends_of", "expanded", "grid_rows"]
 
 
 def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:

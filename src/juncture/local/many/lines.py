@@ -11,8 +11,6 @@ from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.kernels.array_types import Floats
 from juncture.spec.interpolate import AFTER, BEFORE, Lines
 
-__all__ = ["between", "values_between"]
-
 
 def between(lines: Lines, rows: pa.Table) -> pa.Table:
     """Return the left columns of rows, and beside them the values on the lines.

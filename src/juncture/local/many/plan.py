@@ -23,8 +23,6 @@ from juncture.runtime.progress import Report
 from juncture.runtime.sources import Source
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 
-__all__ = ["details_of", "plan"]
-
 
 @dataclass(frozen=True)
 class _TableInput:

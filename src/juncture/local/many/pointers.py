@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_table import EMPTY
 from juncture.columnar.shown import shown
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof import join as asof
 from juncture.local.asof.search import Algorithm
 from juncture.local.equi import join as equi
@@ -26,8 +26,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.many import Duplicates
 from juncture.spec.schema import OutputColumn
-
-__all__ = ["NOWHERE", "asof_pointers", "equal_pointers", "lookup_pointers"]
 
 NOWHERE = -1
 """The right row of a row of the spine without a match."""

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, plain
-from juncture.columnar.key_table import EMPTY
+from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.kernels.array_types import Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.report import match_report
 from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
@@ -29,8 +30,6 @@ from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import common_domain, plain_type
-
-__all__ = ["report_of"]
 
 
 def report_of(

@@ -23,8 +23,6 @@ from juncture.spec.equi import ResolvedEqui
 from juncture.spec.many import ResolvedTable, named
 from juncture.spec.schema import Side
 
-__all__ = ["about", "is_lookup", "join_tables", "reports"]
-
 
 def join_tables(
     tables: Sequence[ResolvedTable], schema: pa.Schema, left: Source, rights: Sequence[Source], context: JoinContext

@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY, KeyCodes
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.left import Left
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import plain_type
-
-__all__ = ["CodedKeys", "Spine", "SpineOrder"]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from juncture.spec.interpolate import Interpolation
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn
 
-__all__ = ["grid", "interpolate"]
-
 
 def grid(spec: Grid, data: Any) -> Any:
     """Return a grid as a table of its data's library."""

@@ -21,8 +21,6 @@ from juncture.spec.many import ResolvedTable
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import LEFT_OUT, left_columns
 
-__all__ = ["JoinedTable", "kept_rows", "table_of", "together"]
-
 
 @dataclass(frozen=True)
 class JoinedTable:

@@ -24,8 +24,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, is_awkward, nulls, ordered
 from juncture.spec.resolved import Resolved
 
-__all__ = ["stream", "taken"]
-
 Each = TypeVar("Each")
 Made = tuple[Task, Codes, Codes]
 Done = list[pa.RecordBatch]

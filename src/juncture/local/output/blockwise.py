@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Mask
 from juncture.runtime.row_ids import Join, NumberedJoin
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source, TableSource
 from juncture.spec.schema import How
-
-__all__ = ["Run", "blocks_of", "join_blockwise"]
 
 Run = Callable[[Join, Source, Source], Iterator[pa.RecordBatch]]
 """Yields the rows of a join whose right side is held in memory, in the order of the left rows."""

@@ -12,8 +12,6 @@ from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 
-__all__ = ["MaxTree", "levels_of"]
-
 _SLICE_LEAST = 1 << 16
 
 

@@ -10,25 +10,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.kernels import band, overlap
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.local.output.max_tree import MaxTree
-
-__all__ = [
-    "PAIRS_MOST",
-    "BuildSide",
-    "Check",
-    "CountedSpans",
-    "MatchSpans",
-    "Prober",
-    "Task",
-    "cut",
-    "only_whether",
-    "pairs_of",
-    "spans_of",
-    "with_unmatched",
-]
 
 Check = Callable[[Codes, Codes], Mask]
 

@@ -16,8 +16,6 @@ from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import is_awkward, joined, nulls, ordered
 from juncture.spec.schema import is_fixed
 
-__all__ = ["Holder", "Payload", "read_held"]
-
 
 class Payload:
     """Columns of a table, of which any rows can be taken.

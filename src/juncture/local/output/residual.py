@@ -6,16 +6,13 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.kernels.array_types import Codes
+from juncture.kernels.array_types import Codes, Mask
 from juncture.local.output.batches import taken
 from juncture.local.output.pairs import Check
 from juncture.local.output.payload import Payload
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.spec.schema import Side
-
-__all__ = ["checking", "columns_read"]
 
 
 def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:

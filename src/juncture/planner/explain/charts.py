@@ -10,8 +10,6 @@ from typing import Any
 from juncture.errors import PlanError
 from juncture.runtime.progress import Phase
 
-__all__ = ["charting", "draw_costs", "draw_distances", "draw_flow", "draw_timeline"]
-
 _CHOSEN, _OTHER = "#d1495b", "#8d99ae"
 _WIDTH = 640
 _BOX_WIDTH, _BOX_HEIGHT, _GAP = 180, 92, 50

@@ -11,8 +11,6 @@ from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 
-__all__ = ["plan_facts", "ranked_options"]
-
 FORMAT_VERSION = 1
 """Raised when a key changes its meaning or goes; keys may be added without."""
 

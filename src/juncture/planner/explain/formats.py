@@ -11,8 +11,6 @@ from juncture.planner.explain.text import plan_text
 from juncture.planner.run import Measured
 from juncture.spec.arguments import check_choice
 
-__all__ = ["explain"]
-
 
 def explain(plan: Decision, form: str, run: Measured | None = None) -> str:
     """Return what a plan says, in one of three forms.

@@ -13,8 +13,6 @@ from juncture.planner.explain.text import happened, plan_words, title, verdict
 from juncture.planner.run import Measured
 from juncture.spec.schema import Side
 
-__all__ = ["page", "plan_page", "rows_table"]
-
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --line: #d5dae1; --quiet: #566173; }
 @media (prefers-color-scheme: dark) {

@@ -15,8 +15,6 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere, Where
 
-__all__ = ["Condition", "conditions_of", "meaning_of", "title_of"]
-
 Condition = tuple[str, str]
 """What part of a join a condition is, such as ``key``, ``band`` or ``residual``, and the condition itself."""
 

@@ -17,8 +17,6 @@ from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 
-__all__ = ["happened", "in_a_line", "in_short", "plan_text", "plan_words", "title", "verdict"]
-
 _WHERE: Mapping[Engine, str] = {"local": "in-process", "spark": "on Spark"}
 
 

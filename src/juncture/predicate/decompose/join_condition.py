@@ -16,8 +16,6 @@ from juncture.predicate.language.types import Type
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
 from juncture.spec.schema import TIME_UNITS, Domain
 
-__all__ = ["bounded_values", "condition_of", "equal_bounds", "equalities_of", "sorting_value"]
-
 
 def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
     """Return a predicate's condition: a band to sort by goes before single limits."""

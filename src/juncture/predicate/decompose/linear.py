@@ -20,10 +20,9 @@ from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.truth import flipped
 from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
-from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type
+from juncture.predicate.language.types import TIME_STEPS, Type
 from juncture.spec.schema import Side
-
-__all__ = ["LinearComparison", "may_overflow", "separate"]
+from juncture.spec.values import DAY_S
 
 Number = int | Fraction
 ColumnBounds = Mapping[Column, Interval]

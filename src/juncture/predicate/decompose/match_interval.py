@@ -17,8 +17,6 @@ from juncture.spec.condition import Limit, MatchInterval, Value
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, Side
 
-__all__ = ["Ends", "IntervalPart", "match_interval_of", "parts_of", "type_of_value"]
-
 Ends: TypeAlias = tuple[End | None, End | None]
 """From where to where the rows of a side lie."""
 

@@ -14,11 +14,9 @@ from juncture.predicate.intervals.truth import OPPOSITE, flipped
 from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe
-from juncture.predicate.language.types import DAY_S, TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
 from juncture.spec.schema import TIME_UNITS
-
-__all__ = ["Band", "Containment", "End", "Key", "Overlapping", "Shape", "conjuncts", "shape"]
-
+from juncture.spec.values import DAY_S
 
 _MOST_SHOWN = 20
 """How many keys, bands and so on an explanation shows of each."""

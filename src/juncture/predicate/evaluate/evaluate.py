@@ -16,8 +16,6 @@ from juncture.predicate.evaluate.vectors import Vector, constant, from_column, t
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node, children, walk
 
-__all__ = ["evaluate", "matches"]
-
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
 

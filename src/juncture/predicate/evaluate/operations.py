@@ -23,8 +23,6 @@ from juncture.predicate.intervals.rounding import half_up
 from juncture.predicate.language.nodes import CompareOperator
 from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type, Value
 
-__all__ = ["arithmetic", "compare", "convert", "extreme", "unary"]
-
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _EXACT: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}

@@ -14,8 +14,6 @@ from juncture.predicate.evaluate.vectors import as_vector
 from juncture.predicate.intervals.interval import Interval, intersect, interval, nothing, truth
 from juncture.predicate.language.types import Type, Value, from_steps, in_steps
 
-__all__ = ["Options"]
-
 
 @dataclass(frozen=True)
 class Options:

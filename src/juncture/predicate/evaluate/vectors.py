@@ -18,8 +18,6 @@ import pyarrow.types as pat
 
 from juncture.predicate.language.types import Type, Value, arrow_type
 
-__all__ = ["Vector", "as_vector", "constant", "decoded", "from_column", "row_by_row", "to_column", "vector_type"]
-
 Vector: TypeAlias = "pa.Array | pa.Scalar"
 """The values of an expression: one for each row, or one for all."""
 

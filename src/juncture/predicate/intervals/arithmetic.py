@@ -31,21 +31,8 @@ from juncture.predicate.intervals.interval import (
 )
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
 from juncture.predicate.intervals.spans import Real, Span
-from juncture.predicate.language.types import DAY_S, TIME_STEPS, ArithmeticOperator, Type
-
-__all__ = [
-    "arithmetic",
-    "can_be_infinite",
-    "convert",
-    "extreme",
-    "in_steps_of",
-    "makes_nan",
-    "rounding_of",
-    "scale_between",
-    "square",
-    "unary",
-    "widened",
-]
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.spec.values import DAY_S
 
 
 def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:

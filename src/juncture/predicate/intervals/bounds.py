@@ -22,8 +22,6 @@ from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
 from juncture.spec.schema import Side
 
-__all__ = ["ColumnBounds", "ColumnRange", "bounds"]
-
 
 @dataclass(frozen=True, repr=False)
 class ColumnRange:

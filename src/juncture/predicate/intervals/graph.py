@@ -18,8 +18,6 @@ from juncture.predicate.intervals.narrow import narrow
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Column, Node, children, walk
 
-__all__ = ["Graph", "Shrunk", "possible"]
-
 MAX_ROUNDS = 24
 MAX_BRANCHES = 32
 """The most alternatives of ORs that are followed apart from each other."""

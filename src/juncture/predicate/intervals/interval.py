@@ -13,30 +13,6 @@ from juncture.predicate.intervals.spans import Real, Span
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, finer
 
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "Bound",
-    "Interval",
-    "common_unit",
-    "contains",
-    "everything",
-    "intersect",
-    "interval",
-    "nothing",
-    "null",
-    "point",
-    "settled",
-    "span_of",
-    "tighter_lower",
-    "tighter_upper",
-    "truth",
-    "union",
-    "width",
-    "with_flags",
-    "within",
-]
-
 Bound = int | Fraction | float | str | bytes | None
 """An end of a range. None has no limit but the type's own."""
 

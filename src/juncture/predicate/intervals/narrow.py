@@ -33,8 +33,6 @@ from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import Type
 
-__all__ = ["narrow", "rounds"]
-
 Operands = tuple[Interval, ...]
 
 

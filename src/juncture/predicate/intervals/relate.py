@@ -21,8 +21,6 @@ from juncture.predicate.intervals.truth import flipped
 from juncture.predicate.language.nodes import CompareOperator
 from juncture.predicate.language.types import TIME_STEPS
 
-__all__ = ["narrow_comparison", "narrow_equal_or_null"]
-
 Pair = tuple[Interval, Interval]
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from juncture.predicate.intervals.spans import Real
 
-__all__ = ["exact", "float_above", "float_below", "floor_to", "half_up", "near_float", "next_float"]
-
 
 def exact(value: int | Fraction | float) -> Real:
     """Return a number as an exact one; infinities stay floats.

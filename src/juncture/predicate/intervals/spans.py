@@ -11,8 +11,6 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["EVERYTHING", "Real", "Span", "absolute", "add", "divide", "hull", "meet", "multiply", "negate", "root"]
-
 Real = int | Fraction | float
 """An exact number: floats are used for the infinities only."""
 

@@ -21,8 +21,6 @@ from juncture.predicate.intervals.interval import (
 from juncture.predicate.intervals.spans import meet
 from juncture.predicate.language.nodes import CompareOperator
 
-__all__ = ["OPPOSITE", "compare", "conjunction", "disjunction", "flipped", "is_null", "negation", "orders"]
-
 OPPOSITE: dict[CompareOperator, CompareOperator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """The comparison that is true where another is false: exact, since even NaN has its place in the order."""
 

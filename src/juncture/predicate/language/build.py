@@ -44,9 +44,6 @@ from juncture.predicate.language.types import (
     integer_decimal,
 )
 
-__all__ = ["absolute", "arithmetic", "common_type", "compare", "conjunction", "disjunction", "extreme", "is_in"]
-__all__ += ["is_null", "negate", "negation"]
-
 Constants = Mapping[Type, Sequence[Value]]
 
 

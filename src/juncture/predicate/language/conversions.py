@@ -14,7 +14,6 @@ from juncture.predicate.language.nodes import Cast, Literal, Node
 from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,
-    DAY_S,
     DOUBLE,
     INT,
     NULL,
@@ -23,23 +22,7 @@ from juncture.predicate.language.types import (
     Type,
     integer_decimal,
 )
-
-__all__ = [
-    "TextReader",
-    "arithmetic_nulls",
-    "cast",
-    "converted",
-    "decimal_literal",
-    "fold",
-    "integer_literal",
-    "literal_bits",
-    "paired_nulls",
-    "paired_texts",
-    "read_text",
-    "same_numbers",
-    "typed",
-    "whole_days",
-]
+from juncture.spec.values import DAY_S
 
 TextReader = Callable[[str, Type], Literal]
 

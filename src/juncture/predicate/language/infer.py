@@ -13,8 +13,6 @@ from juncture.predicate.language.syntax import read_sql
 from juncture.predicate.language.syntax_tree import Tree, walk_tree
 from juncture.spec.schema import Side
 
-__all__ = ["Inferred", "infer_schemas"]
-
 _RELATIONS = ("compare", "between", "in")
 _SIDES: dict[str, Side] = {"l": "left", "r": "right"}
 

@@ -7,16 +7,8 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from fractions import Fraction
 
 from juncture.errors import SpecError
-from juncture.predicate.language.types import DAY_S, TIME_STEPS, Type
-
-__all__ = [
-    "date_text",
-    "duration_text",
-    "interval_steps",
-    "read_date",
-    "read_timestamp",
-    "timestamp_text",
-]
+from juncture.predicate.language.types import TIME_STEPS, Type
+from juncture.spec.values import DAY_S
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_STEPS = 2**63

@@ -19,28 +19,6 @@ from juncture.predicate.evaluate.options import Options
 from juncture.predicate.language.types import BOOLEAN, ArithmeticOperator, Type, Value
 from juncture.spec.schema import Side
 
-__all__ = [
-    "And",
-    "Arithmetic",
-    "Cast",
-    "Column",
-    "Compare",
-    "CompareOperator",
-    "Extreme",
-    "In",
-    "IsNull",
-    "Literal",
-    "Node",
-    "Not",
-    "Or",
-    "Sign",
-    "children",
-    "columns",
-    "depth",
-    "sides",
-    "walk",
-]
-
 CompareOperator = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
 _NO_SIDE: frozenset[Side] = frozenset()

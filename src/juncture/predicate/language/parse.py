@@ -21,8 +21,6 @@ from juncture.predicate.language.syntax_tree import Tree, pointer
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
 from juncture.spec.schema import Side, check_columns, check_order, hint
 
-__all__ = ["parse", "parse_expression"]
-
 _ORDERS = ("<", "<=", ">", ">=")
 _TYPES = {
     "BOOLEAN": BOOLEAN,

@@ -16,8 +16,6 @@ from juncture.predicate.language.nodes import Literal
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type
 from juncture.spec.values import TimeLength, length_ns, numpy_ns, plain
 
-__all__ = ["literal_of", "python_value"]
-
 _EPOCH_DATE = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

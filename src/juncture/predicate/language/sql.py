@@ -15,8 +15,6 @@ from juncture.predicate.language.literals import date_text, duration_text, times
 from juncture.predicate.language.nodes import Literal, Node, depth
 from juncture.predicate.language.types import DOUBLE, Type, Value
 
-__all__ = ["describe", "to_sql"]
-
 _Item = TypeVar("_Item")
 
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)

@@ -7,8 +7,6 @@ import re
 from juncture.errors import SpecError
 from juncture.predicate.language.syntax_tree import Tree, pointer
 
-__all__ = ["COMPARISONS", "FUNCTIONS", "read_sql"]
-
 FUNCTIONS = ("abs", "cast", "greatest", "least", "try_cast")
 """The functions that a predicate may call."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Tree", "pointer", "walk_tree"]
-
 _WIDTH = 100
 """The most characters of a line that an error shows."""
 

@@ -16,28 +16,6 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError
 from juncture.spec.schema import TIME_UNITS, plain_type
-from juncture.spec.values import DAY_S
-
-__all__ = [
-    "BIGINT",
-    "BOOLEAN",
-    "DAY_S",
-    "DOUBLE",
-    "INT",
-    "NULL",
-    "STRING",
-    "TIME_STEPS",
-    "ArithmeticOperator",
-    "Type",
-    "Value",
-    "arithmetic_type",
-    "arrow_type",
-    "common_decimal",
-    "from_arrow",
-    "from_steps",
-    "in_steps",
-    "integer_decimal",
-]
 
 Value = bool | int | Fraction | float | str | bytes | None
 """A value of a predicate: integers, dates, timestamps and durations as whole steps, decimals as fractions."""

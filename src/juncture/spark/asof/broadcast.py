@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["join_candidates", "probe_stages"]
-
 
 def join_candidates(
     join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources

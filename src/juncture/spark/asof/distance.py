@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["OnDistances"]
-
 _LOW = Decimal(10) ** 20
 _DIGITS_MAX = 37
 """Decimals of so many digits can be subtracted: the difference has one more."""

@@ -19,8 +19,6 @@ from juncture.spec.asof import ResolvedAsof
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["has_native", "join_native"]
-
 _SETTING = "spark.sql.join.asofJoin.enabled"
 
 

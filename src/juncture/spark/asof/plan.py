@@ -20,8 +20,6 @@ from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["AsofPlanning", "check_table_order"]
-
 
 class AsofPlanning(Planning):
     """The making of one plan of an as-of join."""

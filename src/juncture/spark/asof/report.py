@@ -14,8 +14,6 @@ from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
 
-__all__ = ["match_report"]
-
 _COUNTED = (*REASONS, "matched")
 _QUANTILES = [0.5, 0.9, 0.99]
 _QUANTILE_ACCURACY = 10_000

@@ -24,8 +24,6 @@ from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.condition import Limit, MatchInterval
 
-__all__ = ["asof_placements", "asof_stages", "task_spec"]
-
 _SEEN: dict[str, tuple[Seen, ...]] = {
     "backward": ("backward",),
     "forward": ("forward",),

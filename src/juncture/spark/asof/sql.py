@@ -21,8 +21,6 @@ from juncture.spec.asof import ResolvedAsof
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SqlJoin"]
-
 
 class SqlJoin:
     """An as-of join in terms of SQL.

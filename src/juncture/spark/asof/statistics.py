@@ -17,8 +17,6 @@ from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 
-__all__ = ["AsofStatistics"]
-
 _LEFT_WEIGHT = 2.0
 """What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
 

@@ -18,8 +18,6 @@ from juncture.spec.asof import ResolvedAsof
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["join_window"]
-
 _SALTS = 1_024
 """Into how many groups the left rows are cut that can match nothing: their keys may all be null."""
 

@@ -21,8 +21,6 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Hint", "equi_pairs"]
-
 
 @dataclass(frozen=True)
 class Hint:

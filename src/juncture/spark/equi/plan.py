@@ -11,8 +11,6 @@ from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import SHUFFLE_PARTITIONS, Built
 from juncture.spec.schema import Side
 
-__all__ = ["EquiPlanning"]
-
 _HINTS = {
     "broadcast": "broadcast",
     "broadcast_left": "broadcast",

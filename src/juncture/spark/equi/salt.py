@@ -32,8 +32,6 @@ from juncture.spec.schema import How, Side
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["HotKey", "SampledKeys", "choose_hot_keys", "copied_rows", "join_salted", "keeps_unmatched", "may_be_uneven"]
-
 _SAMPLED_LEAST = 50
 """So many rows of a key have to be in a sample to tell that it is hot."""
 _KEYS_MOST = 16

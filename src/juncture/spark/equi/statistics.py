@@ -14,8 +14,6 @@ from juncture.spark.sql.join import Pairs
 from juncture.spark.statistics import SAMPLE_ROWS, Statistics
 from juncture.spec.schema import How, Side
 
-__all__ = ["EquiStatistics"]
-
 _SAMPLE_ROWS_PER_CORE = 200
 
 

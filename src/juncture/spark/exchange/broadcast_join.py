@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["join_broadcast"]
-
 
 def join_broadcast(
     join: Resolved, sent: Side, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["collected", "finish", "packets", "placeholders", "shuffled"]
-
 
 def packets(frame: DataFrame, stage: PacketStage) -> DataFrame:
     """Return what tasks make of a DataFrame's partitions, as packets."""

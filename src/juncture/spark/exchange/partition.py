@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from juncture.kernels.array_types import Floats, Ints, Words
 
-__all__ = ["Cuts", "Sample", "balanced_cuts", "even_cuts"]
-
 Partitions = npt.NDArray[np.int64]
 
 BEFORE_ALL = -(2**63)

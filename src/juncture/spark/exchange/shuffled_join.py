@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["ShuffledJoin", "needed_right", "packet_schemas"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledJoin:

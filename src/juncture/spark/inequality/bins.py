@@ -16,9 +16,6 @@ from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
 
-__all__ = ["Bins", "HotBin", "SampledSide", "choose_bins", "equal_key_pairs", "estimated_pairs"]
-
-
 _REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
 _HOT_ROWS_MIN = 50

@@ -26,8 +26,6 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["join_bucket"]
-
 _LIMIT = 2.0**62
 _TOO_LONG = (
     "juncture.errors.StateError: A row is longer than all were when the join was planned. Plan it again, with inputs "

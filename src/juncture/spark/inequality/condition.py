@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["inequality_pairs"]
-
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
 

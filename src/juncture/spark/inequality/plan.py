@@ -26,8 +26,6 @@ from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
-__all__ = ["InequalityPlanning"]
-
 _FEW_PAIRS = 20_000_000
 """So few pairs are compared faster than sampled."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900

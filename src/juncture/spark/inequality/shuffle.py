@@ -22,8 +22,6 @@ from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.schema import Side
 
-__all__ = ["inequality_placements", "inequality_stages"]
-
 
 def inequality_placements(join: ResolvedInequality) -> tuple[Placement, Placement] | None:
     """Return what tells tasks where the rows of both sides lie; None if nothing brings them together."""

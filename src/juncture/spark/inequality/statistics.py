@@ -20,8 +20,6 @@ from juncture.spark.statistics import SAMPLE_ROWS, Statistics
 from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spec.schema import Side
 
-__all__ = ["InequalityStatistics", "copies"]
-
 
 def copies(ranges: KeyRanges, cuts: Cuts) -> float:
     """Return to how many partitions a row goes, on average."""

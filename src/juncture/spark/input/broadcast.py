@@ -12,8 +12,6 @@ from juncture.spark.input.files import FileSide, merged
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.tasks.broadcast_table import BroadcastTable, FileTable, send
 
-__all__ = ["SENT_BYTES_MAX", "broadcast_side"]
-
 SENT_BYTES_MAX = 96 << 20
 """The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
 

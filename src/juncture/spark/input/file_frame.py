@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["frame_of", "uri_of"]
-
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 """What Spark takes for a part of a pattern in a path, unless it is escaped."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FileSide", "in_jvm", "in_sql"]
-
 _SHARE_BYTES = 128 << 20
 """How many encoded bytes a task reads at most, as far as row groups allow."""
 

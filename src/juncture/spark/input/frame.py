@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FrameSide", "SparkSide"]
-
 
 class SparkSide(Protocol):
     """An input."""

@@ -20,8 +20,6 @@ from juncture.spark.session.session import setting
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-__all__ = ["files_behind"]
-
 _LISTED_FILES_MAX = 32
 """Spark lists more paths than these in a job of its own."""
 

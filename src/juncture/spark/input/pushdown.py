@@ -21,8 +21,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Domain
 
-__all__ = ["reachable", "reachable_files"]
-
 _EPOCH = datetime(1970, 1, 1)
 _BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
 

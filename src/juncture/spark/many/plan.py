@@ -38,8 +38,6 @@ from juncture.spec.schema import is_null_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["plan"]
-
 _DOES = {
     "shared_shuffle": "one shuffle of the spine and of all tables with this key, joined in tasks",
     "broadcast": "the table goes to every task, and is joined there",

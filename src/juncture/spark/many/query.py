@@ -35,8 +35,6 @@ from juncture.spec.asof import ResolvedAsof
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ManyQuery", "field_of"]
-
 
 @dataclass
 class ManyQuery:

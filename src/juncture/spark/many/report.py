@@ -18,8 +18,6 @@ from juncture.spark.plan import plan as plan_one
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import Right
 
-__all__ = ["report_of"]
-
 _REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
 
 

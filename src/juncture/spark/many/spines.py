@@ -25,8 +25,6 @@ from juncture.spec.interpolate import Interpolation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["grid", "interpolate"]
-
 
 def grid(spec: Grid, data: Any, session: SparkSession | None) -> DataFrame:
     """Return a grid as a DataFrame."""

@@ -16,8 +16,6 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable
 from juncture.spec.schema import plain_type
 
-__all__ = ["ALL_SENT_BYTES", "SENT_BYTES", "Placed", "Shuffle", "Steps", "steps_of"]
-
 SENT_BYTES = 8 << 20
 """Up to what size a table goes to every task."""
 ALL_SENT_BYTES = 48 << 20

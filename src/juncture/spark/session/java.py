@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["java_problem"]
-
 _MODULE = "jdk.incubator.vector"
 _REMEDY = (
     "install openjdk-17-jre-headless, the package of Debian and Ubuntu (elsewhere any full build of Java 17 or newer),"

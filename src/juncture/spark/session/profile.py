@@ -12,8 +12,6 @@ from juncture.planner.run import Measured
 from juncture.runtime.progress import Phase
 from juncture.spark.session.ui import Driver, tagged
 
-__all__ = ["measure"]
-
 _SIDES = ("left, right", "counting what a side delivers would keep Spark from leaving rows out before it reads them")
 _STAGES = ("stages", "shuffle", "spilled", "memory")
 

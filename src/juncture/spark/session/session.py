@@ -16,8 +16,6 @@ from juncture.spark.session.java import java_problem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["local_session", "resources", "session_at", "setting"]
-
 _WORKER_MEMORY = "512m"
 """What Spark lets a Python worker hold before it spills, where nobody has said otherwise."""
 

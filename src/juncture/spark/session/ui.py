@@ -24,8 +24,6 @@ from juncture.runtime.progress import Phase
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Driver", "Stages", "tagged"]
-
 _TIMEOUT_S = 5.0
 """How long to wait for the driver to answer, and for it to have heard that all jobs have ended."""
 _PAUSE_S = 0.05

@@ -6,8 +6,6 @@ from pyspark.sql import types as st
 
 from juncture.errors import PlanError
 
-__all__ = ["common_type", "has_map"]
-
 _DIGITS_MAX = 38
 
 

@@ -16,8 +16,6 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["Names", "expression", "key_hash"]
-
 Names = Mapping[Side, Mapping[str, str]]
 """What the columns of both sides are called in SQL."""
 

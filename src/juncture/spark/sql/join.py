@@ -22,8 +22,6 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SPARK_HOW", "Pairs", "RangeColumns", "SqlSides", "join_nested", "together"]
-
 SPARK_HOW = {
     "inner": "inner",
     "left": "left",

@@ -24,8 +24,6 @@ from juncture.spec.schema import Domain, plain_type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["LONG_MAX", "LONG_MIN", "OrderEncoding"]
-
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 _DIGITS_MAX = 35

@@ -13,8 +13,6 @@ from juncture.spec.values import DAY_S
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["DAY_MICROS", "micros", "ntz_micros", "whole_steps"]
-
 DAY_MICROS = DAY_S * 1_000_000
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 

@@ -16,8 +16,6 @@ from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.resolved import Resolved
 
-__all__ = ["JoinBroadcastLeft", "JoinBroadcastRight"]
-
 
 @dataclass(frozen=True)
 class JoinBroadcastRight(OutputStage):

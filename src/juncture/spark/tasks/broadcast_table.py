@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from juncture.spark.tasks.feed import Unit, open_units
 
-__all__ = ["BroadcastTable", "FileTable", "SentTable", "send"]
-
 _REMEMBERED = 2
 """How many tables a worker process remembers from task to task."""
 

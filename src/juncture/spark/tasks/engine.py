@@ -22,17 +22,6 @@ from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
-__all__ = [
-    "JOIN_SHARE",
-    "RECEIVED_SHARE",
-    "execute",
-    "join",
-    "match",
-    "swapped",
-    "take",
-    "unmatched",
-]
-
 _log = logging.getLogger(__name__)
 
 RECEIVED_SHARE = 1 / 8

@@ -20,8 +20,6 @@ from juncture.runtime.spill import SpooledSource
 from juncture.spark.tasks.engine import RECEIVED_SHARE
 from juncture.spec.schema import plain_type
 
-__all__ = ["BatchFeed", "Feed", "FileFeed", "Unit", "open_units", "plain_types"]
-
 
 class Feed(Protocol):
     """The rows of one task."""

@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import Mask, days, plain, validity
+from juncture.columnar.arrays import days, plain, validity
 from juncture.columnar.order_encoding import RoughCoder, float_codes
-from juncture.kernels.array_types import Floats, Ints, Words
+from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.local.inequality.conditions import equal_columns, equal_types
 from juncture.local.inequality.limits import both, floats
 from juncture.local.inequality.own_interval import check_interval
 from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.predicate.language.types import DAY_S, TIME_STEPS
+from juncture.predicate.language.types import TIME_STEPS
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, key_types, one_chunk
 from juncture.spec.condition import (
@@ -34,8 +34,7 @@ from juncture.spec.condition import (
     Value,
 )
 from juncture.spec.schema import TIME_UNITS, Domain, Side
-
-__all__ = ["Placement"]
+from juncture.spec.values import DAY_S
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""

@@ -14,8 +14,6 @@ from juncture.spark.tasks.stage import OutputStage
 from juncture.spark.tasks.store import PartitionRows
 from juncture.spec.resolved import Resolved
 
-__all__ = ["JoinPartition"]
-
 
 @dataclass(frozen=True)
 class JoinPartition(OutputStage):

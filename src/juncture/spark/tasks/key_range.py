@@ -12,11 +12,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from juncture.columnar.arrays import Mask
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spark.exchange.partition import Cuts
-
-__all__ = ["HIGHEST", "LOWEST", "KeyRanges"]
 
 # One above the code that stands for a cut in front of a hash.
 LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from juncture.errors import JunctureError
 
-__all__ = ["TaskOutput"]
-
 _BATCH_ROWS = 1 << 16
 
 

@@ -17,17 +17,6 @@ import pyarrow as pa
 from juncture import errors
 from juncture.errors import JunctureError
 
-__all__ = [
-    "PACKET_COLUMNS",
-    "PACKET_SCHEMA",
-    "Content",
-    "Packet",
-    "decoded",
-    "error_packet",
-    "read_packets",
-    "write_packets",
-]
-
 PACKET_SCHEMA = pa.schema(
     [("target", pa.int32()), ("content", pa.string()), ("side", pa.string()), ("rows", pa.binary())]
 )

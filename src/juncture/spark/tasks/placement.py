@@ -14,15 +14,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import RoughCoder
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
-
-__all__ = ["Coding", "dense_keys", "key_types", "one_chunk", "row_codes"]
 
 
 @dataclass(frozen=True)

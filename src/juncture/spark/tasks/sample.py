@@ -15,8 +15,6 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
 
-__all__ = ["Pick"]
-
 _SEED = 0
 
 

@@ -24,8 +24,6 @@ from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
 
-__all__ = ["Scatter", "apart", "compact", "encode_keys", "encoded"]
-
 
 @dataclass(frozen=True)
 class Scatter(PacketStage):

@@ -18,8 +18,6 @@ from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import Packet, error_packet, write_packets
 from juncture.spark.tasks.worker import settle
 
-__all__ = ["OutputStage", "PacketStage", "Stage"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(ABC):

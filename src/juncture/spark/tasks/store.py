@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpillFile
@@ -16,8 +15,6 @@ from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
 from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-
-__all__ = ["NUMBERS", "ChainedRows", "PacketStore", "PartitionRows"]
 
 # Beside the user's own columns, so of names that nobody gives.
 NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Mask
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.packets import Content, read_packets
@@ -23,8 +23,6 @@ from juncture.spark.tasks.placement import row_codes
 from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-
-__all__ = ["ResolveUnmatched"]
 
 
 @dataclass(frozen=True)

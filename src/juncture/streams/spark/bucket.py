@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Mask
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.batches import combined
 from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
 from juncture.streams.state.held_batch import HeldBatch
-
-__all__ = ["BucketJoin"]
 
 
 class BucketJoin(StreamJoin):

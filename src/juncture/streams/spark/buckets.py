@@ -15,8 +15,6 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.streams.condition import condition_of
 
-__all__ = ["BucketKeys", "labels"]
-
 _WORD = 0xFFFFFFFF
 
 

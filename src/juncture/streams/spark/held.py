@@ -15,14 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
+from juncture.kernels.array_types import Mask
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.snapshot import from_ipc, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
 from juncture.streams.state.held_batch import HeldBatch
-
-__all__ = ["StoredRows", "Table"]
 
 _CHUNK_BYTES = 16 << 20
 """How many bytes are one value in the state store."""

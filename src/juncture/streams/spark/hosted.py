@@ -43,8 +43,6 @@ from juncture.streams.spark.watermarks import WATERMARK, watermarks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["plan_hosted"]
-
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 

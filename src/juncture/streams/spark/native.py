@@ -39,8 +39,6 @@ from juncture.streams.spark.watermarks import watermarks
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["plan_of_streams"]
-
 _SIDES: tuple[Side, Side] = ("left", "right")
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 

@@ -20,8 +20,6 @@ from juncture.streams.spark.watermarks import orders_given
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["plan"]
-
 
 def plan(
     spec: Any,

@@ -26,8 +26,6 @@ from juncture.streams.spark.scatter import GREATEST
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-__all__ = ["METRICS", "RESULT_COLUMNS", "JoinProcessor"]
-
 METRICS = tuple(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows"))
 """What a bucket tells of a micro-batch: of each side how many rows came, what is held then, and how many were late."""
 

@@ -15,8 +15,6 @@ from juncture.streams.progress import OBSERVED, ProgressReader, Scale, StreamPro
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ProgressListener", "observed"]
-
 
 def observed(rows: DataFrame, join: str, side: Side, metrics: Mapping[str, Column], scale: Scale) -> DataFrame:
     """Return rows as they are, of which Spark reports how far a side has come.

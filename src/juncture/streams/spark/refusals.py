@@ -9,8 +9,6 @@ from juncture.planner.report import MatchReport
 from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
 
-__all__ = ["UNENDING", "NoEquivalentError", "refuse_to_count", "refuse_to_measure"]
-
 UNENDING = "no time is estimated, since a stream has no end"
 
 

@@ -18,8 +18,6 @@ from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.spark.buckets import BucketKeys, labels
 
-__all__ = ["GREATEST", "ToBuckets"]
-
 GREATEST = "greatest"
 """The column of a frontier's packet: of each order the greatest code that a task has seen."""
 

@@ -19,8 +19,6 @@ from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["plan_with_table"]
-
 _ALGORITHM = "broadcast"
 
 

@@ -29,8 +29,6 @@ from juncture.streams.progress import Scale
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["NAMES", "VirtualTime", "Window", "delay_of", "window_of"]
-
 NAMES: dict[Side, str] = {"left": "ltime", "right": "rtime"}
 """What the columns of virtual times are called."""
 

@@ -13,8 +13,6 @@ from juncture.streams.order import Order, orders_of
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["WATERMARK", "orders_given", "watermarks"]
-
 WATERMARK = "spark.watermarkDelayMs"
 """The name by which the metadata of a column tells of a watermark."""
 

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
-from juncture.kernels.array_types import Ints
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.kernels.array_types import Ints, Mask
 from juncture.streams.state.held_batch import HeldBatch
-
-__all__ = ["Blocks"]
 
 _TIMES_AS_LARGE = 2
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-
-__all__ = ["HeldBatch"]
+from juncture.kernels.array_types import Mask
 
 
 @dataclass(frozen=True)

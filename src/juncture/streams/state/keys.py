@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.columnar.key_table import EMPTY, KeyCodes
-from juncture.kernels.array_types import Codes
+from juncture.columnar.key_table import KeyCodes
+from juncture.kernels.array_types import Codes, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
 from juncture.spec.schema import Side
 from juncture.streams.state.segment import first_codes
-
-__all__ = ["HeldKeys", "KeyedRows", "in_order"]
 
 _KEYS_LEAST = 1 << 12
 """Keys up to which those that nobody has any more are not looked for."""

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-
-__all__ = ["with_marks", "without_marks"]
+from juncture.kernels.array_types import Mask
 
 _MATCHED = " matched"
 

@@ -8,14 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask, array_of, joined_batches, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
 from juncture.streams.limits import Limits
 from juncture.streams.state.held_batch import HeldBatch
-
-__all__ = ["Segment", "lines_of", "merged"]
 
 Table = npt.NDArray[np.int64]
 

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
 from juncture.kernels import sorted_rows as kernels
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.symmetric import index_rows
 from juncture.streams.state.blocks import Blocks
 from juncture.streams.state.held_batch import HeldBatch
-
-__all__ = ["SortedRows"]
 
 _DEAD_LEAST = 1 << 10
 """Rows that have been let go up to which their memory is not asked back."""

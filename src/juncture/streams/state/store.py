@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.kernels.array_types import Codes
+from juncture.kernels.array_types import Codes, Mask
 from juncture.streams.limits import Limits
 from juncture.streams.state.held_batch import HeldBatch
 from juncture.streams.state.segment import Segment, merged
-
-__all__ = ["RowStore"]
 
 Table = npt.NDArray[np.int64]
 

@@ -12,8 +12,6 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.incremental.view.operators.sums import ExactSums, Sums
 from juncture.kernels.array_types import Codes, Ints
 
-__all__ = ["Accumulator", "CountAccumulator", "DistinctValues", "SumAccumulator"]
-
 
 class Accumulator(ABC):
     """Something that all groups have one of.

@@ -15,8 +15,6 @@ from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, Operator, as_one
 from juncture.kernels.array_types import Codes, Ints
 
-__all__ = ["ArrangedOperator", "KeyDomain", "identity_of"]
-
 _KEYS_LEAST = 1 << 12
 """Keys up to which those that nobody has any more are not looked for."""
 

@@ -18,8 +18,6 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.neighbours import nth_neighbours
 from juncture.streams.limits import GREATEST, NO_LIMIT
 
-__all__ = ["ExtremeAccumulator"]
-
 _CODED_DIGITS = 18
 
 

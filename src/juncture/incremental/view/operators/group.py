@@ -23,8 +23,6 @@ from juncture.incremental.view.operators.operator import Flow, Operator, as_one,
 from juncture.incremental.view.plan import Aggregate
 from juncture.kernels.array_types import Codes, Ints, Mask
 
-__all__ = ["GroupOperator"]
-
 
 class GroupOperator(Operator):
     """Gives a row for each group. Nulls are one key, and so are NaNs.

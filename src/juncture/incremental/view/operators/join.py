@@ -19,8 +19,6 @@ from juncture.incremental.view.operators.arranged import ArrangedOperator
 from juncture.incremental.view.operators.operator import Flow, Operator, batch_of
 from juncture.kernels.array_types import Codes, Ints
 
-__all__ = ["JoinOperator"]
-
 _TAKEN_ROWS = 1 << 20
 """Pairs that are made at a time."""
 

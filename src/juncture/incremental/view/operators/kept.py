@@ -20,8 +20,6 @@ from juncture.spec.base import Spec
 from juncture.spec.schema import Side
 from juncture.streams.output import Output, streaming_join, to_streaming
 
-__all__ = ["KeptJoinOperator"]
-
 
 class KeptJoinOperator(Operator):
     """Gives the rows of a join.

@@ -10,8 +10,6 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.kernels.array_types import Ints
 
-__all__ = ["Flow", "Operator", "as_one", "batch_of", "schema_of", "some_rows"]
-
 Flow = list[tuple[pa.RecordBatch, Ints]]
 """Changes: rows, and by how much the weight of each changes. A row may come several times."""
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 from juncture.incremental.view.expressions import Column, Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, Operator, batch_of, some_rows
 
-__all__ = ["FilterOperator", "InputOperator", "ProjectOperator", "UnionOperator"]
-
 
 class InputOperator(Operator):
     """The changes of a source, which are put in from outside."""

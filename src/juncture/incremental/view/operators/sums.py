@@ -20,8 +20,6 @@ from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
 from juncture.kernels.array_types import Codes, Ints, Mask
 
-__all__ = ["ExactSums", "Sums"]
-
 Lines = npt.NDArray[np.int64]
 
 _BITS = 32

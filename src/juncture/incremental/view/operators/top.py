@@ -15,8 +15,6 @@ from juncture.incremental.view.operators.operator import Flow, Operator, some_ro
 from juncture.incremental.view.plan import SortKey
 from juncture.kernels.array_types import Ints
 
-__all__ = ["TopOperator", "sorted_rows"]
-
 _SPARE = 1_000
 """Rows that are at hand beyond those that are given, so that so many may go."""
 

@@ -29,8 +29,6 @@ from juncture.spark.tasks.placement import dense_keys
 from juncture.spark.tasks.scatter import Scatter
 from juncture.spec.asof import Asof
 
-__all__ = ["BoundaryRows", "Carryover", "ScatterWithCarryover", "Seen"]
-
 Seen = Literal["backward", "forward"]
 
 

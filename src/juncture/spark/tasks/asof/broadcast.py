@@ -18,8 +18,6 @@ from juncture.spark.tasks.packets import Content, Packet, read_packets
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.asof import Asof
 
-__all__ = ["ChooseCandidates", "ProbeLeft", "candidates"]
-
 _ROW = "juncture:left"
 
 

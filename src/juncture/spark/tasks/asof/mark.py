@@ -26,8 +26,6 @@ from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
 from juncture.spec.asof import ResolvedAsof
 
-__all__ = ["JoinAndMark"]
-
 # Beside the user's own columns, so of names that nobody gives.
 _RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
@@ -25,8 +24,6 @@ from juncture.spark.tasks.scatter import compact
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import PartitionRows
 from juncture.spec.resolved import Resolved
-
-__all__ = ["BoundaryAggregate"]
 
 
 @dataclass(frozen=True)

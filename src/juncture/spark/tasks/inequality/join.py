@@ -16,8 +16,6 @@ from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, Side
 
-__all__ = ["JoinPairs"]
-
 _REPLICATED = (Content.SPLIT, Content.COPY)
 
 

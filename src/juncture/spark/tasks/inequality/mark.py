@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import Mask
+from juncture.kernels.array_types import Mask
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
@@ -26,8 +26,6 @@ from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, OutputColumn, Side
-
-__all__ = ["MarkMatches"]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from juncture.spark.tasks.scatter import apart, encode_keys
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import ChainedRows, PacketStore
 
-__all__ = ["SPINE", "ByKey", "ScatterByKey", "received"]
-
 SPINE = "spine"
 """What packets of the spine say that they are of."""
 

@@ -17,8 +17,6 @@ from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.grid import ResolvedGrid
 from juncture.spec.interpolate import Lines
 
-__all__ = ["ExpandGrid", "Interpolate"]
-
 _ROWS = 1 << 20
 
 

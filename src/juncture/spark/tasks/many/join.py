@@ -17,17 +17,6 @@ from juncture.spark.tasks.packets import Packet
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.many import ResolvedTable
 
-__all__ = [
-    "REPORT_SCHEMA",
-    "CountPartition",
-    "CountSent",
-    "JoinAndSend",
-    "JoinKey",
-    "JoinSent",
-    "KeyStep",
-    "TaskTable",
-]
-
 REPORT_SCHEMA = pa.schema([("table", pa.string()), ("figure", pa.string()), ("rows", pa.int64())])
 """What partitions count: figures of a table, to be added up."""
 
