@@ -204,7 +204,7 @@ def execute(
     from juncture.runtime.context import join_context
 
     with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
-        yield from EXECUTORS[type(join.spec)](join, left, right, algorithm, context)
+        yield from EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

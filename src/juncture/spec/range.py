@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from juncture.spec.aggregate import (
     resolve_aggregates,
     typed_aggregated,
 )
+from juncture.spec.arguments import check_choice
 from juncture.spec.base import AggregatingSpec, OrderedSpec
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
 from juncture.spec.distance import (
@@ -87,6 +88,11 @@ class ResolvedRange(ResolvedInequality):
     domain: Domain
     lower: Bound | None
     upper: Bound | None
+
+    @property
+    def order_column(self) -> str:
+        """The right column that orders the matches of a left row."""
+        return self.right_on
 
     @cached_property
     def condition(self) -> JoinCondition:
@@ -166,6 +172,7 @@ class Range(OrderedSpec, AggregatingSpec):
 
     def __post_init__(self) -> None:
         self.on_pair()
+        check_choice("closed", self.closed, get_args(Closed))
         self.check_matches()
         for argument in ("lower", "upper"):
             object.__setattr__(self, argument, freeze_distance(argument, getattr(self, argument)))

@@ -135,7 +135,7 @@ class CodedCondition:
 
     def key_codes(self) -> KeyCodes:
         """Return an empty table of keys, which the right side fills and the left one looks up."""
-        return KeyCodes(*self.key_types)
+        return KeyCodes(*self.key_types, nulls_equal=self.join.nulls_equal)
 
     def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         """Return the key columns of a side's rows."""

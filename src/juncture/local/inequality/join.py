@@ -92,10 +92,10 @@ def _in_memory(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose right side is held."""
     used = _used(join.condition, algorithm)
-    looked_at = aggregate_columns(join) if used.exact else join.compared("right")
+    looked_at = aggregate_columns(join) + (() if used.exact else join.compared("right"))
     return run(
         join, left, right, _prepared(join, used, left, right, algorithm), context,
-        checked=looked_at, emit=partial(stream_aggregates, join) if join.aggregates else None,
+        checked=looked_at, emit=partial(stream_aggregates, join, right) if join.aggregates else None,
     )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def _key_ranges(join: ResolvedInequality) -> KeyRangeRules:
 
 
 def _key_ranges_by_hash(coded: CodedCondition) -> KeyRangeRules:
-    hashes = KeyHashes(*coded.key_types)
+    hashes = KeyHashes(*coded.key_types, nulls_equal=coded.join.nulls_equal)
 
     def code(batch: pa.RecordBatch, _first_row: int) -> BuildKeys:
         codes, usable = hashes.of(coded.keys(batch, "right"))

@@ -82,7 +82,7 @@ def aggregated(
             return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)), bool(counts))
         except TooWideError:
             pass
-    batches = list(EXECUTORS[type(join.spec)](join, left, right, algorithm, context))
+    batches = list(EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context))
     return _split(pa.Table.from_batches(batches, join.output_schema), bool(counts))
 
 
