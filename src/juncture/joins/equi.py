@@ -81,8 +81,9 @@ def join(
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
         The left columns, then the right ones less the key, or the aggregates. In-process, the rows keep the left
-        order, the matches of each come in right order, and right rows without a match last. The type is the left table's (pyarrow for paths
-        and streams). The index of a pandas left table goes with its rows; a right one's is left out.
+        order, the matches of each come in right order, and right rows without a match last. The type is the left
+        table's (pyarrow for paths and streams). The index of a pandas left table goes with its rows; a right one's is
+        left out.
 
     Raises
     ------

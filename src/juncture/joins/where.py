@@ -82,7 +82,8 @@ def join_where(
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
         The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
         the matches of each in right order, and the type is the left table's (pyarrow for paths and streams); on Spark
-        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left out.
+        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
+        out.
 
     Raises
     ------
