@@ -96,6 +96,8 @@ def random_join(chance: Random, *, spark: bool = False) -> Join:
     draft.arguments["how"] = chance.choice(HOWS)
     if kind != "asof" and chance.random() < 0.35:
         draft.arguments |= {"agg": aggregates(draft), "how": chance.choice([None, "left", "inner"])}
+    if kind == "range" and "agg" in draft.arguments and chance.random() < 0.4:
+        add_windows(draft)
     if chance.random() < 0.05:
         draft.arguments["suffix"] = chance.choice(["_r", "", "_other"])
     left, right = table_of(draft, draft.left), table_of(draft, draft.right)
@@ -323,6 +325,14 @@ def distance_types(kind: pa.DataType) -> list[pa.DataType]:
     if pat.is_decimal(kind):
         return [pa.decimal128(10, 2), pa.decimal256(50, 4), pa.decimal64(12, -1), pa.decimal32(5, 1), pa.int64()]
     return [pa.int64(), pa.int64(), pa.int8(), pa.uint64(), pa.dictionary(pa.int8(), pa.int64())]
+
+
+def add_windows(draft: Draft) -> None:
+    """Put several windows in place of one: now and then ones that are no windows, or columns."""
+    ends = draft.arguments.pop("lower", None), draft.arguments.pop("upper", None)
+    windows = {"w": ends, "x": {"lower": ends[0], "upper": None}, "y": (None, ends[1]), "z": (ends[1], ends[1])}
+    kept = [name for name in windows if draft.chance.random() < 0.6 and (name == "w" or None not in ends)]
+    draft.arguments["windows"] = {name: windows[name] for name in kept or ["w"]}
 
 
 def aggregates(draft: Draft) -> dict[str, Any]:

@@ -127,6 +127,8 @@ def near_layouts(
     arguments["how"] = draw(st.sampled_from(HOWS[1:] if kind == "equi" else HOWS))
     if agg:
         arguments["agg"] = draw(aggregates(right))
+        if kind == "range" and draw(st.booleans()):
+            arguments |= draw(windows_of(arguments, spec_type, [left, right]))
         arguments["how"] = draw(st.sampled_from([None, "left", "inner"]))
     for side in (left, right):
         side.types = {name: side.types[name] for name in draw(st.permutations(list(side.types)))}
@@ -327,6 +329,34 @@ def equi_arguments(
     if draw(st.booleans()):
         arguments["where"] = draw(where_arguments(left, right, spark=spark))[1]["predicate"]
     return Equi, arguments
+
+
+@st.composite
+def windows_of(draw: st.DrawFn, arguments: dict[str, Any], spec_type: type, sides: list[Layout]) -> dict[str, Any]:
+    """Return several windows in place of one, if its ends are constants."""
+    constants = [arguments.get(side) for side in ("lower", "upper")]
+    left = sides[0].types
+    if any(isinstance(each, str) and each in left for each in constants):
+        return {}
+    kind = kind_of((left["ts"], sides[1].types["time"]))
+    pairs = [tuple(constants), (draw(offsets(kind)), None) if constants[1] is None else (None, draw(offsets(kind)))]
+    pairs += [(draw(offsets(kind)), draw(offsets(kind))) for _ in range(draw(st.integers(0, 2)))]
+    named = {}
+    for number, (lower, upper) in enumerate(pairs):
+        for pair in ((lower, upper), (upper, lower)):
+            given = {"lower": pair[0], "upper": pair[1], "windows": None}
+            try:
+                spec_type(**(arguments | given)).resolve(*(pa.schema(list(side.types.items())) for side in sides))
+            except (SpecError, SchemaError):
+                continue
+            named[f"w{number}"] = pair
+            break
+    several = {"windows": named, "lower": None, "upper": None}
+    try:
+        spec_type(**(arguments | several)).resolve(*(pa.schema(list(side.types.items())) for side in sides))
+    except (SpecError, SchemaError):
+        return {}
+    return several
 
 
 @st.composite

@@ -88,6 +88,9 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
         lower, upper = chance.choice([(-5, 0), (None, -1), (0, 3), (-2, None)])
         closed = chance.choice(["both", "left", "right", "none"])
         spec = jn.Range(on="ts", by=by, lower=lower, upper=upper, closed=closed, how=how, agg=AGGREGATES)
+        if chance.random() < 0.4:
+            windows = {"near": (-2, 0), "far": (-9, -4), "all": (None, 3)}
+            spec = jn.Range(on="ts", by=by, windows=windows, closed=closed, how=how, agg=AGGREGATES)
         algorithm = chance.choice(["auto", "sorted"])
         return jn.Right(table, spec, prefix=prefix, known_at=chance.choice([None, "known"]), algorithm=algorithm)
     if kind == "overlap":

@@ -11,6 +11,7 @@ from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
 from juncture.spec.range import Range
 from juncture.spec.schema import Closed, How
+from juncture.spec.window import Windows
 
 if TYPE_CHECKING:
     from juncture.streams.order import Order
@@ -28,6 +29,7 @@ def join_range(
     right_by: str | Sequence[str] | None = None,
     lower: Distance | None = None,
     upper: Distance | None = None,
+    windows: Windows | None = None,
     closed: Closed = "both",
     how: How | None = None,
     agg: Agg | None = None,
@@ -63,6 +65,10 @@ def join_range(
         number, a ``timedelta``, a duration such as ``"-1h"``, or the name of a left column that holds one per row,
         which goes first. None for an open side; one of them has to be given. A row that has null there, or whose
         window starts after its end, matches nothing.
+    windows
+        Several windows in place of one, by their names: ``{"1h": ("-1h", 0), "7d": ("-7d", 0)}``. Each has the
+        aggregates of ``agg``, in columns whose names end with its own: ``value_mean_1h``. The right table is read and
+        sorted once. With ``how="inner"`` a left row is kept if any of them holds a match.
     closed
         Which ends belong to the window: ``"both"`` (the default), ``"left"``, ``"right"`` or ``"none"``.
     how

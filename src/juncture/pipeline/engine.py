@@ -102,7 +102,9 @@ class Engine(ABC):
 
 
 def semi(spec: Spec) -> Spec:
-    """Return a join that gives the left rows with a match of another."""
+    """Return a join that gives the left rows with a match of another, once each."""
+    if getattr(spec, "windows", None) is not None:
+        return replace(spec, how="inner", agg={"*": "count"})
     changes: dict[str, Any] = {"how": "semi"}
     if getattr(spec, "agg", None) is not None:
         changes["agg"] = None

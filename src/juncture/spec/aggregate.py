@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
@@ -86,6 +87,8 @@ class Aggregate:
         Its type in the output.
     argument
         Which quantile, or the name of the second column; None for functions that take none.
+    window
+        The window whose matches it is of, where a join has several; None for all matches.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Aggregate:
     function: Function
     type: pa.DataType
     argument: str | float | None = None
+    window: str | None = None
 
     @property
     def other(self) -> str | None:
@@ -187,7 +191,12 @@ def aggregate_how(how: How | None, agg: Agg | None) -> How:
 
 
 def resolve_aggregates(
-    agg: Agg | None, left: pa.Schema, right: pa.Schema, tie_columns: Sequence[str], suffix: str
+    agg: Agg | None,
+    left: pa.Schema,
+    right: pa.Schema,
+    tie_columns: Sequence[str],
+    suffix: str,
+    windows: Sequence[str | None] = (None,),
 ) -> tuple[Aggregate, ...]:
     """Return the aggregates with their names and types in the output.
 
@@ -201,6 +210,8 @@ def resolve_aggregates(
         The right columns that decide which of several equal matches is the first.
     suffix
         Added to names that the left table has too.
+    windows
+        The windows that have the aggregates each, in names that end with theirs; a single None where there is but one.
 
     Raises
     ------
@@ -212,8 +223,9 @@ def resolve_aggregates(
     seconds = [str(argument) for _, (function, argument) in calls if function in OF_TWO]
     check_columns(right, [*(column for column in frozen if column != ROWS), *seconds], argument="agg", side="right")
     taken, aggregates = set(left.names), []
-    for column, (function, argument) in calls:
-        name = "_".join([*([] if column == ROWS else [column]), function, *_named(argument)])
+    for window, (column, (function, argument)) in product(windows, calls):
+        ending = [] if window is None else [window]
+        name = "_".join([*([] if column == ROWS else [column]), function, *_named(argument), *ending])
         shown = name if name not in taken else name + suffix
         if shown in taken:
             raise SchemaError(
@@ -222,12 +234,12 @@ def resolve_aggregates(
             )
         taken.add(shown)
         if column == ROWS:
-            aggregates.append(Aggregate(shown, None, function, pa.int64()))
+            aggregates.append(Aggregate(shown, None, function, pa.int64(), window=window))
             continue
         if function in OF_TWO:
             _check_second(function, right.field(str(argument)))
         data_type = _result_type(function, right.field(column))
-        aggregates.append(Aggregate(shown, column, function, data_type, argument))
+        aggregates.append(Aggregate(shown, column, function, data_type, argument, window))
     if have_order(aggregates):
         check_ties(right, tie_columns)
     return tuple(aggregates)

@@ -160,6 +160,12 @@ def _plain(argument: str, value: Any) -> Any:
         return {"decimal": str(value)}
     if isinstance(value, tuple):
         return [_plain(argument, item) for item in value]
+    if isinstance(value, Mapping) and argument == "windows":
+        # TOML has no null.
+        ends = {name: zip(("lower", "upper"), pair, strict=True) for name, pair in value.items()}
+        return {
+            name: {side: _plain(argument, end) for side, end in pair if end is not None} for name, pair in ends.items()
+        }
     if isinstance(value, Mapping):
         return {key: _plain(argument, item) for key, item in value.items()}
     return value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cmp_to_key
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ def aggregated_rows(
     right: pa.Table,
     matches: Iterable[list[int]],
     order: list[Any],
+    windows: Mapping[str, list[list[int]]] = MappingProxyType({}),
 ) -> pa.Table:
     """Return a row per left row: its columns, and the aggregates over its matches.
 
@@ -36,6 +38,8 @@ def aggregated_rows(
         The right rows that each left row matches.
     order
         What orders the right rows, before the tie columns do.
+    windows
+        The right rows that each left row matches in each of several windows.
 
     Raises
     ------
@@ -49,10 +53,15 @@ def aggregated_rows(
     def by_rank(a: int, b: int) -> int:
         return compare(order[a], order[b]) or by_ties(a, b)
 
-    ranked = [sorted(others, key=cmp_to_key(by_rank)) for _, others in numbered]
+    def ranked(window: str | None) -> list[list[int]]:
+        found = [others if window is None else windows[window][row] for row, others in numbered]
+        return [sorted(others, key=cmp_to_key(by_rank)) for others in found]
+
     schema = join.given_back(left.schema, right.schema)
     types = schema.types[len(join.output) :]
-    columns = [_column(each, kind, right, ranked) for each, kind in zip(join.aggregates, types, strict=True)]
+    columns = [
+        _column(each, kind, right, ranked(each.window)) for each, kind in zip(join.aggregates, types, strict=True)
+    ]
     return pa.table([*assemble(join, left, right, [(row, None) for row, _ in numbered]), *columns], schema=schema)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.sort import mark_runs
 from juncture.local.inequality.folds import Fold, Values, counting, summing
 from juncture.local.inequality.order_folds import ordering
+from juncture.local.inequality.probe import InequalityProber
 from juncture.local.output.batches import taken
 from juncture.local.output.pairs import BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
@@ -95,13 +96,14 @@ def stream_aggregates(
     # Folds hold the columns in their own order.
     payload.release(kept=() if join.condition.predicate is None else join.compared("right"))
     context.threads.release_unused()
-    counter = counting()
+    counter, probers = counting(), _probers(join.aggregates, prober)
     shown = [column.source for column in join.output]
     columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
 
     def folded(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
-        _add((counter, *folds), states, batch, prober)
+        for each, places in probers:
+            _add([(counter, *folds)[place] for place in places], [states[place] for place in places], batch, each)
         rows = np.arange(batch.num_rows, dtype=np.int32)
         if join.how == "inner":
             rows = np.flatnonzero(states[0] > 0).astype(np.int32)
@@ -118,6 +120,18 @@ def stream_aggregates(
     reading = read_through(left, lambda _, batch: made(batch), context, "left", columns=columns, coded=prober.coded)
     for batches in reading:
         yield from batches
+
+
+def _probers(aggregates: tuple[Aggregate, ...], prober: Prober) -> list[tuple[Prober, list[int]]]:
+    """Return what finds matches, and the places of what folds them: of the count of all first, then the aggregates."""
+    windows: Mapping[str, Prober] = prober.windows if isinstance(prober, InequalityProber) else {}
+    if not windows:
+        return [(prober, list(range(len(aggregates) + 1)))]
+    named = {name: [0] for name in windows}
+    whole: list[int] = []
+    for place, each in enumerate(aggregates, 1):
+        (whole if each.window is None else named[each.window]).append(place)
+    return [(prober, whole), *((windows[name], places) for name, places in named.items())]
 
 
 def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[pa.RecordBatch]:
@@ -153,16 +167,21 @@ def folds_of(
         chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
         columns[name] = chunks[0] if len(chunks) == 1 else concatenated(chunks)
     values: dict[tuple[str, str | None], Values] = {}
-    folds: list[Fold] = []
+    folds: dict[Any, Fold] = {}
+    found: list[Fold] = []
     for each in aggregates:
-        if each.column is None:
-            folds.append(counting())
-            continue
-        key = each.column, each.other
-        if key not in values:
-            values[key] = Values(columns[each.column], None if each.other is None else columns[each.other], order)
-        folds.append(_fold_of(each, values[key], context))
-    return folds
+        # Of several windows all fold the same.
+        same = each.column, each.function, each.argument
+        if same not in folds:
+            folds[same] = counting()
+            if each.column is not None:
+                key = each.column, each.other
+                if key not in values:
+                    other = None if each.other is None else columns[each.other]
+                    values[key] = Values(columns[each.column], other, order)
+                folds[same] = _fold_of(each, values[key], context)
+        found.append(folds[same])
+    return found
 
 
 def _fold_of(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:
@@ -174,7 +193,7 @@ def _fold_of(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold
     return ordering(aggregate, values, context)
 
 
-def _add(folds: tuple[Fold, ...], states: list[Any], batch: pa.RecordBatch, prober: Prober) -> None:
+def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober: Prober) -> None:
     """Add the matches of a batch to the states of its rows."""
     match_spans = prober.find(batch)
     if match_spans.thresholds is None and match_spans.check is None and match_spans.rows is None:

@@ -22,6 +22,7 @@ from juncture.predicate.language.nodes import columns
 from juncture.predicate.language.types import arrow_type
 from juncture.runtime.sources import Source
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
 
@@ -116,6 +117,15 @@ class CodedCondition:
         """Return the condition with right values that need not fit 64 bits coded by rank: they are read."""
         first, second = (self._ranked(value, right) for value in (self.first, self.second))
         return replace(self, first=first, second=second)
+
+    def in_window(self, name: str) -> CodedCondition:
+        """Return the condition of one of several windows, in the same codes."""
+        assert isinstance(self.join, ResolvedRange)
+        assert self.first is not None
+        join = self.join.in_window(name)
+        value = join.condition.first
+        assert value is not None
+        return replace(self, join=join, condition=join.condition, first=replace(self.first, value=value))
 
     @property
     def has_keys(self) -> bool:

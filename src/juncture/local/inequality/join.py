@@ -34,6 +34,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
+from juncture.spec.range import windows_of
 
 InequalityAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
 
@@ -146,6 +147,7 @@ def _prepared(
                 by_row=used.predicate is not None,
                 nested=algorithm == "nested",
                 check=check,
+                windows={name: coded.in_window(name).probe_keys for name in windows_of(join)},
             )
 
         return make

@@ -106,6 +106,9 @@ def _equi_conditions(join: ResolvedEqui) -> tuple[Condition, ...]:
 
 
 def _range(join: ResolvedRange) -> str:
+    if join.windows:
+        named = "; ".join(f"{name}: {_range(join.in_window(name))}" for name in join.windows)
+        return f"for each of {len(join.windows)} windows {_right_rows(join)} in it ({named})"
     lower, upper = (_end(join, bound, join.left_on) for bound in (join.lower, join.upper))
     on = join.right_on if join.right_on != join.left_on else f"right {join.right_on}"
     if join.lower is None:
