@@ -80,15 +80,16 @@ def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
 @inlined
 def _reverse(codes: Any, order: Any) -> Any:
     """Write the order of rows whose codes never rise, stably."""
-    end, place = len(codes), np.int64(0)
-    while end > 0:
-        first = end - 1
-        while first > 0 and codes[first - 1] == codes[first]:
-            first -= 1
-        for row in range(first, end):
-            order[place] = row
-            place += 1
-        end = first
+    count = len(codes)
+    # Of each row, how many there are from the end of those with its code on: two passes without a branch.
+    end = np.int64(count)
+    for row in range(count - 1, -1, -1):
+        end = np.int64(row + 1) if row + 1 < count and codes[row + 1] != codes[row] else end
+        order[row] = count - end
+    first, before = np.int64(0), order.copy()
+    for row in range(count):
+        first = np.int64(row) if row > 0 and codes[row - 1] != codes[row] else first
+        order[before[row] + row - first] = row
 
 
 @inlined
@@ -206,7 +207,10 @@ def arrange_rows(
         place = places[key + 1]
         places[key + 1] = place + 1
         rows[place] = moved
-        sorted_keys[place] = key
-        for line in range(lines):
-            sorted_codes[line, place] = codes[line, moved]
+    # What is read out of order can be read ahead, unlike what is written.
+    for turn in range(total):
+        sorted_keys[turn] = keys[rows[turn]]
+    for line in range(lines):
+        for turn in range(total):
+            sorted_codes[line, turn] = codes[line, rows[turn]]
     return int(total)
