@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import duckdb
 import polars as pl
 import pyarrow as pa
@@ -66,6 +68,11 @@ def test_a_relation_is_one_of_the_same_connection():
 def test_a_right_one_changes_nothing():
     assert isinstance(jn.join_asof(TRADES, lazy(QUOTES), on="ts", by="k"), pa.Table)
     assert isinstance(jn.join_asof(TRADES, relation(QUOTES), on="ts", by="k"), pa.Table)
+
+
+def test_in_another_process_there_is_no_connection():
+    plan = pickle.loads(pickle.dumps(jn.plan(relation(TRADES), QUOTES, jn.Asof(on="ts", by="k"))))
+    assert plan.execute() == jn.join_asof(TRADES, QUOTES, on="ts", by="k")
 
 
 def test_a_type_that_duckdb_does_not_have():

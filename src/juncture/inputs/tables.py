@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.errors import DataError, SchemaError, SpecError
-from juncture.inputs.duckdb import relation_of
+from juncture.inputs.duckdb import AsRelation
 from juncture.inputs.frames import Frame, free_name
 from juncture.inputs.kinds import ACCEPTED, is_from, type_name
 from juncture.spec.schema import Side
@@ -81,7 +80,7 @@ def read_table(table: Any, side: Side) -> Given:
         table = pa.Table.from_batches([table])
     if is_from(table, "duckdb", "DuckDBPyRelation"):
         # As a stream it would keep its connection busy, which may be the other table's too.
-        return replace(_of_table(table.to_arrow_table()), as_given=partial(relation_of, table))
+        return replace(_of_table(table.to_arrow_table()), as_given=AsRelation(table))
     if isinstance(table, pa.Table):
         return _of_table(table)
     if is_from(table, "pyarrow.dataset", "Dataset"):
