@@ -45,7 +45,7 @@ class AggregateJoin:
             "left": RowStore(condition.matching),
             "right": RowStore(condition.matching),
         }
-        self._keys = HeldKeys(condition.key_types, self.stores)
+        self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""

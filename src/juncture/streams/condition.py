@@ -160,7 +160,7 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
         parts = Shape() if join.predicate is None else shape(join.predicate)
         return _of_predicate(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
     if isinstance(join, ResolvedWhere):
-        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=False)
+        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=join.nulls_equal)
     assert isinstance(join, ResolvedInequality)
     found = join.condition
     values = [value for value in (found.first, found.second) if value is not None and value.limits]
