@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
@@ -20,6 +21,7 @@ from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.keys import HashedKeys
 from juncture.incremental.pairs import PairOperator, counted
 from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.hash_table import EMPTY
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -27,6 +29,8 @@ from juncture.streams.condition import Rows, condition_of
 from juncture.streams.output import Output, held_schema
 
 SIDES: tuple[Side, Side] = ("left", "right")
+
+Lines = npt.NDArray[np.int64]
 
 Deltas = Mapping[Side, tuple[Delta, list[Place]]]
 """What changes on both sides, and where that is held."""
@@ -93,6 +97,14 @@ class KeptJoin:
         """Return the codes of the keys of rows."""
         seen = self._seen(batch, side)
         return self.keys.of(seen.keys, seen.valid, batch.num_rows)
+
+    def numbers(self, side: Side, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+        """Return the codes of the keys of rows, and the numbers by which they are found on disk."""
+        seen = self._seen(batch, side)
+        keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
+        seen.codes[:, keys == EMPTY] = 0
+        hashes = self.keys.hashes(keys).view(np.int64), self.arrangements[side].identity.hashes(batch)
+        return keys, np.concatenate([np.stack(hashes), seen.codes])
 
     def nothing(self, side: Side) -> Delta:
         """Return no changes of a side."""
