@@ -197,7 +197,7 @@ def test_types_follow_spark():
     assert kind("l.t - r.t") == "INTERVAL DAY TO SECOND"
 
 
-@settings(max_examples=200)
+@settings(max_examples=8 * settings.default.max_examples)
 @given(st.data())
 def test_what_is_written_reads_back_and_means_the_same(data):
     node = data.draw(predicates())

@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
@@ -62,6 +62,8 @@ def in_time(pieces: list[pa.Table], side: str, order: jn.Order | None) -> pa.Tab
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
+# Each takes three micro-batches of several tasks.
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_the_join_of_all_rows_in_time(kind, data, seed):
     example = data.draw(EXAMPLES[kind])
