@@ -118,7 +118,7 @@ def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
         )
     if not isinstance(spec, Where | Range):
         raise NoEquivalentError(f"Spark has no operator for {spec.title} of two streams")
-    if isinstance(spec, Range) and spec.agg is not None:
+    if spec.agg is not None:
         raise NoEquivalentError("Spark's own join of two streams gives each match, and agg= folds them")
     if spec.how == "anti":
         raise NoEquivalentError("how='anti' is not among the joins of two streams that Spark has")
