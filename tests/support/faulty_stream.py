@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median
@@ -101,11 +102,13 @@ def run_with_kills(name: str, folder: Path, *, batches: int, kills: int, chance:
 def _wait_for_moment(process: subprocess.Popen[bytes], folder: Path, begun: int, last: int, part: float) -> None:
     """Wait until a micro-batch has begun, and for a part of the time that one takes, but not for the last one."""
 
-    def is_under_way() -> bool:
+    def is_under_way(number: int) -> bool:
         is_started = (folder / f"{process.pid}.started").exists()
-        return process.poll() is not None or (is_started and _batches(folder, "offsets") > begun)
+        return process.poll() is not None or (is_started and _batches(folder, "offsets") > number)
 
-    wait_for(is_under_way, "a micro-batch")
+    # Each has its time: on a busy machine, several that come before may take longer than a single one ever should.
+    for number in range(begun + 1):
+        wait_for(partial(is_under_way, number), "a micro-batch")
     moment = time.monotonic() + part * _batch_s(folder)
     while time.monotonic() < moment and _batches(folder, "commits") < last:
         time.sleep(0.005)
