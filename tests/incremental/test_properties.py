@@ -24,7 +24,7 @@ HOWS = ["inner", "left", "right", "full", "semi", "anti"]
 EXAMPLES = {
     "asof": examples(),
     **{kind: near_examples(kind) for kind in ("range", "overlap", "where", "equi")},
-    **{f"{kind}, aggregated": near_examples(kind, agg=True) for kind in ("range", "overlap")},
+    **{f"{kind}, aggregated": near_examples(kind, agg=True) for kind in ("range", "overlap", "where", "equi")},
 }
 
 

@@ -103,6 +103,9 @@ def matches_of(spine: pa.Table, right: jn.Right) -> list[list[dict[str, Any]]]:
     kind = type(right.spec)
     if arguments.pop("agg", None) is not None:
         arguments["suffix"] = "_right"
+    if arguments.pop("windows", None) is not None:
+        # One of them holds the others.
+        arguments["upper"] = 3
     joined = jn.plan(spine, numbered, kind.from_dict(arguments)).execute()
     rows = numbered.to_pylist()
     found: list[list[dict[str, Any]]] = [[] for _ in range(spine.num_rows)]

@@ -74,7 +74,11 @@ def algorithms_on_spark(join: Resolved) -> list[str]:
     """Return the algorithms that must run a join on Spark. No other may refuse it."""
     if isinstance(join, ResolvedAsof):
         return [algorithm for algorithm in SPARK if not refuses(algorithm, join)]
-    return [algorithm for algorithm in SPARK_NEAR[kind_of(join.spec)] if not refuses_near(algorithm, join)]
+    return [
+        algorithm
+        for algorithm in SPARK_NEAR["where" if isinstance(join, ResolvedWhere) else kind_of(join.spec)]
+        if not refuses_near(algorithm, join)
+    ]
 
 
 def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
@@ -115,6 +119,8 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
     interval = join.condition.interval
+    if join.aggregates and algorithm != "range":
+        return True
     if algorithm == "range":
         return interval is None and not join.shape.keys and not join.left_by
     if algorithm == "bucket":
@@ -204,7 +210,7 @@ def execute(
     from juncture.runtime.context import join_context
 
     with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
-        yield from EXECUTORS[type(join.spec)](join, left, right, algorithm, context)
+        yield from EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

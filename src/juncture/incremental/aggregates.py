@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.errors import PlanError
 from juncture.incremental.answer import Changes
 from juncture.incremental.answers import AnswerOperator, Asked, Candidates
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
@@ -18,6 +19,7 @@ from juncture.incremental.run import Run
 from juncture.local.inequality.join import InequalityAlgorithm, execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
+from juncture.spec.range import windows_of
 from juncture.spec.schema import Side
 from juncture.streams.condition import Condition
 
@@ -38,6 +40,12 @@ class AggregateOperator(AnswerOperator):
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement]) -> None:
         super().__init__(arrangements)
         join: Any = condition.join
+        if windows_of(join) and join.how == "inner":
+            # Which rows match is asked of all windows together, and between them there may be a gap.
+            raise PlanError(
+                "windows= with how='inner' is a join of tables: over changing tables, pass how='left', and drop rows "
+                "whose counts are all 0 afterwards."
+            )
         self._keeps_unmatched = join.how != "inner"
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"))
 

@@ -68,9 +68,11 @@ def join_overlap(
         With ``agg``, ``"left"`` (the default then) or ``"inner"``.
     agg
         Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", "max"], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``, ``min``,
-        ``max``, ``std``, ``first`` and ``last`` (by the right start). Nulls are skipped. The output has one row per
-        left row, and the matches are never built.
+        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
+        ``min``, ``max``, ``std``, ``first`` and ``last`` (by the right start), ``median``,
+        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
+        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
+        the matches are never all there at once.
     suffix
         Added to the name of a right column, or of an aggregate, that the left table has too.
     algorithm

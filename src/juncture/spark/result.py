@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.schema import arrow_schema, nullable, spark_schema
 from juncture.spark.tasks.output import TaskOutput
+from juncture.spec.aggregate import CHOSEN
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 
@@ -29,10 +30,12 @@ def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.Struc
         fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
     made = spark_schema(pa.schema([(each.name, each.type) for each in join.aggregates])).fields
     for each, field in zip(join.aggregates, made, strict=True):
-        is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
-        fields.append(
-            st.StructField(each.name, types["right"][each.column or ""].dataType if is_chosen else field.dataType)
-        )
+        data_type = field.dataType
+        if each.column is not None and each.function in CHOSEN:
+            data_type = types["right"][each.column].dataType
+        elif each.column is not None and each.function == "list":
+            data_type = st.ArrayType(nullable(types["right"][each.column].dataType))
+        fields.append(st.StructField(each.name, data_type))
     return st.StructType(fields)
 
 

@@ -22,6 +22,7 @@ from juncture.predicate.language.nodes import columns
 from juncture.predicate.language.types import arrow_type
 from juncture.runtime.sources import Source
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
 
@@ -117,6 +118,15 @@ class CodedCondition:
         first, second = (self._ranked(value, right) for value in (self.first, self.second))
         return replace(self, first=first, second=second)
 
+    def in_window(self, name: str) -> CodedCondition:
+        """Return the condition of one of several windows, in the same codes."""
+        assert isinstance(self.join, ResolvedRange)
+        assert self.first is not None
+        join = self.join.in_window(name)
+        value = join.condition.first
+        assert value is not None
+        return replace(self, join=join, condition=join.condition, first=replace(self.first, value=value))
+
     @property
     def has_keys(self) -> bool:
         """Whether anything has to be equal."""
@@ -135,7 +145,7 @@ class CodedCondition:
 
     def key_codes(self) -> KeyCodes:
         """Return an empty table of keys, which the right side fills and the left one looks up."""
-        return KeyCodes(*self.key_types)
+        return KeyCodes(*self.key_types, nulls_equal=self.join.nulls_equal)
 
     def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         """Return the key columns of a side's rows."""

@@ -79,7 +79,8 @@ class Placement:
         for each in equalities:
             keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
         limits = [] if interval is None else interval.limits
-        coding = Coding(keys, tuple(type_of_value(join, place, limit.value) for place, limit in limits))
+        values = tuple(type_of_value(join, place, limit.value) for place, limit in limits)
+        coding = Coding(keys, values, nulls_equal=join.nulls_equal)
         by = join.left_by if side == "left" else join.right_by
         own = condition.left_interval if side == "left" else condition.right_interval
         return cls(side, by, coding, interval, join.compared(side), equalities, own)
