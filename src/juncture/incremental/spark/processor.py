@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "missing")), "out_rows")
-"""What a bucket tells of a micro-batch: of each side how many distinct rows changed in a task, what is held then, and
-how many deletes found nothing; and how many rows of the answer change."""
+"""What a bucket tells of a micro-batch: of each side how many changes came, how many rows are held then, and how
+many deletes found nothing; and how many rows of the answer change."""
 
 RESULT_COLUMNS = ", ".join(["content string, rows binary", *(f"{name} long" for name in METRICS)])
 
