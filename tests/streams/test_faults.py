@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.early, pytest.mark.nightly]
 BATCHES, KILLS = 20, 10
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.changes])
 def test_killed(tmp_path, name):
     chance = random.Random(f"{name} {KILLS}")
     left, right = write_input(tmp_path, BATCHES, chance).values()

@@ -14,7 +14,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.streams.order import SideOrder
 from juncture.streams.setup import Setup
-from juncture.streams.spark import held
+from juncture.streams.spark import cells
 from strategies import examples
 from support.hosting import Host
 from support.kinds import defined_rows
@@ -193,7 +193,7 @@ def test_a_damaged_state():
 
 
 def test_state_in_parts(monkeypatch):
-    monkeypatch.setattr(held, "_CHUNK_BYTES", 100)
+    monkeypatch.setattr(cells, "_CHUNK_BYTES", 100)
     host = a_host(1)
     given_rows(host, rows(*(("a", time) for time in range(50))), rows(("a", 0)))
     [handle] = host.states.values()
