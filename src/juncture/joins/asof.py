@@ -36,6 +36,7 @@ def join_asof(
     prefer: Prefer = "earlier",
     nulls_equal: bool = False,
     known: str | Sequence[str] | None = None,
+    where: str | None = None,
     coalesce: bool = True,
     suffix: str = "_right",
     algorithm: str = "auto",
@@ -97,6 +98,10 @@ def join_asof(
         To match no right row before it was known: the right column that says since when a row is known, and the left
         one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the second is left out. Of
         several known rows at the best ``on`` the one that was known last is taken; those known at once are a tie.
+    where
+        A further condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``: of
+        the right rows that could match, the best one is taken for which it is true. Right rows are tried from the best
+        one on, and all of a key where none is found.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
