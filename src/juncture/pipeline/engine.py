@@ -13,6 +13,7 @@ from juncture.pipeline.model import Interpolate, Many, Sink
 from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.many import Right
+from juncture.spec.range import Range
 
 
 class Shown(Protocol):
@@ -103,7 +104,7 @@ class Engine(ABC):
 
 def semi(spec: Spec) -> Spec:
     """Return a join that gives the left rows with a match of another, once each."""
-    if getattr(spec, "windows", None) is not None:
+    if isinstance(spec, Range) and spec.windows is not None:
         return replace(spec, how="inner", agg={"*": "count"})
     changes: dict[str, Any] = {"how": "semi"}
     if getattr(spec, "agg", None) is not None:
