@@ -12,7 +12,7 @@ from juncture.pipeline import model
 from juncture.pipeline.read import read_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
-TABLES = [model.Source, model.Derived, model.Check, model.Sink, model.Settings]
+TABLES = [model.SourceSection, model.Derived, model.Check, model.SinkSection, model.Settings]
 
 
 def test_its_file_is_right():

@@ -14,7 +14,7 @@ from juncture.planner.algorithm import Algorithm
 from juncture.planner.decision import Choice
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import Built
+from juncture.spark.query import BuiltJoin
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
 GIVEN = Stats(left=SideStats(rows=1_000_000, row_bytes=16), right=SideStats(rows=500_000, row_bytes=16))
@@ -55,8 +55,8 @@ class MadeUp(Planning):
         self.statistics.stats = Stats(left=left, right=right)
         return True
 
-    def _build(self, algorithm: str) -> Built:
-        return Built(SimpleNamespace(algorithm=algorithm))
+    def _build(self, algorithm: str) -> BuiltJoin:
+        return BuiltJoin(SimpleNamespace(algorithm=algorithm))
 
 
 def chosen(planning: MadeUp, named: str = "auto") -> Choice:

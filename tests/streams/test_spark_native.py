@@ -110,6 +110,26 @@ def test_two_streams(short, tmp_path, case):
 
 
 @pytest.mark.in_turn
+def test_what_the_state_holds_of_a_row(short, tmp_path):
+    rows = pa.table(
+        {"k": ["a", "b"], "a": pa.array([1, 2], pa.int64()), "s": pa.array([1, 2], pa.int32()), "x": [1, 2]}
+    )
+    sides = {"left": rows, "right": rows.set_column(0, "k", pa.array(["a", "c"])).drop_columns("x")}
+    for side, table in sides.items():
+        write_files([table], tmp_path / side)
+    streams = [read_stream(short, tmp_path / side) for side in sides]
+    orders = {"left_order": jn.Order("a", delay=5), "right_order": jn.Order("a", delay=5)}
+    run(jn.join_range(*streams, on="a", by="k", lower=-3, upper=2, how="left", **orders), tmp_path)
+    stored = short.read.format("statestore")
+    held = {
+        side: sorted(stored.option("joinSide", side).load(str(tmp_path / "checkpoint")).schema["value"].dataType.names)
+        for side in sides
+    }
+    # What the result shows or the condition reads, and a time by which rows are let go: nothing twice.
+    assert held == {"left": ["l0", "l1", "l2", "l3", "ltime"], "right": ["r0", "r1", "r2", "rtime"]}
+
+
+@pytest.mark.in_turn
 @pytest.mark.parametrize("value", [math.nan])
 def test_a_row_without_a_place_that_might_match(short, tmp_path, value):
     write_files([pa.table({"a": [1.0, value]})], tmp_path / "rows")

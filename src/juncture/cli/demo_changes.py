@@ -204,13 +204,13 @@ class _Shown:
     transactions: int = 0
     rows: int = 0
 
-    def take(self, progress: FollowProgress) -> None:
+    def take(self, epoch: FollowProgress) -> None:
         """Take note of an epoch."""
-        if progress.transactions:
+        if epoch.transactions:
             self.epochs += 1
-            self.transactions += progress.transactions
-            self.rows += progress.rows_in
-            self.took_ms.append(progress.seconds * 1000)
+            self.transactions += epoch.transactions
+            self.rows += epoch.rows_in
+            self.took_ms.append(epoch.seconds * 1000)
 
     def view(self, rows: list[tuple[Any, ...]]) -> Group:
         """Return the answer as it is, and what it was at first."""

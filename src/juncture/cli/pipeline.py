@@ -19,7 +19,7 @@ from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
 
 if TYPE_CHECKING:
-    from juncture.pipeline.run import Report
+    from juncture.pipeline.run import RunReport
 
 FILE = Path("juncture.toml")
 
@@ -185,16 +185,16 @@ class _Running:
 
 def _on_spark(
     pipeline: Any, master: str | None, remote: str | None, only: Sequence[str], start: Sequence[str], *, again: bool
-) -> Report:
+) -> RunReport:
     with ExitStack() as stack:
         running = _Running(stack, lambda: session(pipeline, master, remote))
-        report: Report = pipeline.run(running, only=only, start=start, again=again, watch=running.watch)
+        report: RunReport = pipeline.run(running, only=only, start=start, again=again, watch=running.watch)
         return report
 
 
 def _stream(
     pipeline: Any, master: str | None, remote: str | None, only: Sequence[str], start: Sequence[str], every: str | None
-) -> Report:
+) -> RunReport:
     """Run a pipeline as a stream until what is there is done, or for ever."""
     from juncture.pipeline.streaming import finished
 
@@ -202,11 +202,11 @@ def _stream(
     with session(pipeline, master, remote, is_stream=True) as spark:
         queries = pipeline.stream(spark, only=only, start=start, every=every)
         with step("Streaming") as shown:
-            report: Report = finished(pipeline.file, queries, shown)
+            report: RunReport = finished(pipeline.file, queries, shown)
             return report
 
 
-def _show(report: Report, *, as_json: bool) -> None:
+def _show(report: RunReport, *, as_json: bool) -> None:
     """Say what a run did."""
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))

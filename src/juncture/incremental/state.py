@@ -21,7 +21,7 @@ from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import SIDES, Deltas, KeptJoin
 from juncture.incremental.population import Parted
 from juncture.incremental.run import Run
-from juncture.incremental.store.blocks import Index, Rows
+from juncture.incremental.store.blocks import BlockRows, Index
 from juncture.incremental.store.merging import Merge, mergeable
 from juncture.incremental.store.pages import Pages, run_of, stored_pieces
 from juncture.incremental.store.saved import Position, Store, Writer
@@ -240,7 +240,7 @@ class StoredState:
 
     def _in_memory(self, side: Side, runs: list[StoredRun]) -> Iterator[Run]:
         for run in runs:
-            rows = Rows.joined([rows.living() for rows, _ in run.pieces()])
+            rows = BlockRows.joined([rows.living() for rows, _ in run.pieces()])
             if len(rows):
                 keys = self._kept.keys_of(side, rows.batch)
                 yield run_of(rows, keys, self._kept.arrangements[side].matching)
@@ -257,7 +257,7 @@ class StoredState:
     def _sorted_runs(self, side: Side, runs: list[StoredRun]) -> list[StoredRun]:
         """Return runs from which rows can be looked up, in place of those that lie as they came."""
         found = [run for run in runs if run.index.is_sorted]
-        parts: list[Rows] = []
+        parts: list[BlockRows] = []
         size = 0
         for rows in (rows.living() for run in runs if not run.index.is_sorted for rows, _ in run.pieces()):
             parts.append(rows)
@@ -267,11 +267,11 @@ class StoredState:
                 parts, size = [], 0
         return [*found, *self._sorted_run(side, parts)]
 
-    def _sorted_run(self, side: Side, parts: list[Rows]) -> list[StoredRun]:
+    def _sorted_run(self, side: Side, parts: list[BlockRows]) -> list[StoredRun]:
         if not parts:
             return []
-        rows = Rows.joined(parts)
-        written = self.store.write([Rows.sorted(rows.batch, rows.numbers, rows.state)], is_sorted=True)
+        rows = BlockRows.joined(parts)
+        written = self.store.write([BlockRows.sorted(rows.batch, rows.numbers, rows.state)], is_sorted=True)
         return [] if written is None else [self._stored(side, *written)]
 
     # What has come since

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from juncture.pipeline.engine import Engine, Matches
+from juncture.pipeline.engine import Engine, MatchCounts
 from juncture.pipeline.model import Check, Staleness
 from juncture.planner.report import Distances
 from juncture.spec.duration import duration_ns, format_duration
@@ -63,7 +63,7 @@ def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
         yield from _of_matches(check, engine.matches(check.of, check.table))
 
 
-def _of_matches(check: Check, matches: Matches) -> Iterator[tuple[str, str, bool]]:
+def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, bool]]:
     if check.match_rate is not None:
         rate = matches.matched / matches.left_rows if matches.left_rows else 1.0
         yield f"at least {check.match_rate:.2%} matched", f"{rate:.2%}", rate >= check.match_rate

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from juncture.joins.planning import Spec
-from juncture.pipeline.model import Interpolate, Many, Sink
+from juncture.pipeline.model import InterpolateStep, ManyStep, SinkSection
 from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.many import Right
 from juncture.spec.range import Range
 
 
-class Shown(Protocol):
+class PhaseProgress(Protocol):
     """What shows how far a phase is."""
 
     def phase(self, name: str, done: int, total: int, /) -> object:
@@ -24,7 +24,7 @@ class Shown(Protocol):
         ...
 
 
-Watch = Callable[[str], AbstractContextManager[Shown]]
+Watch = Callable[[str], AbstractContextManager[PhaseProgress]]
 """What shows that something is under way while a block runs."""
 
 
@@ -33,13 +33,13 @@ class _Unseen:
         """Show nothing."""
 
 
-def unwatched(_what: str) -> AbstractContextManager[Shown]:
+def unwatched(_what: str) -> AbstractContextManager[PhaseProgress]:
     """Show nothing of what is under way."""
     return nullcontext(_Unseen())
 
 
 @dataclass(frozen=True)
-class Matches:
+class MatchCounts:
     """What became of the left rows of a join.
 
     Attributes
@@ -86,7 +86,7 @@ class Engine(ABC):
         """Return how many values of a key occur more than once."""
 
     @abstractmethod
-    def matches(self, name: str, table: str | None) -> Matches:
+    def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Engine(ABC):
         """Return the plan of a step that joins, or None of another."""
 
     @abstractmethod
-    def write(self, sink: Sink) -> int | None:
+    def write(self, sink: SinkSection) -> int | None:
         """Write a sink, and return its rows if they were counted. It appears whole or not at all."""
 
     @abstractmethod
@@ -112,12 +112,12 @@ def semi(spec: Spec) -> Spec:
     return replace(spec, **changes)
 
 
-def rights(step: Many, rows: Callable[[str], Any]) -> dict[str, Right]:
+def rights(step: ManyStep, rows: Callable[[str], Any]) -> dict[str, Right]:
     """Return the tables of a step that joins several, with their rows."""
     return {name: replace(table.shown, table=rows(table.right)) for name, table in step.tables.items()}
 
 
-def interpolated(step: Interpolate) -> dict[str, Any]:
+def interpolated(step: InterpolateStep) -> dict[str, Any]:
     """Return the arguments of `juncture.interpolate`."""
     arguments = dict(step.arguments)
     if isinstance(arguments.get("tolerance"), list):

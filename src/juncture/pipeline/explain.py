@@ -14,7 +14,7 @@ from juncture.joins.planning import plan
 from juncture.pipeline.engine import rights
 from juncture.pipeline.flow import draw_dataflow
 from juncture.pipeline.graph import steps_in_order
-from juncture.pipeline.model import Check, Derived, File, Join, Many, Sink, Source, Step
+from juncture.pipeline.model import Check, Derived, File, JoinStep, ManyStep, SinkSection, SourceSection, Step
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sinks import sink_format
 from juncture.pipeline.sources import format_name, resolved
@@ -125,36 +125,36 @@ def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int |
     def plan_of(name: str) -> Any:
         step = file.steps[name]
         found: Any = None
-        if isinstance(step, Join):
+        if isinstance(step, JoinStep):
             sides = side(step.left), side(step.right)
             found = plan(*sides, step.spec, algorithm=step.algorithm, memory=memory)
-        elif isinstance(step, Many):
+        elif isinstance(step, ManyStep):
             found = plan_many(side(step.left), rights(step, side), memory=memory)
         return found
 
     return plan_of
 
 
-def _place(source: Source) -> str:
+def _place(source: SourceSection) -> str:
     place = source.table or ", ".join(source.paths) or str(source.options.get("dbtable", "a query"))
     order = "" if source.order is None else ", in order, so that it can come as a stream"
     return f"{source.format or ''} {place}".strip() + order
 
 
 def _kind(step: Step) -> str:
-    if isinstance(step, Join):
+    if isinstance(step, JoinStep):
         return f"{step.spec.kind} join"
     if isinstance(step, Derived):
         return "grid" if step.grid is not None else "group" if step.agg is not None else "rows"
-    return "join of many" if isinstance(step, Many) else "interpolate"
+    return "join of many" if isinstance(step, ManyStep) else "interpolate"
 
 
 def _words(step: Step) -> str:
-    if isinstance(step, Join):
+    if isinstance(step, JoinStep):
         said = {key: value for key, value in step.spec.to_dict().items() if key != "kind"}
         arguments = ", ".join(f"{key}={value!r}" for key, value in said.items())
         return f"{step.left} {step.spec.kind} join {step.right}: {arguments}"
-    if isinstance(step, Many):
+    if isinstance(step, ManyStep):
         return f"{step.left} with {', '.join(f'{name} ({t.shown.spec.kind})' for name, t in step.tables.items())}"
     if isinstance(step, Derived):
         return f"of {step.from_}: {'; '.join(_clauses(step))}"
@@ -186,7 +186,7 @@ def _check(check: Check) -> tuple[str, str]:
     return check.of, f"{words}, or the run {'fails' if check.on_failure == 'fail' else 'warns'}"
 
 
-def _sink(sink: Sink) -> str:
+def _sink(sink: SinkSection) -> str:
     place = sink.table or sink.path or str(sink.options.get("dbtable"))
     by = f", in folders by {', '.join(sink.partitions)}" if sink.partitions else ""
     return f"{sink.from_} as {sink_format(sink)} to {place}{by}, mode {sink.mode}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from juncture.errors import SpecError, did_you_mean
-from juncture.pipeline.model import File, Many, Step
+from juncture.pipeline.model import File, ManyStep, Step
 from juncture.pipeline.problems import Problems
 
 
@@ -49,7 +49,7 @@ def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Proble
 
 def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
     """Return what a step reads, with the keys that say so."""
-    if isinstance(step, Many):
+    if isinstance(step, ManyStep):
         tables = [(("tables", name, "right"), table.right) for name, table in step.tables.items()]
         return [(("left",), step.left), *tables]
     keys = ("left", "right") if hasattr(step, "right") else ("from",)

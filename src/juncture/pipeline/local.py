@@ -22,9 +22,9 @@ from juncture.files.text.write import write_rows
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
-from juncture.pipeline.engine import Engine, Matches, Watch, interpolated, rights, semi, unwatched
+from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.expressions import counted, derived_batches
-from juncture.pipeline.model import Derived, File, Interpolate, Join, Many, Sink, Source
+from juncture.pipeline.model import Derived, File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
 from juncture.pipeline.places import adding, placed
 from juncture.pipeline.sinks import sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, resolved, text_options
@@ -70,11 +70,11 @@ class LocalEngine(Engine):
             return
         step, target = self._file.steps[name], self._target()
         with self._watch(name) as shown:
-            if isinstance(step, Join):
+            if isinstance(step, JoinStep):
                 _write(self.plan(name).batches(progress=shown.phase), target)
-            elif isinstance(step, Many):
+            elif isinstance(step, ManyStep):
                 _write(self.plan(name).execute(progress=shown.phase).to_reader(_ROW_GROUP_ROWS), target)
-            elif isinstance(step, Interpolate):
+            elif isinstance(step, InterpolateStep):
                 sides = self._paths[step.left], self._paths[step.right]
                 table = interpolate(*sides, **interpolated(step), memory=self._memory)
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
@@ -102,31 +102,31 @@ class LocalEngine(Engine):
         """Return how many values of a key occur more than once."""
         return counted(_reader(self._paths[name], columns), columns, Path(self._work.name))
 
-    def matches(self, name: str, table: str | None) -> Matches:
+    def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
         step = self._file.steps[name]
-        if isinstance(step, Many):
+        if isinstance(step, ManyStep):
             found = self.plan(name).match_report()[table or ""]
-            return Matches(found.left_rows, found.matched, found.distances, found.leaked)
-        assert isinstance(step, Join)
+            return MatchCounts(found.left_rows, found.matched, found.distances, found.leaked)
+        assert isinstance(step, JoinStep)
         if isinstance(step.spec, Asof):
             report = self.plan(name).match_report()
-            return Matches(report.left_rows, report.matched, report.distances)
+            return MatchCounts(report.left_rows, report.matched, report.distances)
         sides = self._paths[step.left], self._paths[step.right]
         matched = sum(batch.num_rows for batch in plan(*sides, semi(step.spec), memory=self._memory).batches())
-        return Matches(ParquetSource(sides[0]).num_rows, matched)
+        return MatchCounts(ParquetSource(sides[0]).num_rows, matched)
 
     def plan(self, name: str) -> Any:
         """Return the plan of a step that joins, or None of another."""
         step = self._file.steps[name]
-        if isinstance(step, Join):
+        if isinstance(step, JoinStep):
             sides = self._paths[step.left], self._paths[step.right]
             return plan(*sides, step.spec, algorithm=step.algorithm, memory=self._memory)
-        if isinstance(step, Many):
+        if isinstance(step, ManyStep):
             return plan_many(self._paths[step.left], rights(step, self._paths.__getitem__), memory=self._memory)
         return None
 
-    def write(self, sink: Sink) -> int:
+    def write(self, sink: SinkSection) -> int:
         """Write a sink: one file where its path has an ending, and otherwise a folder of files."""
         place, rows, paths = sink_place(sink, self._folder), 0, self._paths[sink.from_]
         chosen = next(each for each in FORMATS if each == sink_format(sink))
@@ -151,7 +151,7 @@ class LocalEngine(Engine):
         with derived_batches(step, _reader(self._paths[step.from_]), Path(self._work.name)) as batches:
             yield batches
 
-    def _source(self, name: str, source: Source) -> list[str]:
+    def _source(self, name: str, source: SourceSection) -> list[str]:
         """Return Parquet files with the rows of a source; text is converted once."""
         form = format_name(source)
         if form == "parquet":
@@ -164,7 +164,7 @@ class LocalEngine(Engine):
                 self._read_text(name, source, target)
         return [str(target)]
 
-    def _read_text(self, name: str, source: Source, target: Path) -> None:
+    def _read_text(self, name: str, source: SourceSection, target: Path) -> None:
         """Read text by the types that its beginning tells of, as Spark does.
 
         Raises
@@ -204,7 +204,7 @@ def _write(batches: pa.RecordBatchReader, target: Path) -> None:
             writer.write_batch(batch)
 
 
-def _write_folder(batches: pa.RecordBatchReader, sink: Sink, chosen: Format, fresh: Path) -> int:
+def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Format, fresh: Path) -> int:
     """Write rows as files of a folder, in folders for the values of some columns, and return their number."""
     fields = pa.schema([batches.schema.field(name) for name in sink.partitions])
     token = secrets.token_hex(8)

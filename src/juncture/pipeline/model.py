@@ -29,20 +29,20 @@ MANY, INTERPOLATE = "many", "interpolate"
 """What ``join`` says beside the kinds of join."""
 
 
-class _Table(BaseModel):
+class _Section(BaseModel):
     """A table of the file, which has no other keys than these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, arbitrary_types_allowed=True)
 
 
-class Settings(_Table):
+class Settings(_Section):
     """The table ``[pipeline]``."""
 
     name: Text = "pipeline"
     state: Text = ".juncture"
 
 
-class OrderedBy(_Table):
+class OrderedBy(_Section):
     """In which order the rows of a source come, when it is read as a stream."""
 
     on: Text
@@ -50,7 +50,7 @@ class OrderedBy(_Table):
     descending: StrictBool = False
 
 
-class Source(_Table):
+class SourceSection(_Section):
     """A table of ``[sources]``: where rows come from."""
 
     path: Text | list[Text] | None = None
@@ -71,7 +71,7 @@ class Source(_Table):
         return [self.path] if isinstance(self.path, str) else list(self.path or ())
 
 
-class Join(_Table):
+class JoinStep(_Section):
     """A step that joins two tables, with the arguments of its spec."""
 
     left: Text
@@ -85,14 +85,14 @@ class Join(_Table):
         return [self.left, self.right]
 
 
-class ManyTable(_Table):
+class ManyTable(_Section):
     """A table that a step joins to a spine."""
 
     right: Text
     shown: Right
 
 
-class Many(_Table):
+class ManyStep(_Section):
     """A step that joins several tables to one."""
 
     left: Text
@@ -104,7 +104,7 @@ class Many(_Table):
         return [self.left, *(each.right for each in self.tables.values())]
 
 
-class Interpolate(_Table):
+class InterpolateStep(_Section):
     """A step that puts values between rows."""
 
     left: Text
@@ -117,7 +117,7 @@ class Interpolate(_Table):
         return [self.left, self.right]
 
 
-class Grid(_Table):
+class GridSection(_Section):
     """The rows of a grid, in place of those that they are made from."""
 
     every: StrictStr | StrictInt | float | Decimal
@@ -127,7 +127,7 @@ class Grid(_Table):
     end: StrictStr | StrictInt | datetime | date | float | None = None
 
 
-class Derived(_Table):
+class Derived(_Section):
     """A step that makes rows of those of one table, in Spark's SQL."""
 
     from_: Text = Field(alias="from")
@@ -136,7 +136,7 @@ class Derived(_Table):
     agg: dict[Text, Text] | None = None
     select: list[Text] | dict[Text, Text] | None = None
     distinct: StrictBool = False
-    grid: Grid | None = None
+    grid: GridSection | None = None
 
     @property
     def inputs(self) -> list[str]:
@@ -149,17 +149,17 @@ class Derived(_Table):
         return [self.by] if isinstance(self.by, str) else list(self.by)
 
 
-Step: TypeAlias = Join | Many | Interpolate | Derived
+Step: TypeAlias = JoinStep | ManyStep | InterpolateStep | Derived
 
 
-class Limits(_Table):
+class AcceptedRange(_Section):
     """The least and the greatest that is accepted."""
 
     min: StrictInt | None = None
     max: StrictInt | None = None
 
 
-class Staleness(_Table):
+class Staleness(_Section):
     """The greatest distances of matches that are accepted."""
 
     p50: StrictStr | StrictInt | float | None = None
@@ -168,12 +168,12 @@ class Staleness(_Table):
     max: StrictStr | StrictInt | float | None = None
 
 
-class Check(_Table):
+class Check(_Section):
     """A table of ``[[checks]]``: what is expected of a source or a step."""
 
     of: Text
     table: Text | None = None
-    rows: Limits | None = None
+    rows: AcceptedRange | None = None
     unique: Text | list[Text] = []
     not_null: Text | list[Text] = []
     match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -182,7 +182,7 @@ class Check(_Table):
     on_failure: Literal["fail", "warn"] = "fail"
 
 
-class Sink(_Table):
+class SinkSection(_Section):
     """A table of ``[sinks]``: where rows go."""
 
     from_: Text = Field(alias="from")
@@ -200,13 +200,13 @@ class Sink(_Table):
         return [self.partition_by] if isinstance(self.partition_by, str) else list(self.partition_by)
 
 
-class File(_Table):
+class File(_Section):
     """A whole file."""
 
     pipeline: Settings = Settings()
     parameters: dict[Text, Any] = {}
     spark: dict[Text, Option] = {}
-    sources: Annotated[dict[Text, Source], Field(min_length=1)]
+    sources: Annotated[dict[Text, SourceSection], Field(min_length=1)]
     steps: dict[Text, Step] = {}
     checks: list[Check] = []
-    sinks: dict[Text, Sink] = {}
+    sinks: dict[Text, SinkSection] = {}

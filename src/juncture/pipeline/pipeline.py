@@ -15,9 +15,9 @@ from juncture.pipeline.model import File
 from juncture.pipeline.positions import Path as Keys
 from juncture.pipeline.problems import PipelineError, Problems
 from juncture.pipeline.read import read_file
-from juncture.pipeline.run import Report, run
+from juncture.pipeline.run import RunReport, run
 from juncture.pipeline.schemas import Schemas, check_file
-from juncture.pipeline.state import State
+from juncture.pipeline.state import EarlierRuns
 from juncture.planner.decision import Engine as EngineName
 from juncture.spec.arguments import check_choice
 
@@ -117,7 +117,7 @@ class Pipeline:
             With every problem, its line, and how to mend it.
         """
         problems = Problems(self._lines)
-        state = State.of(self.folder / self.file.pipeline.state)
+        state = EarlierRuns.of(self.folder / self.file.pipeline.state)
         schemas = check_file(self.file, self.folder, problems, engine=engine, own=state.places(), is_stream=is_stream)
         if problems.found:
             raise PipelineError(str(self.path), problems.found)
@@ -197,7 +197,7 @@ class Pipeline:
         again: bool = False,
         memory: str | int | None = None,
         watch: Watch = unwatched,
-    ) -> Report:
+    ) -> RunReport:
         """Run the pipeline: make what its sinks need, check it, and write them.
 
         Parameters

@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 
 
 @dataclass
-class _Reader:
+class _PositionReader:
     """The tokens of a file, one after the other, and what has been found in them."""
 
     tokens: list[tuple[str, str, int]]
@@ -113,7 +113,7 @@ def lines_of(text: str) -> dict[Path, int]:
     >>> lines_of("[sources.a]\npath = 'a.parquet'\n[[checks]]\nof = 'a'\n")[("checks", 0, "of")]
     4
     """
-    reader = _Reader(list(_tokens(text.replace("\r\n", "\n"))))
+    reader = _PositionReader(list(_tokens(text.replace("\r\n", "\n"))))
     table: Path = ()
     counted: Counter[Path] = Counter()
     while reader.place < len(reader.tokens):
@@ -131,7 +131,7 @@ def lines_of(text: str) -> dict[Path, int]:
     return reader.lines
 
 
-def _table(reader: _Reader, parts: list[str], line: int, counted: Counter[Path], *, is_list: bool) -> Path:
+def _table(reader: _PositionReader, parts: list[str], line: int, counted: Counter[Path], *, is_list: bool) -> Path:
     """Return the path of the table that a header begins; within lists of tables, of the latest one."""
     path: Path = ()
     for number, part in enumerate(parts):

@@ -20,13 +20,13 @@ from juncture.pipeline.model import (
     Check,
     Derived,
     File,
-    Interpolate,
-    Join,
-    Many,
+    InterpolateStep,
+    JoinStep,
+    ManyStep,
     ManyTable,
     Settings,
-    Sink,
-    Source,
+    SinkSection,
+    SourceSection,
     Step,
 )
 from juncture.pipeline.positions import Path, lines_of
@@ -104,7 +104,7 @@ def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> t
         pipeline=_valid(Settings, raw.get("pipeline", {}), ("pipeline",), problems) or Settings(),
         parameters=raw.get("parameters", {}),
         spark=raw.get("spark", {}),
-        sources=_each(Source, raw.get("sources", {}), "sources", problems),
+        sources=_each(SourceSection, raw.get("sources", {}), "sources", problems),
         steps={
             key: step
             for key, value in raw.get("steps", {}).items()
@@ -115,7 +115,7 @@ def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> t
             for place, value in enumerate(raw.get("checks", []))
             if (check := _valid(Check, value, ("checks", place), problems)) is not None
         ],
-        sinks=_each(Sink, raw.get("sinks", {}), "sinks", problems),
+        sinks=_each(SinkSection, raw.get("sinks", {}), "sinks", problems),
     )
     if not raw.get("sources"):
         problems.add((), 'There are no sources. Write a table such as [sources.trades] with path = "trades.parquet".')
@@ -239,7 +239,7 @@ def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
     spec = _spec(kind, rest, path, problems)
     if spec is None:
         return None
-    return Join.model_construct(left=raw["left"], right=raw["right"], spec=spec, algorithm=algorithm)
+    return JoinStep.model_construct(left=raw["left"], right=raw["right"], spec=spec, algorithm=algorithm)
 
 
 def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problems) -> Any:
@@ -262,7 +262,7 @@ def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {key: dict(value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
 
 
-def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> Many | None:
+def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> ManyStep | None:
     for key in raw:
         if key != "tables":
             problems.add((*path, key), f"There is no key {key!r} here. {did_you_mean(key, ('left', 'tables'))}")
@@ -273,7 +273,7 @@ def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> 
     read = {name: _many_table(value, (*path, "tables", name), problems) for name, value in tables.items()}
     if any(table is None for table in read.values()):
         return None
-    return Many.model_construct(left=left, tables=read)
+    return ManyStep.model_construct(left=left, tables=read)
 
 
 def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
@@ -295,7 +295,9 @@ def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
     return ManyTable.model_construct(right=raw["right"], shown=right)
 
 
-def _interpolate(left: str, right: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> Interpolate | None:
+def _interpolate(
+    left: str, right: str, raw: Mapping[str, Any], path: Path, problems: Problems
+) -> InterpolateStep | None:
     known = ("columns", "on", "left_on", "right_on", "by", "left_by", "right_by", "tolerance", "suffix")
     unknown = [key for key in raw if key not in known]
     for key in unknown:
@@ -303,7 +305,7 @@ def _interpolate(left: str, right: str, raw: Mapping[str, Any], path: Path, prob
     if "columns" not in raw:
         problems.add(path, "The key 'columns' is missing. Expected the right columns, of numbers.")
         return None
-    step = Interpolate.model_construct(left=left, right=right, arguments=dict(raw))
+    step = InterpolateStep.model_construct(left=left, right=right, arguments=dict(raw))
     try:
         if not unknown:
             interpolation(step)
@@ -313,7 +315,7 @@ def _interpolate(left: str, right: str, raw: Mapping[str, Any], path: Path, prob
     return step
 
 
-def interpolation(step: Interpolate) -> Interpolation:
+def interpolation(step: InterpolateStep) -> Interpolation:
     """Return what a step interpolates.
 
     Raises

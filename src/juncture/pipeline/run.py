@@ -13,7 +13,7 @@ from juncture.pipeline.checks import Checked, checked
 from juncture.pipeline.engine import Engine, Watch, unwatched
 from juncture.pipeline.graph import chosen_sinks, needed_for, readers_of, steps_in_order
 from juncture.pipeline.model import File
-from juncture.pipeline.state import State, fingerprint
+from juncture.pipeline.state import EarlierRuns, fingerprint
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """What a run did.
 
     Attributes
@@ -80,7 +80,7 @@ def run(
     start: Sequence[str] = (),
     again: bool = False,
     watch: Watch = unwatched,
-) -> Report:
+) -> RunReport:
     """Run a pipeline.
 
     Parameters
@@ -104,7 +104,7 @@ def run(
         If a check fails: nothing has been written then.
     """
     began = time.monotonic()
-    state = State.of(folder / file.pipeline.state)
+    state = EarlierRuns.of(folder / file.pipeline.state)
     chosen = chosen_sinks(file, only, start)
     made_of = {name: fingerprint(file, name, folder, engine) for name in chosen}
     done = dict[str, Written]()
@@ -129,7 +129,7 @@ def run(
                 done[name] = Written(name, _place(file, name), rows, time.monotonic() - before)
         finally:
             running.close()
-    return Report(tuple(done[name] for name in chosen), checks, time.monotonic() - began)
+    return RunReport(tuple(done[name] for name in chosen), checks, time.monotonic() - began)
 
 
 def _place(file: File, name: str) -> str:

@@ -12,7 +12,18 @@ from juncture.errors import JunctureError, PlanError, SpecError, did_you_mean
 from juncture.files.found import files_of
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
-from juncture.pipeline.model import Check, Derived, File, Interpolate, Join, Many, Sink, Source, Staleness, Step
+from juncture.pipeline.model import (
+    Check,
+    Derived,
+    File,
+    InterpolateStep,
+    JoinStep,
+    ManyStep,
+    SinkSection,
+    SourceSection,
+    Staleness,
+    Step,
+)
 from juncture.pipeline.positions import Path as Keys
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.read import interpolation
@@ -85,9 +96,9 @@ def check_file(
     return looking.schemas
 
 
-def _source(looking: _Looking, name: str, source: Source) -> pa.Schema | None:
+def _source(looking: _Looking, name: str, source: SourceSection) -> pa.Schema | None:
     path: Keys = ("sources", name)
-    keys = [*Source.model_fields]
+    keys = [*SourceSection.model_fields]
     try:
         orders_of(source)
     except JunctureError as error:
@@ -112,7 +123,7 @@ def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
     path: Keys = ("steps", name)
     known = [looking.schemas.get(each) for each in step.inputs]
     schemas = [each for each in known if each is not None]
-    if isinstance(step, Join):
+    if isinstance(step, JoinStep):
         try:
             check_algorithm(step.spec, step.algorithm, looking.engine)
         except JunctureError as error:
@@ -136,7 +147,7 @@ def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
 
 def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> None:
     """Note an error at the key that it names, in the table that it names."""
-    if isinstance(step, Many):
+    if isinstance(step, ManyStep):
         for table in step.tables:
             if f"table {table!r}" in str(error):
                 path = (*path, "tables", table)
@@ -148,12 +159,12 @@ def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> No
 
 def _given(step: Step, schemas: list[pa.Schema]) -> pa.Schema:
     """Return the columns that a step gives."""
-    if isinstance(step, Join):
+    if isinstance(step, JoinStep):
         left, right = schemas
         return step.spec.resolve(left, right).given_back(left, right)
-    if isinstance(step, Many):
+    if isinstance(step, ManyStep):
         return _many(step, schemas)
-    if isinstance(step, Interpolate):
+    if isinstance(step, InterpolateStep):
         left, right = schemas
         lines = interpolation(step).resolve(left, right)
         for found in interpolation(step).tables(None).values():
@@ -165,7 +176,7 @@ def _given(step: Step, schemas: list[pa.Schema]) -> pa.Schema:
     return pa.schema([*(schemas[0].field(name) for name in grid.by), pa.field(grid.on, grid.type)])
 
 
-def _many(step: Many, schemas: list[pa.Schema]) -> pa.Schema:
+def _many(step: ManyStep, schemas: list[pa.Schema]) -> pa.Schema:
     spine, taken, fields = schemas[0], set(schemas[0].names), list(schemas[0])
     for (name, table), schema in zip(step.tables.items(), schemas[1:], strict=True):
         try:
@@ -205,18 +216,18 @@ def _check(looking: _Looking, path: Keys, check: Check) -> None:
             if schema is not None and name not in schema.names:
                 add((*path, key), f"There is no column {name!r} in {check.of!r}. {did_you_mean(name, schema.names)}")
     step = looking.file.steps.get(check.of)
-    if isinstance(step, Many) and check.table is None and {"match_rate", "staleness", "leaked"} & set(asked):
+    if isinstance(step, ManyStep) and check.table is None and {"match_rate", "staleness", "leaked"} & set(asked):
         add(path, f"The step {check.of!r} joins several tables. Say which: table = {next(iter(step.tables))!r}.")
-    if check.table is not None and check.table not in (step.tables if isinstance(step, Many) else ()):
+    if check.table is not None and check.table not in (step.tables if isinstance(step, ManyStep) else ()):
         add((*path, "table"), f"There is no table {check.table!r} in the step {check.of!r}.")
-    spec = step.spec if isinstance(step, Join) else None
-    if "match_rate" in asked and not isinstance(step, Join | Many):
+    spec = step.spec if isinstance(step, JoinStep) else None
+    if "match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
         add((*path, "match_rate"), f"match_rate= is about a join, and {check.of!r} is none.")
     if "staleness" in asked:
-        if not isinstance(step, Many) and not isinstance(spec, Asof):
+        if not isinstance(step, ManyStep) and not isinstance(spec, Asof):
             add((*path, "staleness"), f"staleness= is about an as-of join, and {check.of!r} is none.")
         _check_staleness(looking, path, check)
-    if "leaked" in asked and not isinstance(step, Many):
+    if "leaked" in asked and not isinstance(step, ManyStep):
         add((*path, "leaked"), f"leaked= is about a join of many tables, and {check.of!r} is none.")
 
 
@@ -252,8 +263,8 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool) -> None:
             looking.problems.add_named(path, fitting, _given_keys(sink))
 
 
-def _given_keys(sink: Sink) -> list[str]:
-    return [key for key in Sink.model_fields if key in sink.model_fields_set]
+def _given_keys(sink: SinkSection) -> list[str]:
+    return [key for key in SinkSection.model_fields if key in sink.model_fields_set]
 
 
 def _inputs(looking: _Looking) -> list[Path]:

@@ -11,12 +11,12 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError, SpecError
 from juncture.files.formats import format_of
 from juncture.files.output import check_target
-from juncture.pipeline.model import KEPT_FORMATS, File, Sink
+from juncture.pipeline.model import KEPT_FORMATS, File, SinkSection
 from juncture.planner.decision import Engine
 from juncture.spec.schema import check_columns
 
 
-def sink_format(sink: Sink) -> str:
+def sink_format(sink: SinkSection) -> str:
     """Return the format of a sink: that of its name or of its path's ending, or else Parquet.
 
     Raises
@@ -31,12 +31,12 @@ def sink_format(sink: Sink) -> str:
     return format_of(sink.path, named=None, argument="path")
 
 
-def is_here(sink: Sink) -> bool:
+def is_here(sink: SinkSection) -> bool:
     """Tell whether a sink is a file or a folder of this machine, or of one that it shares."""
     return sink.path is not None and "://" not in sink.path and sink.format not in KEPT_FORMATS
 
 
-def sink_place(sink: Sink, folder: Path) -> Path:
+def sink_place(sink: SinkSection, folder: Path) -> Path:
     """Return the file or folder of a sink that has one, from where the pipeline's file is."""
     return folder / Path(sink.path or "").expanduser()
 
@@ -47,7 +47,13 @@ def checkpoint_of(file: File, name: str, folder: Path) -> Path:
 
 
 def check_sink(
-    sink: Sink, schema: pa.Schema | None, engine: Engine, folder: Path, *, inputs: Sequence[Path], own: Iterable[Path]
+    sink: SinkSection,
+    schema: pa.Schema | None,
+    engine: Engine,
+    folder: Path,
+    *,
+    inputs: Sequence[Path],
+    own: Iterable[Path],
 ) -> None:
     """Refuse a sink that cannot be written.
 
@@ -88,7 +94,7 @@ def check_sink(
         _check_path(sink, folder, inputs, set(own))
 
 
-def _check_columns(sink: Sink, schema: pa.Schema, name: str) -> None:
+def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:
     check_columns(schema, sink.partitions, argument="partition_by", side="left")
     if sink.partitions and len(set(sink.partitions)) >= len(schema.names):
         raise SchemaError("partition_by= names all columns, which leaves none for the files. Leave one out.")
@@ -99,7 +105,7 @@ def _check_columns(sink: Sink, schema: pa.Schema, name: str) -> None:
         )
 
 
-def _check_path(sink: Sink, folder: Path, inputs: Sequence[Path], own: set[Path]) -> None:
+def _check_path(sink: SinkSection, folder: Path, inputs: Sequence[Path], own: set[Path]) -> None:
     place = sink_place(sink, folder)
     if sink.mode == "append" and place.is_file():
         raise PlanError(f"path={sink.path!r} is a file, and mode='append' adds files to a folder. Name a folder.")

@@ -12,14 +12,14 @@ from juncture.files.formats import format_of
 from juncture.files.found import WILDCARDS, files_of, found_file
 from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import sampled_schema
-from juncture.pipeline.model import KEPT_FORMATS, Source
+from juncture.pipeline.model import KEPT_FORMATS, SourceSection
 from juncture.planner.decision import Engine
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.streams.order import Order
 
 
-def format_name(source: Source) -> str:
+def format_name(source: SourceSection) -> str:
     """Return the format of a source: that of its name, of its path's ending, or ``"table"``.
 
     Raises
@@ -38,7 +38,7 @@ def format_name(source: Source) -> str:
     return format_of(first, named=None, argument="path", inside=files_of(first, "path") if is_many else ())
 
 
-def comes(source: Source) -> bool:
+def comes(source: SourceSection) -> bool:
     """Tell whether the rows of a source come as a stream, where it is run as one."""
     return source.order is not None if source.stream is None else source.stream
 
@@ -48,13 +48,13 @@ def is_text(name: str) -> bool:
     return name in ("csv", "tsv", "json")
 
 
-def resolved(source: Source, folder: Path) -> Source:
+def resolved(source: SourceSection, folder: Path) -> SourceSection:
     """Return a source whose paths go from where its file is."""
     paths = [path if "://" in path else str(folder / Path(path).expanduser()) for path in source.paths]
     return source.model_copy(update={"path": paths or None})
 
 
-def check_place(source: Source, engine: Engine) -> None:
+def check_place(source: SourceSection, engine: Engine) -> None:
     """Refuse a source that names no place, two of them, or one that the engine does not reach.
 
     Raises
@@ -84,7 +84,7 @@ def check_place(source: Source, engine: Engine) -> None:
         raise SpecError(f"nulls={source.nulls!r} has several texts, and Spark knows one. Leave one of them.")
 
 
-def source_schema(source: Source) -> pa.Schema | None:
+def source_schema(source: SourceSection) -> pa.Schema | None:
     """Return the columns of a source, whose paths are resolved; None where only Spark knows them.
 
     Raises
@@ -110,7 +110,7 @@ def source_schema(source: Source) -> pa.Schema | None:
     return pa.schema([*_declared(schema, types), *extra])
 
 
-def types_of(source: Source) -> dict[str, pa.DataType]:
+def types_of(source: SourceSection) -> dict[str, pa.DataType]:
     """Return the types that a source says its columns have.
 
     Raises
@@ -121,7 +121,7 @@ def types_of(source: Source) -> dict[str, pa.DataType]:
     return {name: column_type(text, argument=f"types[{name!r}]:") for name, text in source.types.items()}
 
 
-def text_options(source: Source, types: dict[str, Any] | None = None) -> TextOptions:
+def text_options(source: SourceSection, types: dict[str, Any] | None = None) -> TextOptions:
     """Return how the text of a source is to be read.
 
     Raises
@@ -141,7 +141,7 @@ def text_options(source: Source, types: dict[str, Any] | None = None) -> TextOpt
     )
 
 
-def orders_of(source: Source) -> list[Order] | None:
+def orders_of(source: SourceSection) -> list[Order] | None:
     """Return the orders in which the rows of a source come, or None if it names none.
 
     Raises

@@ -18,8 +18,17 @@ from juncture.files.found import files_of
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
-from juncture.pipeline.engine import Engine, Matches, Watch, interpolated, rights, semi, unwatched
-from juncture.pipeline.model import KEPT_FORMATS, Derived, File, Interpolate, Join, Many, Sink, Source
+from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
+from juncture.pipeline.model import (
+    KEPT_FORMATS,
+    Derived,
+    File,
+    InterpolateStep,
+    JoinStep,
+    ManyStep,
+    SinkSection,
+    SourceSection,
+)
 from juncture.pipeline.places import adding, placed
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, resolved
@@ -96,18 +105,18 @@ class SparkEngine(Engine):
         """Return how many values of a key occur more than once."""
         return self._frames[name].groupBy(*map(_column, columns)).count().where("count > 1").count()
 
-    def matches(self, name: str, table: str | None) -> Matches:
+    def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
         step = self._file.steps[name]
-        if isinstance(step, Many):
+        if isinstance(step, ManyStep):
             found = self.plan(name).match_report()[table or ""]
-            return Matches(found.left_rows, found.matched, found.distances, found.leaked)
-        assert isinstance(step, Join)
+            return MatchCounts(found.left_rows, found.matched, found.distances, found.leaked)
+        assert isinstance(step, JoinStep)
         if isinstance(step.spec, Asof):
             report = self.plan(name).match_report()
-            return Matches(report.left_rows, report.matched, report.distances)
+            return MatchCounts(report.left_rows, report.matched, report.distances)
         left, right = self._frames[step.left], self._frames[step.right]
-        return Matches(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
+        return MatchCounts(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
 
     def plan(self, name: str) -> Any:
         """Return the plan of a step that joins, or None of another; the one that its rows are made by."""
@@ -117,7 +126,7 @@ class SparkEngine(Engine):
 
     def _planned(self, name: str) -> Any:
         step = self._file.steps[name]
-        if isinstance(step, Join):
+        if isinstance(step, JoinStep):
             sides = self._side(step.left), self._side(step.right)
             orders: dict[str, Any] = {}
             if all(map(_comes, sides)):
@@ -130,11 +139,11 @@ class SparkEngine(Engine):
             except PlanError:
                 # Some joins have to look at their inputs first.
                 return plan(*sides, step.spec, **known)
-        if isinstance(step, Many):
+        if isinstance(step, ManyStep):
             return plan_many(self._side(step.left), rights(step, self._side), spark=self._session)
         return None
 
-    def write(self, sink: Sink) -> int | None:
+    def write(self, sink: SinkSection) -> int | None:
         """Write a sink: a folder beside its place that is renamed at the end, or as Spark does elsewhere."""
         observation = Observation()
         frame = self._frames[sink.from_].observe(observation, F.count(F.lit(1)).alias("rows"))
@@ -145,7 +154,7 @@ class SparkEngine(Engine):
                 self._write_elsewhere(frame, sink)
         return int(observation.get["rows"])
 
-    def _write_here(self, frame: DataFrame, sink: Sink) -> None:
+    def _write_here(self, frame: DataFrame, sink: SinkSection) -> None:
         """Write a folder of files.
 
         Raises
@@ -162,7 +171,7 @@ class SparkEngine(Engine):
                 raise
             raise DataError(f"Spark could not make {sink.from_!r}: {_first_words(error)}") from error
 
-    def start(self, sink: Sink, checkpoint: Path, trigger: dict[str, Any]) -> Any:
+    def start(self, sink: SinkSection, checkpoint: Path, trigger: dict[str, Any]) -> Any:
         """Start the query that writes a sink as its rows come."""
         frame = self._frames[sink.from_]
         options = {name: _text(value) for name, value in sink.options.items()}
@@ -185,9 +194,9 @@ class SparkEngine(Engine):
     def _step(self, name: str) -> DataFrame:
         step = self._file.steps[name]
         frame: DataFrame
-        if isinstance(step, Join | Many):
+        if isinstance(step, JoinStep | ManyStep):
             frame = self.plan(name).execute()
-        elif isinstance(step, Interpolate):
+        elif isinstance(step, InterpolateStep):
             frame = interpolate(
                 self._side(step.left), self._side(step.right), **interpolated(step), spark=self._session
             )
@@ -214,7 +223,7 @@ class SparkEngine(Engine):
             name = step.from_
         return orders_of(self._file.sources[name])
 
-    def _source(self, name: str, source: Source) -> DataFrame:
+    def _source(self, name: str, source: SourceSection) -> DataFrame:
         form, options = format_name(source), {key: _text(value) for key, value in source.options.items()}
         try:
             if self._is_stream and comes(source):
@@ -234,7 +243,7 @@ class SparkEngine(Engine):
         except _SPARKS_ERRORS as error:
             raise _unread(name, form, error) from error
 
-    def _text(self, name: str, source: Source, form: str, options: dict[str, str]) -> DataFrame:
+    def _text(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return text by the types that its beginning tells of; a value of another is an error."""
         reader = self._session.read.options(**_text_settings(source, form), **options)
         files = [str(file.absolute()) for path in source.paths for file in files_of(path, "path")]
@@ -244,7 +253,7 @@ class SparkEngine(Engine):
             return reader.schema(schema).format(_spark_format(form)).load(str(Path(roots[0]).absolute()))
         return reader.schema(schema).format(_spark_format(form)).load(files)
 
-    def _coming(self, name: str, source: Source, form: str, options: dict[str, str]) -> DataFrame:
+    def _coming(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return a source whose rows come, file by file.
 
         Raises
@@ -267,7 +276,7 @@ class SparkEngine(Engine):
             reader, place = reader.option("pathGlobFilter", place.name), place.parent
         return reader.schema(spark_schema(self._schemas[name])).format(_spark_format(form)).load(str(place.absolute()))
 
-    def _writer(self, frame: DataFrame, sink: Sink) -> Any:
+    def _writer(self, frame: DataFrame, sink: SinkSection) -> Any:
         form = sink_format(sink)
         options = {name: _text(value) for name, value in sink.options.items()}
         if form in ("csv", "tsv"):
@@ -277,7 +286,7 @@ class SparkEngine(Engine):
         writer = frame.write.format(_spark_format(form)).options(**options)
         return writer.partitionBy(*sink.partitions) if sink.partitions else writer
 
-    def _write_elsewhere(self, frame: DataFrame, sink: Sink) -> None:
+    def _write_elsewhere(self, frame: DataFrame, sink: SinkSection) -> None:
         """Write a table, or where only Spark's own committers reach."""
         mode = "errorifexists" if sink.mode == "error" else sink.mode
         writer = self._writer(frame, sink).mode(mode)
@@ -323,7 +332,7 @@ def _spark_format(name: str) -> str:
     return "csv" if name == "tsv" else name
 
 
-def _text_settings(source: Source, form: str) -> dict[str, str]:
+def _text_settings(source: SourceSection, form: str) -> dict[str, str]:
     """Return Spark's options for text that has types, of which none is to be found out."""
     if form == "json":
         first = next((Path(file) for path in source.paths for file in files_of(path, "path")), None)

@@ -13,7 +13,7 @@ from juncture import __version__
 from juncture.errors import JunctureError
 from juncture.files.found import files_of
 from juncture.pipeline.graph import needed_for
-from juncture.pipeline.model import File, Sink, Source
+from juncture.pipeline.model import File, SinkSection, SourceSection
 from juncture.pipeline.places import placed
 from juncture.pipeline.sinks import is_here, sink_place
 from juncture.pipeline.sources import resolved
@@ -22,7 +22,7 @@ _NAME = "written.json"
 
 
 @dataclass(frozen=True)
-class State:
+class EarlierRuns:
     """What is known of earlier runs.
 
     Attributes
@@ -37,7 +37,7 @@ class State:
     written: Mapping[str, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, folder: Path) -> State:
+    def of(cls, folder: Path) -> EarlierRuns:
         """Return what a folder keeps; nothing if there is none, or it cannot be read."""
         try:
             written = json.loads((folder / _NAME).read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ class State:
             if each.get("place") and each.get("files") == _files(Path(each["place"]))
         ]
 
-    def rows_of(self, name: str, made_of: str | None, sink: Sink, folder: Path) -> int | None:
+    def rows_of(self, name: str, made_of: str | None, sink: SinkSection, folder: Path) -> int | None:
         """Return how many rows a sink has, if it is as it was written, and of the same; otherwise None."""
         known = self.written.get(name)
         if known is None or made_of is None or known.get("made_of") != made_of or not is_here(sink):
@@ -62,7 +62,9 @@ class State:
         is_same = known.get("place") == str(place) and known.get("files") == _files(place)
         return known.get("rows", 0) if is_same else None
 
-    def with_written(self, name: str, made_of: str | None, sink: Sink, folder: Path, rows: int | None) -> State:
+    def with_written(
+        self, name: str, made_of: str | None, sink: SinkSection, folder: Path, rows: int | None
+    ) -> EarlierRuns:
         """Return what is known when a sink has been written, and keep it."""
         place = sink_place(sink, folder).resolve() if is_here(sink) else None
         entry = {
@@ -71,7 +73,7 @@ class State:
             "files": None if place is None else _files(place),
             "rows": rows,
         }
-        fresh = State(self.folder, {**self.written, name: entry})
+        fresh = EarlierRuns(self.folder, {**self.written, name: entry})
         with placed(self.folder / _NAME) as path:
             path.write_text(json.dumps(fresh.written, indent=1), encoding="utf-8")
         return fresh
@@ -100,7 +102,7 @@ def fingerprint(file: File, sink: str, folder: Path, engine: str) -> str | None:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-def _inputs(source: Source) -> list[list[Any]] | None:
+def _inputs(source: SourceSection) -> list[list[Any]] | None:
     if not source.paths or any("://" in path for path in source.paths):
         return None
     try:

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import DataError, PlanError
-from juncture.pipeline.engine import Shown
+from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import File
-from juncture.pipeline.run import Report, Written
+from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.sinks import checkpoint_of
 from juncture.pipeline.sources import comes
 
@@ -81,7 +81,7 @@ def started(
     return queries
 
 
-def finished(file: File, queries: Mapping[str, Any], shown: Shown) -> Report:
+def finished(file: File, queries: Mapping[str, Any], shown: PhaseProgress) -> RunReport:
     """Wait until queries end, and return what they did; an interrupt ends them after the rows under way.
 
     Raises
@@ -106,7 +106,7 @@ def finished(file: File, queries: Mapping[str, Any], shown: Shown) -> Report:
             raise DataError(f"The stream of the sink {name!r} ended: {_first_line(query.exception())}")
     seconds = time.monotonic() - began
     places = {name: file.sinks[name].path or str(file.sinks[name].table) for name in queries}
-    return Report(tuple(Written(name, places[name], None, seconds) for name in queries), (), seconds)
+    return RunReport(tuple(Written(name, places[name], None, seconds) for name in queries), (), seconds)
 
 
 def _first_line(error: object) -> str:

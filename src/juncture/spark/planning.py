@@ -14,7 +14,7 @@ from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, Stats
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
-from juncture.spark.query import SHUFFLE_PARTITIONS, Built
+from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
 from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side
@@ -85,7 +85,7 @@ class Planning(ABC):
             return
         check_workers(self._left.session, [name for name in self._algorithms if name not in in_python])
 
-    def run(self, named: str) -> tuple[Choice, Built]:
+    def run(self, named: str) -> tuple[Choice, BuiltJoin]:
         """Choose and build."""
         self._named = named
         self._prepare()
@@ -130,5 +130,5 @@ class Planning(ABC):
         return self._shuffle_partitions
 
     @abstractmethod
-    def _build(self, algorithm: str) -> Built:
+    def _build(self, algorithm: str) -> BuiltJoin:
         """Build the join with what has been learnt."""

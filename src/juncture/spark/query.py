@@ -17,7 +17,7 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltJoin:
     """A join that Spark can run.
 
     Attributes

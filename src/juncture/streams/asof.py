@@ -26,7 +26,7 @@ from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output
 from juncture.streams.reach import Reach, improving, reach_of, served
-from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.keys import HeldKeys
 from juncture.streams.state.sorted_rows import SortedRows
 
 Number = TypeVar("Number", np.int32, np.int64)
@@ -179,9 +179,9 @@ class AsofJoin:
                 "to a type of fewer digits, or of a coarser unit."
             ) from None
         keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
-        rows = in_order(keys, codes.reshape(1, -1))
-        self.stores[side].add(batch, rows, keys[rows], codes[rows], matched)
-        return None if len(rows) == batch.num_rows else keys != EMPTY
+        found = self._keys.arranged(keys, codes.reshape(1, -1))
+        self.stores[side].add(batch, found.rows, found.keys, found.codes[0], matched)
+        return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Hold rows that were held before."""

@@ -113,7 +113,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._set_apart(side, given, batch, late)
-            held = batch.select(self._plan.held[side].names)
+            held = to_streaming(batch, self._plan.held[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)

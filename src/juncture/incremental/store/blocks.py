@@ -29,7 +29,7 @@ _NUMBERS = 2
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """Rows in the order in which they lie on disk.
 
     Attributes
@@ -77,18 +77,18 @@ class Rows:
         """Lines of counts."""
         return self.state[1:]
 
-    def some(self, rows: npt.NDArray[np.signedinteger]) -> Rows:
+    def some(self, rows: npt.NDArray[np.signedinteger]) -> BlockRows:
         """Return some of the rows."""
         batch = rows_of(self.batch, array_of(rows.astype(np.int64), pa.int64()))
-        return Rows(batch, np.take(self.numbers, rows, axis=1), np.take(self.state, rows, axis=1))
+        return BlockRows(batch, np.take(self.numbers, rows, axis=1), np.take(self.state, rows, axis=1))
 
-    def living(self) -> Rows:
+    def living(self) -> BlockRows:
         """Return those that are there."""
         here = np.flatnonzero(self.weights)
         return self if len(here) == len(self) else self.some(here)
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
+    def joined(cls, parts: Sequence[BlockRows]) -> BlockRows:
         """Return some rows after others."""
         return cls(
             joined_batches([part.batch for part in parts]),
@@ -97,7 +97,7 @@ class Rows:
         )
 
     @classmethod
-    def sorted(cls, batch: pa.RecordBatch, numbers: Table, state: Table) -> Rows:
+    def sorted(cls, batch: pa.RecordBatch, numbers: Table, state: Table) -> BlockRows:
         """Return rows in order."""
         by_code = (numbers[_NUMBERS],) if len(numbers) > _NUMBERS else ()
         order = np.lexsort((numbers[1], *by_code, numbers[0].view(np.uint64)))
@@ -172,7 +172,7 @@ class Index:
         return cls(number, table[:3], table[3], table[4:], reach, bool(is_sorted))
 
     @classmethod
-    def of(cls, number: int, rows: Rows, size: int, *, is_sorted: bool) -> Index:
+    def of(cls, number: int, rows: BlockRows, size: int, *, is_sorted: bool) -> Index:
         """Return the index of rows, at least one, that are cut into blocks of a size."""
         starts = np.arange(0, len(rows), size)
         codes = np.ascontiguousarray(rows.codes)
@@ -200,7 +200,7 @@ class Index:
         )
 
 
-def pack_block(rows: Rows, first: int, size: int) -> bytes:
+def pack_block(rows: BlockRows, first: int, size: int) -> bytes:
     """Return the block of a size that begins with one of some rows, without what changes."""
     content: bytes = rows.batch.slice(first, size).serialize().to_pybytes()
     return rows.numbers[:, first : first + size].tobytes() + content
@@ -229,7 +229,7 @@ def pack_state(state: Table) -> bytes:
     return bytes([width]) + state.astype(f"<i{width}").tobytes()
 
 
-def states_needed(rows: Rows, size: int) -> Mask:
+def states_needed(rows: BlockRows, size: int) -> Mask:
     """Tell which blocks of a size have a state that is not that of rows which are there once, and have no match."""
     differs = (rows.state[0] != 1) | rows.state[1:].any(axis=0)
     starts = np.arange(0, len(rows), size)

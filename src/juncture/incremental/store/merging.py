@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.errors import StateError
-from juncture.incremental.store.blocks import Rows
+from juncture.incremental.store.blocks import BlockRows
 from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
@@ -34,7 +34,7 @@ def mergeable(runs: Sequence[StoredRun]) -> list[StoredRun]:
 class Piece:
     """Rows in order, with the run that each is from, by number, and its place there."""
 
-    rows: Rows
+    rows: BlockRows
     sources: Ints
     places: Ints
 
@@ -73,16 +73,16 @@ def _pieces(run: StoredRun, number: int) -> Iterator[Piece]:
         yield Piece(rows, np.full(len(rows), number), places)
 
 
-def _codes(rows: Rows) -> Ints:
+def _codes(rows: BlockRows) -> Ints:
     first: Ints = rows.codes[0] if len(rows.codes) else np.zeros(len(rows), np.int64)
     return first
 
 
-def _place(rows: Rows, row: int) -> tuple[int, int, int]:
+def _place(rows: BlockRows, row: int) -> tuple[int, int, int]:
     return int(rows.hashes[row]), int(_codes(rows)[row]), int(rows.row_hashes[row])
 
 
-def _up_to(rows: Rows, edge: tuple[int, int, int]) -> int:
+def _up_to(rows: BlockRows, edge: tuple[int, int, int]) -> int:
     """Return how many rows come no later than a place."""
     key, code, row = np.uint64(edge[0]), edge[1], edge[2]
     codes = _codes(rows)
@@ -92,7 +92,7 @@ def _up_to(rows: Rows, edge: tuple[int, int, int]) -> int:
 
 def _in_order(parts: list[Piece]) -> Piece:
     joined = Piece(
-        Rows.joined([part.rows for part in parts]),
+        BlockRows.joined([part.rows for part in parts]),
         np.concatenate([part.sources for part in parts]),
         np.concatenate([part.places for part in parts]),
     )

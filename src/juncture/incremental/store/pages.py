@@ -15,7 +15,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.keys import HashedKeys
 from juncture.incremental.run import Run, row_order
-from juncture.incremental.store.blocks import BLOCK_ROWS, Rows
+from juncture.incremental.store.blocks import BLOCK_ROWS, BlockRows
 from juncture.incremental.store.stored_run import GREATEST, LEAST, Sought, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.neighbours import nth_neighbours
@@ -42,7 +42,7 @@ class FetchedRun(Run):
 
     is_fetched = True
 
-    def __init__(self, rows: Rows, keys: Codes, matching: int, source: StoredRun, places: Ints) -> None:
+    def __init__(self, rows: BlockRows, keys: Codes, matching: int, source: StoredRun, places: Ints) -> None:
         order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
         batch = rows_of(rows.batch, array_of(order, pa.int32()))
         codes, self._before = np.take(rows.codes, order, axis=1), np.take(rows.state, order, axis=1)
@@ -158,7 +158,7 @@ class Pages:
         self.fetched = []
         self._places = {}
 
-    def living(self) -> Iterator[Rows]:
+    def living(self) -> Iterator[BlockRows]:
         """Yield the rows that are there, some at a time."""
         for stored in self.stored:
             for rows, _ in stored.pieces():
@@ -193,14 +193,14 @@ class Pages:
                 found.append(places[here])
         if not parts:
             return None
-        some, taken = Rows.joined(parts), np.concatenate(found)
+        some, taken = BlockRows.joined(parts), np.concatenate(found)
         self._places[id(stored)] = taken if known is None else np.sort(np.concatenate([known, taken]))
         run = FetchedRun(some, self._keys_of(some.batch), self._matching, stored, taken)
         self.fetched.append(run)
         return run
 
 
-def run_of(rows: Rows, keys: Codes, matching: int) -> Run:
+def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
     """Return rows that lie on disk as a run in memory."""
     order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
     return Run(
@@ -215,7 +215,7 @@ def run_of(rows: Rows, keys: Codes, matching: int) -> Run:
     )
 
 
-def stored_pieces(run: Run, keys: HashedKeys, *, is_sorted: bool) -> Iterator[Rows]:
+def stored_pieces(run: Run, keys: HashedKeys, *, is_sorted: bool) -> Iterator[BlockRows]:
     """Yield the rows of a run in memory that are there as they lie on disk, or as they are, some at a time."""
     hashes = keys.hashes(run.keys)
     if is_sorted:
@@ -227,7 +227,7 @@ def stored_pieces(run: Run, keys: HashedKeys, *, is_sorted: bool) -> Iterator[Ro
         here = order[first : first + _PIECE_ROWS]
         numbers = [hashes[here].view(np.int64)[None], run.hashes[here][None], np.take(run.codes, here, axis=1)]
         state = [run.weights[here][None], np.take(run.counts, here, axis=1)]
-        yield Rows(run.taken(here), np.concatenate(numbers), np.concatenate(state))
+        yield BlockRows(run.taken(here), np.concatenate(numbers), np.concatenate(state))
 
 
 def _stored_order(run: Run, hashes: Words) -> Ints:

@@ -33,7 +33,7 @@ import pyarrow as pa
 import rocksdict
 
 from juncture.errors import StateError
-from juncture.incremental.store.blocks import Index, Rows
+from juncture.incremental.store.blocks import BlockRows, Index
 from juncture.incremental.store.run_writer import BLOCK, HAS_STATE, INDEX, STATE, RunWriter, block_key, options, run_key
 from juncture.incremental.store.saved import Changed, Position, packed, unpacked
 from juncture.incremental.store.stored_run import StoredRun
@@ -220,7 +220,7 @@ class RocksStore:
                 self._database.ingest_external_file([str(writer.path)], moved)
             return written
 
-    def write(self, pieces: Iterable[Rows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
+    def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
         """Write rows as a run, and take it in."""
         writer = self.writer(is_sorted=is_sorted)
         for rows in pieces:

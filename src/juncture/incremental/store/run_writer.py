@@ -7,7 +7,15 @@ from pathlib import Path
 import numpy as np
 import rocksdict
 
-from juncture.incremental.store.blocks import BLOCK_ROWS, LOOSE_ROWS, Index, Rows, pack_block, pack_state, states_needed
+from juncture.incremental.store.blocks import (
+    BLOCK_ROWS,
+    LOOSE_ROWS,
+    BlockRows,
+    Index,
+    pack_block,
+    pack_state,
+    states_needed,
+)
 from juncture.kernels.array_types import Mask
 
 BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
@@ -39,7 +47,7 @@ class RunWriter:
         self._states: dict[int, bytes] = {}
         self._blocks = 0
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: BlockRows) -> None:
         """Write rows that follow those before."""
         size = self._block_rows
         if not len(rows):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
-from juncture.incremental.store.blocks import Index, Rows
+from juncture.incremental.store.blocks import BlockRows, Index
 from juncture.incremental.store.stored_run import BlockReader, StoredRun
 from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Side
@@ -44,7 +44,7 @@ class Position:
 class Writer(Protocol):
     """Writes one run."""
 
-    def add(self, rows: Rows, /) -> None:
+    def add(self, rows: BlockRows, /) -> None:
         """Write rows that follow those before."""
 
 
@@ -74,7 +74,7 @@ class Store(BlockReader, Protocol):
     def take_in(self, writer: Any, /) -> tuple[Index, Mask] | None:
         """Take in a run, which counts once a checkpoint names it; return what `runs` does of it, None without rows."""
 
-    def write(self, pieces: Iterable[Rows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
+    def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
         """Write rows as a run, and take it in."""
 
     def commit(self, position: Position, deltas: Mapping[Side, Changed], answer: list[pa.RecordBatch]) -> None:

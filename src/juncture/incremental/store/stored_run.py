@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
-from juncture.incremental.store.blocks import Index, Rows, pack_state, unpack_block, unpack_state
+from juncture.incremental.store.blocks import BlockRows, Index, pack_state, unpack_block, unpack_state
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.stored_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
@@ -188,7 +188,7 @@ class StoredRun:
         )
         return np.flatnonzero(needed)
 
-    def read(self, blocks: Ints) -> tuple[Rows, Ints]:
+    def read(self, blocks: Ints) -> tuple[BlockRows, Ints]:
         """Return the rows of some blocks, at least one, ascending, and their places in the run."""
         chosen = [int(block) for block in blocks]
         found = self._contents(chosen)
@@ -197,9 +197,9 @@ class StoredRun:
         sizes = self.index.sizes[blocks]
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         places = np.repeat(self._starts[blocks], sizes) + within
-        return Rows(joined_batches([batch for _, batch in found]), numbers, np.concatenate(states, axis=1)), places
+        return BlockRows(joined_batches([batch for _, batch in found]), numbers, np.concatenate(states, axis=1)), places
 
-    def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Rows, Ints]]:
+    def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[BlockRows, Ints]]:
         """Yield all rows, or those of some blocks, some at a time, with their places."""
         end = len(self.index) if end is None else end
         step = max(1, _ROWS_AT_ONCE // int(self.index.sizes.max()))

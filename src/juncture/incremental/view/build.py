@@ -15,8 +15,8 @@ from juncture.incremental.view.coercion import cast, common_type, is_number
 from juncture.incremental.view.expressions import (
     TRUE,
     Call,
-    Column,
     Expression,
+    InputColumn,
     all_of,
     columns,
     conjuncts,
@@ -24,18 +24,18 @@ from juncture.incremental.view.expressions import (
 )
 from juncture.incremental.view.parse import unsupported, wrong
 from juncture.incremental.view.plan import (
-    Aggregate,
     AsofMatch,
-    Filter,
-    Group,
-    Join,
+    FilterNode,
+    GroupAggregate,
+    GroupNode,
     JoinHow,
-    Node,
-    Project,
-    Scan,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
     SortKey,
-    Top,
-    Union,
+    TopNode,
+    UnionNode,
 )
 from juncture.incremental.view.translate import Translator
 
@@ -44,7 +44,7 @@ _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", 
 
 
 @dataclass(frozen=True)
-class Query:
+class ViewQuery:
     """A plan, and what its columns are called.
 
     Attributes
@@ -55,12 +55,12 @@ class Query:
         The order in which rows are shown.
     """
 
-    node: Node
+    node: PlanNode
     names: tuple[str, ...]
     order: tuple[SortKey, ...] = ()
 
 
-def build(sql: str, tree: Any, sources: Mapping[str, pa.Schema]) -> Query:
+def build(sql: str, tree: Any, sources: Mapping[str, pa.Schema]) -> ViewQuery:
     """Return the plan of a query.
 
     Parameters
@@ -77,20 +77,20 @@ def build(sql: str, tree: Any, sources: Mapping[str, pa.Schema]) -> Query:
     SpecError
         If it has what cannot be kept up to date, or types that do not fit.
     """
-    return _Builder(sql, sources).query(tree, {})
+    return _PlanBuilder(sql, sources).query(tree, {})
 
 
 Scope = dict[tuple[str, str], int]
-Known = Mapping[str, Query]
+Known = Mapping[str, ViewQuery]
 
 
-class _Builder:
+class _PlanBuilder:
     def __init__(self, sql: str, sources: Mapping[str, pa.Schema]) -> None:
         self._sql = sql
         self._sources = sources
         self._exp = import_module("sqlglot").exp
 
-    def query(self, tree: Any, known: Known) -> Query:
+    def query(self, tree: Any, known: Known) -> ViewQuery:
         """Return the plan of a SELECT or of several in a UNION."""
         known = self._with(tree, known)
         if isinstance(tree, self._exp.Subquery):
@@ -111,10 +111,10 @@ class _Builder:
         for each in clause.expressions:
             made = self.query(each.this, found)
             given = [name.name for name in each.args["alias"].args.get("columns") or []]
-            found[each.alias] = Query(made.node, tuple(given) or made.names)
+            found[each.alias] = ViewQuery(made.node, tuple(given) or made.names)
         return found
 
-    def _union(self, tree: Any, known: Known) -> Query:
+    def _union(self, tree: Any, known: Known) -> ViewQuery:
         if not isinstance(tree, self._exp.Union):
             raise unsupported(self._sql, tree, type(tree).__name__.upper())
         if tree.args.get("by_name"):
@@ -133,13 +133,13 @@ class _Builder:
                 )
             types.append(data_type)
         nodes = [_in_types(part.node, types) for part in parts]
-        flat = [each for node in nodes for each in (node.parts if isinstance(node, Union) else (node,))]
-        union: Node = Union(tuple(flat))
+        flat = [each for node in nodes for each in (node.parts if isinstance(node, UnionNode) else (node,))]
+        union: PlanNode = UnionNode(tuple(flat))
         if tree.args.get("distinct"):
-            union = Group(union, tuple(union.every_column), ())
-        return Query(union, parts[0].names)
+            union = GroupNode(union, tuple(union.every_column), ())
+        return ViewQuery(union, parts[0].names)
 
-    def _ordered(self, tree: Any, query: Query) -> Query:
+    def _ordered(self, tree: Any, query: ViewQuery) -> ViewQuery:
         """Return a query in its order, and the first rows of it, if it has a limit."""
         order = tree.args.get("order")
         places = {name: place for place, name in reversed(list(enumerate(query.names)))}
@@ -149,19 +149,19 @@ class _Builder:
             if place is None:
                 raise unsupported(self._sql, each.this, "ORDER BY of what is no column of the result", "Select it too.")
             keys.append(SortKey(place, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
-        return self.limited(tree, Query(query.node, query.names, tuple(keys)))
+        return self.limited(tree, ViewQuery(query.node, query.names, tuple(keys)))
 
     def _sort_column(self, node: Any, places: Mapping[str, int], count: int) -> int | None:
         if isinstance(node, self._exp.Literal) and not node.is_string and 1 <= int(node.this) <= count:
             return int(node.this) - 1
         return places.get(node.name) if isinstance(node, self._exp.Column) and not node.table else None
 
-    def limited(self, tree: Any, query: Query) -> Query:
+    def limited(self, tree: Any, query: ViewQuery) -> ViewQuery:
         """Return the first rows of a query that is in order, if it has a limit."""
         limit, offset = (self._count(tree, name) for name in ("limit", "offset"))
         if limit is None and offset is None:
             return query
-        return Query(Top(query.node, query.order, limit, offset or 0), query.names, query.order)
+        return ViewQuery(TopNode(query.node, query.order, limit, offset or 0), query.names, query.order)
 
     def _count(self, tree: Any, name: str) -> int | None:
         clause = tree.args.get(name)
@@ -172,13 +172,13 @@ class _Builder:
             raise unsupported(self._sql, clause, f"{name.upper()} of other than a number")
         return int(value.this)
 
-    def relation(self, item: Any, known: Known) -> Query:
+    def relation(self, item: Any, known: Known) -> ViewQuery:
         """Return a table or a subquery of FROM."""
         if isinstance(item, self._exp.Subquery):
             made = self.query(item.this, known)
             given = item.args.get("alias")
             names = [name.name for name in (given.args.get("columns") or [])] if given is not None else []
-            return Query(made.node, tuple(names) or made.names)
+            return ViewQuery(made.node, tuple(names) or made.names)
         if not isinstance(item, self._exp.Table) or not isinstance(item.this, self._exp.Identifier):
             raise unsupported(self._sql, item, f"{type(item).__name__.upper()} in FROM")
         if item.args.get("sample") or item.args.get("pivots"):
@@ -188,26 +188,26 @@ class _Builder:
         if item.name not in self._sources:
             raise wrong(self._sql, item, f"There is no source {item.name!r}; there are {', '.join(self._sources)}")
         schema = self._sources[item.name]
-        scan = Scan(item.name, tuple((field.name, field.type) for field in schema))
-        return Query(scan, tuple(field.name.lower() for field in schema))
+        scan = ScanNode(item.name, tuple((field.name, field.type) for field in schema))
+        return ViewQuery(scan, tuple(field.name.lower() for field in schema))
 
 
-def _in_types(node: Node, types: Sequence[pa.DataType]) -> Node:
+def _in_types(node: PlanNode, types: Sequence[pa.DataType]) -> PlanNode:
     if list(node.types) == list(types):
         return node
-    return Project(node, tuple(cast(each, to) for each, to in zip(node.every_column, types, strict=True)))
+    return ProjectNode(node, tuple(cast(each, to) for each, to in zip(node.every_column, types, strict=True)))
 
 
 class _Select:
     """One SELECT."""
 
-    def __init__(self, builder: _Builder, sql: str, exp: Any) -> None:
+    def __init__(self, builder: _PlanBuilder, sql: str, exp: Any) -> None:
         self._builder = builder
         self._sql = sql
         self._exp = exp
         self._scope: Scope = {}
 
-    def query(self, tree: Any, known: Known) -> Query:
+    def query(self, tree: Any, known: Known) -> ViewQuery:
         """Return its plan."""
         self._refuse(tree)
         node = self._from(tree, known)
@@ -220,19 +220,19 @@ class _Select:
         node, translate = self._grouped(tree, node, asked)
         if tree.args.get("having"):
             node = self._filtered(node, tree.args["having"].this, translate)
-        node = Project(node, tuple(translate(each) for each in asked))
+        node = ProjectNode(node, tuple(translate(each) for each in asked))
         names = tuple(each.alias_or_name for each in shown)
         if tree.args.get("distinct"):
             if extra:
                 raise unsupported(self._sql, extra[0], "ORDER BY of what is no column of a SELECT DISTINCT")
-            node = Group(node, tuple(node.every_column), ())
+            node = GroupNode(node, tuple(node.every_column), ())
         keys = self._sort_keys(order, names, len(shown))
-        made = self._builder.limited(tree, Query(node, names, keys))
+        made = self._builder.limited(tree, ViewQuery(node, names, keys))
         if not extra:
             return made
         if made.node is node:
             raise unsupported(self._sql, extra[0], "an order by what is no column of the result", "Select it too.")
-        return Query(Project(made.node, made.node.every_column[: len(shown)]), names)
+        return ViewQuery(ProjectNode(made.node, made.node.every_column[: len(shown)]), names)
 
     def _refuse(self, tree: Any) -> None:
         for name, what in (
@@ -252,7 +252,7 @@ class _Select:
 
     # FROM
 
-    def _from(self, tree: Any, known: Known) -> Node:
+    def _from(self, tree: Any, known: Known) -> PlanNode:
         clause = tree.args.get("from_") or tree.args.get("from")
         if clause is None:
             raise unsupported(self._sql, tree.expressions[0], "a SELECT without FROM")
@@ -264,30 +264,30 @@ class _Select:
             node = self._join(join, node, right.node)
         return node
 
-    def _add(self, item: Any, query: Query, first: int) -> Node:
+    def _add(self, item: Any, query: ViewQuery, first: int) -> PlanNode:
         for place, name in reversed(list(enumerate(query.names))):
             self._scope[(item.alias_or_name, name)] = first + place
         return query.node
 
-    def _join(self, join: Any, left: Node, right: Node) -> Node:
+    def _join(self, join: Any, left: PlanNode, right: PlanNode) -> PlanNode:
         side, kind, method = (str(join.args.get(each) or "").upper() for each in ("side", "kind", "method"))
         how = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}.get(side)
         if how is None or kind not in ("", "INNER", "CROSS", "OUTER") or method not in ("", "ASOF"):
             raise unsupported(self._sql, join.this, f"{' '.join(filter(None, (method, side, kind)))} JOIN")
-        both = Join(left, right, "inner", TRUE)
+        both = JoinNode(left, right, "inner", TRUE)
         on = join.args.get("on")
         condition = TRUE if on is None else self._translator(both).condition(on)
         if method == "ASOF":
             return self._asof(join, left, right, how, condition)
-        return Join(left, right, typed(JoinHow, how), condition)
+        return JoinNode(left, right, typed(JoinHow, how), condition)
 
-    def _asof(self, join: Any, left: Node, right: Node, how: str, condition: Expression) -> Node:
+    def _asof(self, join: Any, left: PlanNode, right: PlanNode, how: str, condition: Expression) -> PlanNode:
         if how not in ("inner", "left"):
             raise unsupported(self._sql, join.this, f"an ASOF {how.upper()} JOIN", "Expected ASOF or ASOF LEFT JOIN.")
         parts = conjuncts(condition)
         given = join.args.get("match_condition")
         if given is not None:
-            bounds = [self._translator(Join(left, right, "inner", TRUE)).condition(given)]
+            bounds = [self._translator(JoinNode(left, right, "inner", TRUE)).condition(given)]
         else:
             bounds = [each for each in parts if isinstance(each, Call) and each.function in _TURNED]
             parts = [each for each in parts if each not in bounds]
@@ -306,28 +306,28 @@ class _Select:
         if any(key_pair(each, width) is None for each in parts):
             raise unsupported(self._sql, join.this, "an ASOF JOIN on other than equalities of left and right values")
         match = AsofMatch(one, shifted(other, -width), function.startswith("greater"), not function.endswith("equal"))
-        return Join(left, right, typed(JoinHow, how), all_of(parts), match)
+        return JoinNode(left, right, typed(JoinHow, how), all_of(parts), match)
 
     # WHERE, GROUP BY, HAVING
 
-    def _translator(self, node: Node) -> Translator:
+    def _translator(self, node: PlanNode) -> Translator:
         def known(tree: Any) -> Expression | None:
             if not isinstance(tree, self._exp.Column):
                 return None
             place = self._scope.get((tree.table, tree.name))
             if place is None:
                 raise wrong(self._sql, tree, f"There is no column {tree.sql('duckdb')}")
-            return Column(node.types[place], place)
+            return InputColumn(node.types[place], place)
 
         return Translator(self._sql, known)
 
-    def _filtered(self, node: Node, condition: Any, translate: Translator) -> Node:
-        found = condition.find(self._exp.AggFunc) if not isinstance(node, Group) else None
+    def _filtered(self, node: PlanNode, condition: Any, translate: Translator) -> PlanNode:
+        found = condition.find(self._exp.AggFunc) if not isinstance(node, GroupNode) else None
         if found is not None:
             raise wrong(self._sql, found, "An aggregate is no condition of WHERE: use HAVING")
-        return Filter(node, translate.condition(condition))
+        return FilterNode(node, translate.condition(condition))
 
-    def _grouped(self, tree: Any, node: Node, asked: Sequence[Any]) -> tuple[Node, Translator]:
+    def _grouped(self, tree: Any, node: PlanNode, asked: Sequence[Any]) -> tuple[PlanNode, Translator]:
         """Return groups, if there are any, and what makes expressions of their columns."""
         group = tree.args.get("group")
         having = [tree.args["having"].this] if tree.args.get("having") else []
@@ -349,19 +349,19 @@ class _Select:
         keys = [inside(each) for each in trees]
         distinct = list(dict.fromkeys(found))
         aggregates = [self._aggregate(each, inside) for each in distinct]
-        grouped = Group(node, tuple(keys), tuple(aggregates))
+        grouped = GroupNode(node, tuple(keys), tuple(aggregates))
         places = {each: place for place, each in enumerate([*trees, *distinct])}
 
         def known(each: Any) -> Expression | None:
             if each in places:
-                return Column(grouped.types[places[each]], places[each])
+                return InputColumn(grouped.types[places[each]], places[each])
             if isinstance(each, self._exp.Column):
                 raise wrong(self._sql, each, f"{each.sql('duckdb')} is neither in GROUP BY nor in an aggregate")
             return None
 
         return grouped, Translator(self._sql, known)
 
-    def _aggregate(self, tree: Any, inside: Translator) -> Aggregate:
+    def _aggregate(self, tree: Any, inside: Translator) -> GroupAggregate:
         name = type(tree).__name__
         if name not in _AGGREGATES:
             raise unsupported(
@@ -378,15 +378,15 @@ class _Select:
             raise unsupported(self._sql, tree, "an aggregate of several values")
         if name == "Count":
             of = None if value is None or isinstance(value, self._exp.Star) else inside(value)
-            return Aggregate("count", of, distinct, pa.int64())
+            return GroupAggregate("count", of, distinct, pa.int64())
         of = inside(value)
         if name in ("Sum", "Avg"):
             of = cast(of, pa.int64()) if pat.is_null(of.type) else of
             if not is_number(of.type):
                 raise wrong(self._sql, tree, f"{name.upper()} is of numbers, and not of {of.type}")
-            return Aggregate("sum" if name == "Sum" else "avg", of, distinct, _sum_type(name, of.type))
+            return GroupAggregate("sum" if name == "Sum" else "avg", of, distinct, _sum_type(name, of.type))
         # Equal values are the least and the greatest once.
-        return Aggregate("min" if name == "Min" else "max", of, False, of.type)
+        return GroupAggregate("min" if name == "Min" else "max", of, False, of.type)
 
     # SELECT, ORDER BY
 

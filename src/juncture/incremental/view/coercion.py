@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.incremental.view.expressions import Expression, Literal, call
+from juncture.incremental.view.expressions import Constant, Expression, call
 
 _MOST_DIGITS, _MOST_WIDE_DIGITS = 38, 76
 _INTEGER_DIGITS = 19
@@ -33,8 +33,8 @@ def cast(expression: Expression, data_type: pa.DataType) -> Expression:
     """
     if expression.type == data_type:
         return expression
-    if isinstance(expression, Literal) and expression.value is None:
-        return Literal(data_type, None)
+    if isinstance(expression, Constant) and expression.value is None:
+        return Constant(data_type, None)
     return call("cast", expression, option=data_type, data_type=_castable(expression.type, data_type))
 
 
@@ -47,7 +47,7 @@ def _digits(expression: Expression) -> tuple[int, int]:
     """Return how many digits an integer or a decimal has before and after the point, at most."""
     if pat.is_decimal(expression.type):
         return expression.type.precision - expression.type.scale, expression.type.scale
-    if isinstance(expression, Literal) and expression.value is not None:
+    if isinstance(expression, Constant) and expression.value is not None:
         return len(str(abs(expression.value))), 0
     return (20 if pat.is_uint64(expression.type) else _INTEGER_DIGITS), 0
 
@@ -89,7 +89,7 @@ def common_type(expressions: Sequence[Expression]) -> pa.DataType | None:
     if all(pat.is_date(each) or pat.is_timestamp(each) for each in types):
         return _common_time(types)
     # A text that stands in the query is of whatever type is asked for.
-    others = [each for each in found if not (isinstance(each, Literal) and is_text(each.type))]
+    others = [each for each in found if not (isinstance(each, Constant) and is_text(each.type))]
     return common_type(others) if 0 < len(others) < len(found) else None
 
 

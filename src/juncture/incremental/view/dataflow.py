@@ -13,7 +13,7 @@ from juncture.errors import DataError
 from juncture.incremental.arrangement import Delta
 from juncture.incremental.view.operators.operator import Flow
 from juncture.incremental.view.physical import operators_of
-from juncture.incremental.view.plan import Node
+from juncture.incremental.view.plan import PlanNode
 from juncture.kernels.array_types import Ints
 
 
@@ -28,7 +28,7 @@ class Dataflow:
         The sources that do not change once they have come.
     """
 
-    def __init__(self, plan: Node, static: Collection[str]) -> None:
+    def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from juncture.incremental.view.operators.operator import Operator
-from juncture.incremental.view.physical import Built
+from juncture.incremental.view.operators.operator import ViewOperator
+from juncture.incremental.view.physical import BuiltView
 
 _WIDTH = 72
 
 
-def explained(built: Built) -> str:
+def explained(built: BuiltView) -> str:
     """Return the operators as a tree: the answer first, and what it is made of below it.
 
     What several take in is shown once, with a number by which the others name it.
@@ -22,14 +22,14 @@ def explained(built: Built) -> str:
     return "\n".join(lines)
 
 
-def _tree(built: Built) -> Iterator[tuple[str, Operator | None]]:
+def _tree(built: BuiltView) -> Iterator[tuple[str, ViewOperator | None]]:
     uses: dict[int, int] = {}
     for operator in built.operators:
         for each in operator.inputs:
             uses[id(each)] = uses.get(id(each), 0) + 1
     numbers: dict[int, int] = {}
 
-    def below(operator: Operator, lead: str, mark: str) -> Iterator[tuple[str, Operator | None]]:
+    def below(operator: ViewOperator, lead: str, mark: str) -> Iterator[tuple[str, ViewOperator | None]]:
         if id(operator) in numbers:
             yield f"{lead}{mark}as [{numbers[id(operator)]}]: {operator.label}", None
             return
@@ -52,7 +52,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-def _figures(operator: Operator | None) -> str:
+def _figures(operator: ViewOperator | None) -> str:
     if operator is None:
         return ""
     rows = f"{operator.rows:,}" if operator.rows else ""
@@ -67,7 +67,7 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
-def watched(built: Built, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
+def watched(built: BuiltView, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
     """Return what shows the operators in a terminal for as long as it is entered."""
     from rich.live import Live
     from rich.text import Text

@@ -24,14 +24,14 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Column(Expression):
+class InputColumn(Expression):
     """A column, by its place."""
 
     index: int
 
 
 @dataclass(frozen=True)
-class Literal(Expression):
+class Constant(Expression):
     """A constant. None is NULL."""
 
     value: Any
@@ -56,7 +56,7 @@ class Call(Expression):
     option: Any = None
 
 
-TRUE, FALSE = Literal(pa.bool_(), True), Literal(pa.bool_(), False)
+TRUE, FALSE = Constant(pa.bool_(), True), Constant(pa.bool_(), False)
 
 
 def call(function: str, *operands: Expression, option: Any = None, data_type: pa.DataType | None = None) -> Expression:
@@ -78,10 +78,10 @@ def call(function: str, *operands: Expression, option: Any = None, data_type: pa
         none = [pa.nulls(0, operand.type) for operand in operands]
         data_type = FUNCTIONS[function](none, option).type
     made = Call(data_type, function, operands, option)
-    if not all(isinstance(operand, Literal) for operand in operands):
+    if not all(isinstance(operand, Constant) for operand in operands):
         return made
     try:
-        return Literal(data_type, evaluate(made, [], 1)[0].as_py())
+        return Constant(data_type, evaluate(made, [], 1)[0].as_py())
     except pa.ArrowException:
         # It fails for each row that there is, and for none if there is none.
         return made
@@ -111,9 +111,9 @@ def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> p
 
 
 def _value(expression: Expression, arrays: Sequence[pa.Array]) -> Operand:
-    if isinstance(expression, Column):
+    if isinstance(expression, InputColumn):
         return arrays[expression.index]
-    if isinstance(expression, Literal):
+    if isinstance(expression, Constant):
         return pa.scalar(expression.value, expression.type)
     assert isinstance(expression, Call)
     operands = [_value(operand, arrays) for operand in expression.operands]
@@ -129,12 +129,12 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 
 def columns(expression: Expression) -> frozenset[int]:
     """Return the places of the columns that an expression reads."""
-    return frozenset(each.index for each in _walk(expression) if isinstance(each, Column))
+    return frozenset(each.index for each in _walk(expression) if isinstance(each, InputColumn))
 
 
-def replaced(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
+def replaced(expression: Expression, change: Callable[[InputColumn], Expression]) -> Expression:
     """Return an expression with others in the place of its columns; what is constant then is worked out."""
-    if isinstance(expression, Column):
+    if isinstance(expression, InputColumn):
         return change(expression)
     if not isinstance(expression, Call):
         return expression
@@ -147,8 +147,8 @@ def replaced(expression: Expression, change: Callable[[Column], Expression]) -> 
 def shifted(expression: Expression, places: Mapping[int, int] | int) -> Expression:
     """Return an expression whose columns are at other places: so many further, or those of a mapping."""
     if isinstance(places, int):
-        return replaced(expression, lambda column: Column(column.type, column.index + places))
-    return replaced(expression, lambda column: Column(column.type, places[column.index]))
+        return replaced(expression, lambda column: InputColumn(column.type, column.index + places))
+    return replaced(expression, lambda column: InputColumn(column.type, places[column.index]))
 
 
 def _logical(function: str, operands: Sequence[Expression]) -> Expression:
@@ -184,9 +184,9 @@ _SIGNS = {
 
 def shown(expression: Expression, names: Sequence[str]) -> str:
     """Return an expression as it is shown."""
-    if isinstance(expression, Column):
+    if isinstance(expression, InputColumn):
         return names[expression.index]
-    if isinstance(expression, Literal):
+    if isinstance(expression, Constant):
         return (
             "NULL"
             if expression.value is None

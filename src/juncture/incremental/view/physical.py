@@ -9,8 +9,8 @@ from juncture.incremental.view.build import key_pair
 from juncture.incremental.view.expressions import (
     TRUE,
     Call,
+    Constant,
     Expression,
-    Literal,
     all_of,
     columns,
     conjuncts,
@@ -21,10 +21,21 @@ from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDo
 from juncture.incremental.view.operators.group import GroupOperator
 from juncture.incremental.view.operators.join import JoinOperator
 from juncture.incremental.view.operators.kept import KeptJoinOperator
-from juncture.incremental.view.operators.operator import Operator
+from juncture.incremental.view.operators.operator import ViewOperator
 from juncture.incremental.view.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
 from juncture.incremental.view.operators.top import TopOperator
-from juncture.incremental.view.plan import Aggregate, Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
+from juncture.incremental.view.plan import (
+    EmptyNode,
+    FilterNode,
+    GroupAggregate,
+    GroupNode,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    TopNode,
+    UnionNode,
+)
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
 from juncture.spec.schema import Side
@@ -36,7 +47,7 @@ _BOUNDS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=
 _COMPARED = _BOUNDS | {"equal": "=", "not_equal": "<>"}
 
 
-class Built:
+class BuiltView:
     """The operators of a plan.
 
     Attributes
@@ -52,15 +63,15 @@ class Built:
     """
 
     def __init__(self) -> None:
-        self.operators: list[Operator] = []
+        self.operators: list[ViewOperator] = []
         self.inputs: dict[str, InputOperator] = {}
-        self.scans: dict[str, Scan] = {}
+        self.scans: dict[str, ScanNode] = {}
         self.held: dict[str, ArrangedOperator] = {}
         self.domains: list[KeyDomain] = []
         self.answer: ArrangedOperator
 
 
-def operators_of(plan: Node, static: Collection[str]) -> Built:
+def operators_of(plan: PlanNode, static: Collection[str]) -> BuiltView:
     """Return the operators of a plan.
 
     Parameters
@@ -70,7 +81,7 @@ def operators_of(plan: Node, static: Collection[str]) -> Built:
     static
         The sources that do not change once they have come.
     """
-    builder = _Builder(frozenset(static))
+    builder = _OperatorBuilder(frozenset(static))
     builder.find_domains(plan)
     built = builder.built
     root = builder.operator(plan)
@@ -85,20 +96,20 @@ def operators_of(plan: Node, static: Collection[str]) -> Built:
     return built
 
 
-class _Builder:
+class _OperatorBuilder:
     def __init__(self, static: frozenset[str]) -> None:
-        self.built = Built()
-        self.arrangements: dict[tuple[Node, Keys], ArrangedOperator] = {}
+        self.built = BuiltView()
+        self.arrangements: dict[tuple[PlanNode, Keys], ArrangedOperator] = {}
         self._static = static
-        self._made: dict[Node, Operator] = {}
-        self._domains: dict[tuple[Node, Keys], tuple[Node, Keys]] = {}
-        self._codes: dict[tuple[Node, Keys], KeyDomain] = {}
+        self._made: dict[PlanNode, ViewOperator] = {}
+        self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
+        self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
 
     # Keys that are compared with each other have the same codes.
 
-    def find_domains(self, node: Node) -> None:
+    def find_domains(self, node: PlanNode) -> None:
         """Take note of what is joined by which keys."""
-        seen: set[Node] = set()
+        seen: set[PlanNode] = set()
         rest = [node]
         while rest:
             each = rest.pop()
@@ -106,17 +117,17 @@ class _Builder:
                 continue
             seen.add(each)
             rest += each.inputs
-            if isinstance(each, Join) and _is_shared(each):
+            if isinstance(each, JoinNode) and _is_shared(each):
                 keys, _ = _keys(each)
                 sides = [(side, tuple(pair[place] for pair in keys)) for place, side in enumerate(each.inputs)]
                 self._domains[self._root(sides[0])] = self._root(sides[1])
 
-    def _root(self, place: tuple[Node, Keys]) -> tuple[Node, Keys]:
+    def _root(self, place: tuple[PlanNode, Keys]) -> tuple[PlanNode, Keys]:
         while self._domains.get(place, place) != place:
             place = self._domains[place]
         return place
 
-    def arranged(self, node: Node, source: Operator, keys: Keys, label: str = "") -> ArrangedOperator:
+    def arranged(self, node: PlanNode, source: ViewOperator, keys: Keys, label: str = "") -> ArrangedOperator:
         """Return what arranges the rows of a node by keys."""
         place = (node, keys)
         if place not in self.arrangements:
@@ -131,7 +142,7 @@ class _Builder:
             self.built.operators.append(made)
         return self.arrangements[place]
 
-    def operator(self, node: Node) -> Operator:
+    def operator(self, node: PlanNode) -> ViewOperator:
         """Return the operator of a node."""
         if node not in self._made:
             self._made[node] = self._operator(node)
@@ -139,41 +150,41 @@ class _Builder:
                 self.built.operators.append(self._made[node])
         return self._made[node]
 
-    def _operator(self, node: Node) -> Operator:
-        if isinstance(node, Scan):
+    def _operator(self, node: PlanNode) -> ViewOperator:
+        if isinstance(node, ScanNode):
             made = InputOperator(node.source, node.types)
             self.built.inputs[node.source] = made
             self.built.scans[node.source] = node
             return made
-        if isinstance(node, Empty):
+        if isinstance(node, EmptyNode):
             return UnionOperator("no rows", node.types, ())
-        if isinstance(node, Join):
+        if isinstance(node, JoinNode):
             return self._shared(node) if _is_shared(node) else self._in_two(node) or self._kept(node)
         inputs = [self.operator(each) for each in node.inputs]
         names = _names(node.inputs[0])
-        if isinstance(node, Filter):
+        if isinstance(node, FilterNode):
             return FilterOperator(f"filter {shown(node.condition, names)}", inputs[0], node.condition)
-        if isinstance(node, Project):
+        if isinstance(node, ProjectNode):
             return ProjectOperator(f"project {_listed(node.columns, names)}", inputs[0], node.columns)
-        if isinstance(node, Union):
+        if isinstance(node, UnionNode):
             return UnionOperator("union", node.types, inputs)
-        if isinstance(node, Group):
+        if isinstance(node, GroupNode):
             values = [_aggregate_name(each, names) for each in node.aggregates]
             label = f"group by {_listed(node.keys, names)}" if node.keys else "group"
             label = "distinct" if not values else f"{label}: {', '.join(values)}"
             return GroupOperator(label, inputs[0], node.keys, node.aggregates)
-        assert isinstance(node, Top)
+        assert isinstance(node, TopNode)
         held = self.arranged(node.input, inputs[0], ())
         held.keeps = True
         last = "" if node.limit is None else f" {node.limit:,}"
         return TopOperator(f"top{last}", held, node.order, node.limit, node.offset)
 
-    def _is_static(self, node: Node) -> bool:
-        if isinstance(node, Scan):
+    def _is_static(self, node: PlanNode) -> bool:
+        if isinstance(node, ScanNode):
             return node.source in self._static
         return all(self._is_static(each) for each in node.inputs)
 
-    def _shared(self, node: Join) -> Operator:
+    def _shared(self, node: JoinNode) -> ViewOperator:
         keys, rest = _keys(node)
         sides = []
         for place, side in enumerate(node.inputs):
@@ -191,18 +202,18 @@ class _Builder:
 
     # Joins that hold their own rows
 
-    def _in_two(self, node: Join) -> Operator | None:
+    def _in_two(self, node: JoinNode) -> ViewOperator | None:
         """Return an inner join and a filter of what it cannot ask of pairs itself; None if it can ask all."""
         parts = conjuncts(node.condition)
         rest = [each for each in parts if not _is_comparison(each, len(node.left.types))]
         if node.how != "inner" or not rest:
             return None
-        joined = Join(node.left, node.right, "inner", all_of([each for each in parts if each not in rest]))
+        joined = JoinNode(node.left, node.right, "inner", all_of([each for each in parts if each not in rest]))
         columns_shown = tuple(joined.every_column[place] for place in node.shown)
-        return self.operator(Project(Filter(joined, all_of(rest)), columns_shown))
+        return self.operator(ProjectNode(FilterNode(joined, all_of(rest)), columns_shown))
 
-    def _kept(self, node: Join) -> Operator:
-        sources: dict[Side, Operator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
+    def _kept(self, node: JoinNode) -> ViewOperator:
+        sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
         named: dict[Side, dict[str, Expression]] = {
             "left": {f"l{place}": each for place, each in enumerate(node.left.every_column)},
             "right": {f"r{place}": each for place, each in enumerate(node.right.every_column)},
@@ -221,7 +232,7 @@ class _Builder:
             )
         return KeptJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown])
 
-    def _asof(self, node: Join, named: dict[Side, dict[str, Expression]]) -> Spec:
+    def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof
         assert match is not None
         keys, rest = _keys(node)
@@ -251,7 +262,7 @@ def _named(named: dict[Side, dict[str, Expression]], side: Side, value: Expressi
     return name
 
 
-def _where(node: Join, named: dict[Side, dict[str, Expression]]) -> Spec:
+def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
     width = len(node.left.types)
 
     def text(condition: Expression) -> str:
@@ -268,7 +279,7 @@ def _where(node: Join, named: dict[Side, dict[str, Expression]]) -> Spec:
             one, other = condition.operands
             return f"({text(one)} {_COMPARED[condition.function]} {text(other)})"
         if not places:
-            value = condition.value if isinstance(condition, Literal) else None
+            value = condition.value if isinstance(condition, Constant) else None
             return "null" if value is None else str(value).lower()
         raise SpecError(
             "An outer join is kept up to date on comparisons of a value of one table with a value of the other, and "
@@ -279,7 +290,7 @@ def _where(node: Join, named: dict[Side, dict[str, Expression]]) -> Spec:
     return Where(predicate, how=node.how, allow_cross=True)
 
 
-def _keys(node: Join) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
+def _keys(node: JoinNode) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
     """Return the pairs of keys that have to be equal, and what else has to be true."""
     keys, rest = [], []
     for each in conjuncts(node.condition):
@@ -310,32 +321,32 @@ def _is_bound(condition: Expression, width: int) -> bool:
     return any(max(one) < width <= min(other) for one, other in (sides, sides[::-1]))
 
 
-def _is_shared(node: Join) -> bool:
+def _is_shared(node: JoinNode) -> bool:
     """Tell joins that only equal keys bring together, whose rows can be held for several."""
     if node.how != "inner" or node.asof is not None:
         return False
     return not any(_is_bound(each, len(node.left.types)) for each in conjuncts(node.condition))
 
 
-def _names(node: Node) -> list[str]:
+def _names(node: PlanNode) -> list[str]:
     """Return what columns are called where they are shown."""
-    if isinstance(node, Scan):
+    if isinstance(node, ScanNode):
         return [name for name, _ in node.columns]
-    if isinstance(node, Join):
+    if isinstance(node, JoinNode):
         both = [*_names(node.left), *_names(node.right)]
         return [both[place] for place in node.shown]
-    if isinstance(node, Project):
+    if isinstance(node, ProjectNode):
         names = _names(node.input)
         return [shown(each, names) for each in node.columns]
-    if isinstance(node, Group):
+    if isinstance(node, GroupNode):
         names = _names(node.input)
         return [shown(each, names) for each in node.keys] + [_aggregate_name(each, names) for each in node.aggregates]
-    if isinstance(node, Empty):
+    if isinstance(node, EmptyNode):
         return [f"column {place}" for place in range(len(node.types))]
     return _names(node.inputs[0])
 
 
-def _aggregate_name(aggregate: Aggregate, names: Sequence[str]) -> str:
+def _aggregate_name(aggregate: GroupAggregate, names: Sequence[str]) -> str:
     value = "*" if aggregate.value is None else shown(aggregate.value, names)
     return f"{aggregate.function}({'distinct ' * aggregate.distinct}{value})"
 

@@ -11,13 +11,13 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from juncture.incremental.view.expressions import Column, Expression
+from juncture.incremental.view.expressions import Expression, InputColumn
 
 JoinHow = OneOf["inner", "left", "right", "full"]
 
 
 @dataclass(frozen=True)
-class Node:
+class PlanNode:
     """Rows that change."""
 
     @cached_property
@@ -26,24 +26,24 @@ class Node:
         return self._types()
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[PlanNode, ...]:
         """What the rows are made of."""
         return self._inputs()
 
     def _types(self) -> tuple[pa.DataType, ...]:
         raise NotImplementedError
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return ()
 
     @property
-    def every_column(self) -> tuple[Column, ...]:
+    def every_column(self) -> tuple[InputColumn, ...]:
         """All columns, in order."""
-        return tuple(Column(data_type, place) for place, data_type in enumerate(self.types))
+        return tuple(InputColumn(data_type, place) for place, data_type in enumerate(self.types))
 
 
 @dataclass(frozen=True)
-class Scan(Node):
+class ScanNode(PlanNode):
     """The rows of a source: some of its columns."""
 
     source: str
@@ -54,7 +54,7 @@ class Scan(Node):
 
 
 @dataclass(frozen=True)
-class Empty(Node):
+class EmptyNode(PlanNode):
     """No rows, ever."""
 
     of: tuple[pa.DataType, ...]
@@ -64,30 +64,30 @@ class Empty(Node):
 
 
 @dataclass(frozen=True)
-class Filter(Node):
+class FilterNode(PlanNode):
     """The rows for which a condition is true."""
 
-    input: Node
+    input: PlanNode
     condition: Expression
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.input.types
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return (self.input,)
 
 
 @dataclass(frozen=True)
-class Project(Node):
+class ProjectNode(PlanNode):
     """Values worked out of each row."""
 
-    input: Node
+    input: PlanNode
     columns: tuple[Expression, ...]
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return tuple(each.type for each in self.columns)
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return (self.input,)
 
 
@@ -112,7 +112,7 @@ class AsofMatch:
 
 
 @dataclass(frozen=True)
-class Join(Node):
+class JoinNode(PlanNode):
     """Left rows beside right rows.
 
     Attributes
@@ -127,8 +127,8 @@ class Join(Node):
         Which columns of both sides come out.
     """
 
-    left: Node
-    right: Node
+    left: PlanNode
+    right: PlanNode
     how: JoinHow
     condition: Expression
     asof: AsofMatch | None = None
@@ -147,12 +147,12 @@ class Join(Node):
     def _types(self) -> tuple[pa.DataType, ...]:
         return tuple(self.both[place] for place in self.shown)
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return (self.left, self.right)
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class GroupAggregate:
     """A value of a group.
 
     Attributes
@@ -174,30 +174,30 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
-class Group(Node):
+class GroupNode(PlanNode):
     """A row for each distinct key, with aggregates; without keys, one row. Without aggregates, it is DISTINCT."""
 
-    input: Node
+    input: PlanNode
     keys: tuple[Expression, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[GroupAggregate, ...]
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return (*(each.type for each in self.keys), *(each.type for each in self.aggregates))
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return (self.input,)
 
 
 @dataclass(frozen=True)
-class Union(Node):
+class UnionNode(PlanNode):
     """The rows of all inputs, one after the other, equal ones as often as they come."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[PlanNode, ...]
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.parts[0].types
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return self.parts
 
 
@@ -211,10 +211,10 @@ class SortKey:
 
 
 @dataclass(frozen=True)
-class Top(Node):
+class TopNode(PlanNode):
     """The first rows in an order, after some that are left out. What is equal is in the order of all columns."""
 
-    input: Node
+    input: PlanNode
     order: tuple[SortKey, ...]
     limit: int | None
     offset: int
@@ -222,5 +222,5 @@ class Top(Node):
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.input.types
 
-    def _inputs(self) -> tuple[Node, ...]:
+    def _inputs(self) -> tuple[PlanNode, ...]:
         return (self.input,)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from juncture.incremental.view.expressions import Column, Expression, columns, conjuncts, shifted
-from juncture.incremental.view.plan import Aggregate, Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
+from juncture.incremental.view.expressions import Expression, InputColumn, columns, conjuncts, shifted
+from juncture.incremental.view.plan import (
+    EmptyNode,
+    FilterNode,
+    GroupAggregate,
+    GroupNode,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    TopNode,
+    UnionNode,
+)
 
 Places = Mapping[int, int]
 """Where the columns of a node are in what stands in its place."""
 
 
-def pruned(node: Node) -> Node:
+def pruned(node: PlanNode) -> PlanNode:
     """Return a plan that gives the same columns, and reads no others than it needs.
 
     All uses of a source read the same columns of it, so that its rows are held once.
@@ -35,53 +46,53 @@ class _Pruner:
         self._sources = sources
         self.read: dict[str, set[int]] = {}
 
-    def exactly(self, node: Node, wanted: Sequence[int]) -> Node:
+    def exactly(self, node: PlanNode, wanted: Sequence[int]) -> PlanNode:
         """Return a plan of just some columns, in an order."""
         made, places = self.some(node, frozenset(wanted))
         if [places[each] for each in wanted] == list(range(len(made.types))):
             return made
         kept = tuple(made.every_column[places[each]] for each in wanted)
-        if isinstance(made, Join):
+        if isinstance(made, JoinNode):
             return replace(made, output=tuple(made.shown[each.index] for each in kept))
-        return Project(made, kept)
+        return ProjectNode(made, kept)
 
-    def some(self, node: Node, wanted: frozenset[int]) -> tuple[Node, Places]:
+    def some(self, node: PlanNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         """Return a plan of at least some columns, and where they are."""
         # Rows without columns could not be counted.
         wanted = wanted or frozenset([0])
-        if isinstance(node, Scan):
+        if isinstance(node, ScanNode):
             return self._scan(node, wanted)
-        if isinstance(node, Empty):
+        if isinstance(node, EmptyNode):
             return node, {place: place for place in wanted}
-        if isinstance(node, Project):
+        if isinstance(node, ProjectNode):
             kept = sorted(wanted)
             made, places = self.some(node.input, _read([node.columns[each] for each in kept]))
             made_columns = tuple(shifted(node.columns[each], places) for each in kept)
             return _projected(made, made_columns), _numbered(kept)
-        if isinstance(node, Filter):
+        if isinstance(node, FilterNode):
             made, places = self.some(node.input, wanted | columns(node.condition))
-            return Filter(made, shifted(node.condition, places)), places
-        if isinstance(node, Join):
+            return FilterNode(made, shifted(node.condition, places)), places
+        if isinstance(node, JoinNode):
             return self._join(node, wanted)
-        if isinstance(node, Group):
+        if isinstance(node, GroupNode):
             return self._group(node, wanted)
-        if isinstance(node, Union):
+        if isinstance(node, UnionNode):
             kept = sorted(wanted)
-            return Union(tuple(self.exactly(part, kept) for part in node.parts)), _numbered(kept)
-        assert isinstance(node, Top)
+            return UnionNode(tuple(self.exactly(part, kept) for part in node.parts)), _numbered(kept)
+        assert isinstance(node, TopNode)
         kept = sorted(wanted | {key.column for key in node.order})
         at = _numbered(kept)
         order = tuple(replace(key, column=at[key.column]) for key in node.order)
         return replace(node, input=self.exactly(node.input, kept), order=order), at
 
-    def _scan(self, node: Scan, wanted: frozenset[int]) -> tuple[Node, Places]:
+    def _scan(self, node: ScanNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         if self._sources is None:
             self.read.setdefault(node.source, set()).update(wanted)
             return node, {place: place for place in wanted}
         kept = sorted(self._sources[node.source])
-        return Scan(node.source, tuple(node.columns[place] for place in kept)), _numbered(kept)
+        return ScanNode(node.source, tuple(node.columns[place] for place in kept)), _numbered(kept)
 
-    def _join(self, node: Join, wanted: frozenset[int]) -> tuple[Node, Places]:
+    def _join(self, node: JoinNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         shown = {place: node.shown[place] for place in wanted}
         width = len(node.left.types)
         read = frozenset(shown.values()) | _read(conjuncts(node.condition))
@@ -97,7 +108,7 @@ class _Pruner:
         match = node.asof
         if match is not None:
             match = replace(match, left=shifted(match.left, at_left), right=shifted(match.right, at_right))
-        made = Join(
+        made = JoinNode(
             left,
             right,
             node.how,
@@ -107,7 +118,7 @@ class _Pruner:
         )
         return made, _numbered(sorted(wanted))
 
-    def _group(self, node: Group, wanted: frozenset[int]) -> tuple[Node, Places]:
+    def _group(self, node: GroupNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         count = len(node.keys)
         kept = [place for place in range(len(node.aggregates)) if place + count in wanted]
         if not kept and not count:
@@ -117,22 +128,22 @@ class _Pruner:
         made, places = self.some(node.input, _read([*node.keys, *values]))
         keys = tuple(shifted(each, places) for each in node.keys)
         moved = tuple(_moved(each, places) for each in aggregates)
-        return Group(made, keys, moved), {place: place for place in range(count)} | {
+        return GroupNode(made, keys, moved), {place: place for place in range(count)} | {
             place + count: number + count for number, place in enumerate(kept)
         }
 
 
-def _moved(aggregate: Aggregate, places: Places) -> Aggregate:
+def _moved(aggregate: GroupAggregate, places: Places) -> GroupAggregate:
     return aggregate if aggregate.value is None else replace(aggregate, value=shifted(aggregate.value, dict(places)))
 
 
-def _projected(node: Node, made: tuple[Expression, ...]) -> Node:
+def _projected(node: PlanNode, made: tuple[Expression, ...]) -> PlanNode:
     """Return a plan of some values, which are columns where a join may leave out the others itself."""
-    if isinstance(node, Join) and all(each in node.every_column for each in made):
+    if isinstance(node, JoinNode) and all(each in node.every_column for each in made):
         at = {column: place for place, column in enumerate(node.every_column)}
-        places = [at[each] for each in made if isinstance(each, Column)]
+        places = [at[each] for each in made if isinstance(each, InputColumn)]
         return replace(node, output=tuple(node.shown[place] for place in places))
-    return node if made == node.every_column else Project(node, made)
+    return node if made == node.every_column else ProjectNode(node, made)
 
 
 def _numbered(kept: Sequence[int]) -> dict[int, int]:

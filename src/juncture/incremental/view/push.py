@@ -13,19 +13,29 @@ from juncture.incremental.view.build import key_pair
 from juncture.incremental.view.expressions import (
     FALSE,
     TRUE,
-    Column,
+    Constant,
     Expression,
-    Literal,
+    InputColumn,
     all_of,
     columns,
     conjuncts,
     replaced,
     shifted,
 )
-from juncture.incremental.view.plan import Empty, Filter, Group, Join, Node, Project, Scan, Top, Union
+from juncture.incremental.view.plan import (
+    EmptyNode,
+    FilterNode,
+    GroupNode,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    TopNode,
+    UnionNode,
+)
 
 
-def pushed(node: Node, static: Collection[str]) -> Node:
+def pushed(node: PlanNode, static: Collection[str]) -> PlanNode:
     """Return a plan with its conditions where they leave out most.
 
     Parameters
@@ -38,19 +48,19 @@ def pushed(node: Node, static: Collection[str]) -> Node:
     return _Pusher(frozenset(static)).push(node, [])
 
 
-def _filtered(node: Node, conditions: Sequence[Expression]) -> Node:
+def _filtered(node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
     condition = all_of(list(dict.fromkeys(conditions)))
     if condition == TRUE:
         return node
-    is_never = condition == FALSE or (isinstance(condition, Literal) and condition.value is None)
-    return Empty(node.types) if is_never or isinstance(node, Empty) else Filter(node, condition)
+    is_never = condition == FALSE or (isinstance(condition, Constant) and condition.value is None)
+    return EmptyNode(node.types) if is_never or isinstance(node, EmptyNode) else FilterNode(node, condition)
 
 
 @dataclass(frozen=True)
 class _Part:
     """One of the inputs of a cluster of inner joins: its columns are those from ``first`` on."""
 
-    node: Node
+    node: PlanNode
     first: int
 
     @property
@@ -62,46 +72,46 @@ class _Pusher:
     def __init__(self, static: frozenset[str]) -> None:
         self._static = static
 
-    def push(self, node: Node, conditions: list[Expression]) -> Node:
+    def push(self, node: PlanNode, conditions: list[Expression]) -> PlanNode:
         """Return a plan of which some conditions are true."""
-        if isinstance(node, Filter):
+        if isinstance(node, FilterNode):
             return self.push(node.input, [*conditions, *conjuncts(node.condition)])
-        if isinstance(node, Project):
+        if isinstance(node, ProjectNode):
             return self._project(node, conditions)
-        if isinstance(node, Union):
+        if isinstance(node, UnionNode):
             parts = [self.push(part, conditions) for part in node.parts]
-            kept = [part for part in parts if not isinstance(part, Empty)]
-            return kept[0] if len(kept) == 1 else Union(tuple(kept)) if kept else Empty(node.types)
-        if isinstance(node, Group):
+            kept = [part for part in parts if not isinstance(part, EmptyNode)]
+            return kept[0] if len(kept) == 1 else UnionNode(tuple(kept)) if kept else EmptyNode(node.types)
+        if isinstance(node, GroupNode):
             return self._group(node, conditions)
-        if isinstance(node, Join):
+        if isinstance(node, JoinNode):
             return self._join(node, conditions)
-        if isinstance(node, Top):
+        if isinstance(node, TopNode):
             # Which rows are the first depends on all of them.
             node = replace(node, input=self.push(node.input, []))
         return _filtered(node, conditions)
 
-    def _project(self, node: Project, conditions: list[Expression]) -> Node:
+    def _project(self, node: ProjectNode, conditions: list[Expression]) -> PlanNode:
         below = [replaced(each, lambda column: node.columns[column.index]) for each in conditions]
         found = self.push(node.input, [part for each in below for part in conjuncts(each)])
-        if isinstance(found, Empty):
-            return Empty(node.types)
-        if isinstance(found, Project):
+        if isinstance(found, EmptyNode):
+            return EmptyNode(node.types)
+        if isinstance(found, ProjectNode):
             inner = found.columns
-            return Project(
+            return ProjectNode(
                 found.input, tuple(replaced(each, lambda column: inner[column.index]) for each in node.columns)
             )
-        return found if node.columns == found.every_column else Project(found, node.columns)
+        return found if node.columns == found.every_column else ProjectNode(found, node.columns)
 
-    def _group(self, node: Group, conditions: list[Expression]) -> Node:
+    def _group(self, node: GroupNode, conditions: list[Expression]) -> PlanNode:
         # What is asked of the keys alone concerns whole groups. Without keys there is a row of no rows.
         whole = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
         below = [replaced(each, lambda column: node.keys[column.index]) for each in whole]
         found = self.push(node.input, [part for each in below for part in conjuncts(each)])
-        made = Empty(node.types) if isinstance(found, Empty) and node.keys else replace(node, input=found)
+        made = EmptyNode(node.types) if isinstance(found, EmptyNode) and node.keys else replace(node, input=found)
         return _filtered(made, [each for each in conditions if each not in whole])
 
-    def _join(self, node: Join, conditions: list[Expression]) -> Node:
+    def _join(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         if node.how == "inner" and node.asof is None:
             return self._inner(node, conditions)
         width = len(node.left.types)
@@ -121,15 +131,15 @@ class _Pusher:
             else:
                 kept.append(each)
         sides = self.push(node.left, left), self.push(node.right, right)
-        joined = Join(*sides, node.how, all_of(kept), node.asof)
+        joined = JoinNode(*sides, node.how, all_of(kept), node.asof)
         return _filtered(joined, [each for each in conditions if each not in own and each not in theirs])
 
-    def _keeps_left(self, node: Join) -> bool:
+    def _keeps_left(self, node: JoinNode) -> bool:
         return node.how in ("inner", "left")
 
     # Inner joins
 
-    def _inner(self, node: Join, conditions: list[Expression]) -> Node:
+    def _inner(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         parts: list[_Part] = []
         asked = [*conditions, *self._flatten(node, 0, parts)]
         own: dict[int, list[Expression]] = {part.first: [] for part in parts}
@@ -140,26 +150,26 @@ class _Pusher:
                 shared.append(each)
             else:
                 own[owner.first].append(shifted(each, -owner.first))
-        if any(each == FALSE or (isinstance(each, Literal) and each.value is None) for each in shared):
-            return Empty(node.types)
+        if any(each == FALSE or (isinstance(each, Constant) and each.value is None) for each in shared):
+            return EmptyNode(node.types)
         ready = [_Part(self.push(part.node, own[part.first]), part.first) for part in parts]
-        if any(isinstance(part.node, Empty) for part in ready):
-            return Empty(node.types)
+        if any(isinstance(part.node, EmptyNode) for part in ready):
+            return EmptyNode(node.types)
         return self._in_order(node, ready, shared)
 
-    def _flatten(self, node: Node, first: int, parts: list[_Part]) -> list[Expression]:
+    def _flatten(self, node: PlanNode, first: int, parts: list[_Part]) -> list[Expression]:
         """Gather what is joined, and return all that is asked of it."""
-        if isinstance(node, Filter):
+        if isinstance(node, FilterNode):
             asked = [shifted(each, first) for each in conjuncts(node.condition)]
             return [*asked, *self._flatten(node.input, first, parts)]
-        if isinstance(node, Join) and node.how == "inner" and node.asof is None:
+        if isinstance(node, JoinNode) and node.how == "inner" and node.asof is None:
             asked = [shifted(each, first) for each in conjuncts(node.condition)]
             left = self._flatten(node.left, first, parts)
             return [*asked, *left, *self._flatten(node.right, first + len(node.left.types), parts)]
         parts.append(_Part(node, first))
         return []
 
-    def _in_order(self, node: Node, parts: list[_Part], asked: list[Expression]) -> Node:
+    def _in_order(self, node: PlanNode, parts: list[_Part], asked: list[Expression]) -> PlanNode:
         """Return the joins: first of the input that most others are joined to, then of those that leave out most."""
         links = {part.first: sum(bool(columns(each) & part.places) for each in asked) for part in parts}
         start = max(parts, key=lambda part: (links[part.first], -part.first))
@@ -172,12 +182,12 @@ class _Pusher:
             here = [each for each in left if columns(each) <= frozenset(places)]
             left = [each for each in left if each not in here]
             at = {place: number for number, place in enumerate(places)}
-            made = Join(made, chosen.node, "inner", all_of([shifted(each, at) for each in here]))
+            made = JoinNode(made, chosen.node, "inner", all_of([shifted(each, at) for each in here]))
         made = _filtered(made, left)
         if places == sorted(places):
             return made
         at = {place: number for number, place in enumerate(places)}
-        return Project(made, tuple(Column(data_type, at[place]) for place, data_type in enumerate(node.types)))
+        return ProjectNode(made, tuple(InputColumn(data_type, at[place]) for place, data_type in enumerate(node.types)))
 
     def _rank(self, part: _Part, places: Sequence[int], asked: Sequence[Expression]) -> tuple[bool, bool, bool, int]:
         """Return what is joined first: what a key ties to the others, does not change, is filtered, or stands first."""
@@ -185,9 +195,9 @@ class _Pusher:
         at = {place: number for number, place in enumerate(both)}
         tied = [shifted(each, at) for each in asked if columns(each) <= frozenset(both)]
         has_key = any(key_pair(each, len(places)) is not None for each in tied)
-        return not has_key, not self._is_static(part.node), not isinstance(part.node, Filter), part.first
+        return not has_key, not self._is_static(part.node), not isinstance(part.node, FilterNode), part.first
 
-    def _is_static(self, node: Node) -> bool:
-        if isinstance(node, Scan):
+    def _is_static(self, node: PlanNode) -> bool:
+        if isinstance(node, ScanNode):
             return node.source in self._static
         return bool(node.inputs) and all(self._is_static(each) for each in node.inputs)

@@ -39,7 +39,7 @@ _LOG_ROWS_LEAST = 1 << 16
 
 
 @dataclass(frozen=True)
-class ViewProgress:
+class ViewPosition:
     """How far a view has come.
 
     Attributes
@@ -127,10 +127,10 @@ class ViewStore:
             # The binding has no exceptions of its own.
             raise StateError(_damaged(self._folder, error)) from error
 
-    def progress(self) -> ViewProgress | None:
+    def position(self) -> ViewPosition | None:
         """Return how far the view has come; None for one that has not begun."""
         found = self._manifest
-        return ViewProgress(found["epoch"], found["offset"], found["missing"]) if "epoch" in found else None
+        return ViewPosition(found["epoch"], found["offset"], found["missing"]) if "epoch" in found else None
 
     def rows(self, source: str) -> Flow:
         """Return the rows of a source: those of the last checkpoint, and all changes since."""
@@ -154,28 +154,28 @@ class ViewStore:
             content = self._database.get(_LAST)
             return list(pa.ipc.open_stream(content)) if content else []
 
-    def commit(self, progress: ViewProgress, changes: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
+    def commit(self, position: ViewPosition, changes: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
         """Keep an epoch: its number and offset, what changed, and what it gave."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
         for source, flow in changes.items():
             for changed, weights in flow:
-                batch.put(_key(_EPOCH, progress.epoch, self._numbers[source]), packed(changed, weights))
+                batch.put(_key(_EPOCH, position.epoch, self._numbers[source]), packed(changed, weights))
                 rows += len(weights)
         batch.put(_LAST, _stream(answer))
-        manifest = self._manifest | _told(progress) | {"log_rows": self._manifest["log_rows"] + rows}
+        manifest = self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows}
         self._write(batch, manifest)
 
-    def checkpoint(self, progress: ViewProgress, rows: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
+    def checkpoint(self, position: ViewPosition, rows: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
         """Keep all rows anew, in place of the last checkpoint and the changes since."""
         number = self._manifest["checkpoint"] + 1
         blocks, count = self._take_in(number, rows)
         batch = rocksdict.WriteBatch(raw_mode=True)
         batch.delete_range(_key(_CHECKPOINT, 0), _key(_CHECKPOINT, number))
-        batch.delete_range(_key(_EPOCH, 0), _key(_EPOCH, progress.epoch + 1))
+        batch.delete_range(_key(_EPOCH, 0), _key(_EPOCH, position.epoch + 1))
         batch.put(_LAST, _stream(answer))
-        manifest = {"checkpoint": number, "blocks": blocks, "rows": count, "since": progress.epoch + 1, "log_rows": 0}
-        self._write(batch, manifest | _told(progress))
+        manifest = {"checkpoint": number, "blocks": blocks, "rows": count, "since": position.epoch + 1, "log_rows": 0}
+        self._write(batch, manifest | _told(position))
 
     def _write(self, batch: Any, manifest: dict[str, Any]) -> None:
         batch.put(_MANIFEST, json.dumps(manifest).encode())
@@ -220,8 +220,8 @@ class ViewStore:
         self._database.close()
 
 
-def _told(progress: ViewProgress) -> dict[str, Any]:
-    return {"epoch": progress.epoch, "offset": progress.offset, "missing": dict(progress.missing)}
+def _told(position: ViewPosition) -> dict[str, Any]:
+    return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
 
 
 def _key(kind: bytes, number: int, source: int = 0, block: int = 0) -> bytes:

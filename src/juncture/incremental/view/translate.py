@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from juncture.errors import SpecError
 from juncture.incremental.view.coercion import cast, common_type, in_common_type, is_number, is_text, numbers
-from juncture.incremental.view.expressions import FALSE, TRUE, Call, Expression, Literal, all_of, call
+from juncture.incremental.view.expressions import FALSE, TRUE, Call, Constant, Expression, all_of, call
 from juncture.incremental.view.parse import unsupported, wrong
 
 _COMPARISONS = {"EQ": "equal", "NEQ": "not_equal", "LT": "less", "LTE": "less_equal", "GT": "greater"} | {
@@ -115,22 +115,22 @@ class Translator:
     def _literal(self, node: Any) -> Expression:
         text = node.this
         if node.is_string:
-            return Literal(pa.string(), text)
+            return Constant(pa.string(), text)
         if "e" in text.lower():
-            return Literal(pa.float64(), float(text))
+            return Constant(pa.float64(), float(text))
         if "." in text:
             value = Decimal(text)
             digits = value.as_tuple()
             scale = -int(digits.exponent)
-            return Literal(pa.decimal128(max(len(digits.digits), scale, 1), scale), value)
+            return Constant(pa.decimal128(max(len(digits.digits), scale, 1), scale), value)
         whole = int(text)
-        return Literal(pa.int64(), whole) if whole < 2**63 else Literal(pa.decimal128(38, 0), Decimal(whole))
+        return Constant(pa.int64(), whole) if whole < 2**63 else Constant(pa.decimal128(38, 0), Decimal(whole))
 
     def _boolean(self, node: Any) -> Expression:
         return TRUE if node.this else FALSE
 
     def _null(self, _node: Any) -> Expression:
-        return Literal(pa.null(), None)
+        return Constant(pa.null(), None)
 
     def _paren(self, node: Any) -> Expression:
         return self(node.this)
@@ -205,12 +205,12 @@ class Translator:
         if values is None:
             raise self._ill_typed(node, "values of these types do not compare; cast one of them")
         value, *among = values
-        if not all(isinstance(each, Literal) for each in among):
+        if not all(isinstance(each, Constant) for each in among):
             found: Expression = call("equal", value, among[0])
             for each in among[1:]:
                 found = call("or", found, call("equal", value, each))
             return found
-        constants = [each.value for each in among if isinstance(each, Literal)]
+        constants = [each.value for each in among if isinstance(each, Constant)]
         known = tuple(each for each in constants if each is not None)
         return call("in", value, option=(known, len(known) < len(constants)), data_type=pa.bool_())
 
@@ -223,12 +223,12 @@ class Translator:
             )
             values.append(self(branch.args["true"]))
         other = node.args.get("default")
-        values.append(Literal(pa.null(), None) if other is None else self(other))
+        values.append(Constant(pa.null(), None) if other is None else self(other))
         return self._chosen(node, conditions, values)
 
     def _if(self, node: Any) -> Expression:
         other = node.args.get("false")
-        values = [self(node.args["true"]), Literal(pa.null(), None) if other is None else self(other)]
+        values = [self(node.args["true"]), Constant(pa.null(), None) if other is None else self(other)]
         return self._chosen(node, [self._condition(node.this)], values)
 
     def _chosen(self, node: Any, conditions: list[Expression], values: list[Expression]) -> Expression:
@@ -257,7 +257,7 @@ class Translator:
     def _nullif(self, node: Any) -> Expression:
         value = self(node.this)
         same = self._compared(node, "equal", node.this, node.expression)
-        return call("case", same, Literal(value.type, None), value, data_type=value.type)
+        return call("case", same, Constant(value.type, None), value, data_type=value.type)
 
     # Numbers
 
@@ -295,8 +295,8 @@ class Translator:
 
     def _round(self, node: Any) -> Expression:
         digits = node.args.get("decimals")
-        count = Literal(pa.int64(), 0) if digits is None else self(digits)
-        if not isinstance(count, Literal):
+        count = Constant(pa.int64(), 0) if digits is None else self(digits)
+        if not isinstance(count, Constant):
             raise unsupported(self._sql, digits, "ROUND to a number of digits that is no constant")
         value = self._number(node.this)
         return value if pat.is_integer(value.type) else call("round", value, option=int(count.value))
@@ -330,8 +330,8 @@ class Translator:
             raise self._ill_typed(node, f"an interval is added to {value.type}")
         per_second = 1_000 ** ("s", "ms", "us", "ns").index(value.type.unit)
         steps = Decimal(interval.this.this) * _SECONDS[unit] * per_second * sign
-        duration = Literal(pa.duration(value.type.unit), int(steps))
-        return Call(value.type, "add", (value, Literal(duration.type, duration.value)))
+        duration = Constant(pa.duration(value.type.unit), int(steps))
+        return Call(value.type, "add", (value, Constant(duration.type, duration.value)))
 
     def _part(self, node: Any, part: str, of: Any) -> Expression:
         function = _PARTS.get(part.upper())
@@ -364,10 +364,10 @@ class Translator:
     def _substring(self, node: Any) -> Expression:
         places = [node.args.get("start"), node.args.get("length")]
         found = [None if each is None else self(each) for each in places]
-        constant = [each is None or (isinstance(each, Literal) and (each.value or 0) >= 0) for each in found]
+        constant = [each is None or (isinstance(each, Constant) and (each.value or 0) >= 0) for each in found]
         if not all(constant) or found[0] is None:
             raise unsupported(self._sql, node, "SUBSTRING by other than constants from the start")
-        option = tuple(each.value if isinstance(each, Literal) else None for each in found)
+        option = tuple(each.value if isinstance(each, Constant) else None for each in found)
         return call("substring", self._text(node.this), option=option)
 
     def _dpipe(self, node: Any) -> Expression:
@@ -389,7 +389,7 @@ class Translator:
 
     def _matched(self, node: Any, *, ignore_case: bool) -> Expression:
         pattern = self(node.expression)
-        if not isinstance(pattern, Literal) or pattern.value is None:
+        if not isinstance(pattern, Constant) or pattern.value is None:
             raise unsupported(self._sql, node, "LIKE with a pattern that is no constant")
         return call("like", self._text(node.this), option=(pattern.value, ignore_case))
 

@@ -29,7 +29,7 @@ from juncture.spec.arguments import check_choice
 from juncture.spec.schema import plain_type
 
 if TYPE_CHECKING:
-    from juncture.incremental.view.store import ViewProgress, ViewStore
+    from juncture.incremental.view.store import ViewPosition, ViewStore
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class View:
 
     def _go_on(self, store: ViewStore) -> None:
         """Hold what a store keeps."""
-        progress = store.progress()
-        if progress is None:
+        position = store.position()
+        if position is None:
             return
         changes = {}
         for source in self._flow.built.inputs:
@@ -106,10 +106,10 @@ class View:
             changes[source] = [(delta.batch, delta.weights)]
         self._flow.run(changes)
         self._flow.commit()
-        self._take(progress)
+        self._take(position)
 
-    def _take(self, progress: ViewProgress) -> None:
-        self._epoch, self._offset, self._missing = progress.epoch, progress.offset, dict(progress.missing)
+    def _take(self, position: ViewPosition) -> None:
+        self._epoch, self._offset, self._missing = position.epoch, position.offset, dict(position.missing)
 
     @property
     def epoch(self) -> int:
@@ -248,17 +248,17 @@ class View:
         is_first, epoch = not self._epoch, self._epoch + 1
         offset = self._offset if offset is None else offset
         if self._store is not None:
-            progress = import_module("juncture.incremental.view.store").ViewProgress(epoch, offset, missing)
-            (self._store.checkpoint if is_first else self._store.commit)(progress, flows, answer)
+            position = import_module("juncture.incremental.view.store").ViewPosition(epoch, offset, missing)
+            (self._store.checkpoint if is_first else self._store.commit)(position, flows, answer)
         self._epoch, self._offset, self._missing = epoch, offset, missing
 
     def _checkpoint(self) -> None:
         """Write all rows anew, if so much has changed that reading the changes would take long."""
         if self._store is not None and self._store.wants_checkpoint:
-            progress, answer = self._store.progress(), self._store.last()
-            assert progress is not None
+            position, answer = self._store.position(), self._store.last()
+            assert position is not None
             rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
-            self._store.checkpoint(progress, rows, answer)
+            self._store.checkpoint(position, rows, answer)
 
     def last(self) -> list[pa.RecordBatch]:
         """Return what the last epoch gave, if the state is in a folder: after a crash it may not have arrived."""

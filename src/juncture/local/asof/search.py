@@ -42,7 +42,7 @@ _WORD_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class SearchReport:
     """What happened in a join.
 
     Attributes
@@ -96,7 +96,7 @@ class Found:
     pointers: Ints
     codes: Ints | None
     tied: int
-    report: Report
+    report: SearchReport
 
 
 def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
@@ -212,7 +212,7 @@ class Search:
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
             counts.update(self._persist(piece, pointers[first:end], codes[first:end]))
         tied = counts.pop("tied", 0)
-        report = Report(left_rows=self._left.num_rows, right_rows=self._right.num_rows, **counts)
+        report = SearchReport(left_rows=self._left.num_rows, right_rows=self._right.num_rows, **counts)
         return Found(pointers[:, : self._kept], codes if self._keep_codes else None, tied, report)
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:

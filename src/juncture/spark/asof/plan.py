@@ -15,7 +15,7 @@ from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import Built, partition_count
+from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
@@ -60,26 +60,23 @@ class AsofPlanning(Planning):
     def _partitions(self) -> int:
         return partition_count(self.statistics.stats, self._resources, self._shuffle_partitions)
 
-    def _build(self, algorithm: str) -> Built:
+    def _build(self, algorithm: str) -> BuiltJoin:
         join, left, right, resources = self._join, self._left, self._right, self._resources
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
             seen = task_spec(join).resolve(join.left_schema, needed_right(join))
             frame, jobs = join_broadcast(seen, "right", left, right, schema, resources)
-            return Built(frame, tuple(jobs))
+            return BuiltJoin(frame, tuple(jobs))
         if algorithm == "broadcast_left":
             frame, jobs = join_candidates(join, left, right, schema, resources)
-            return Built(frame, tuple(jobs))
+            return BuiltJoin(frame, tuple(jobs))
         if not self._algorithms[algorithm].in_python:
-            return Built((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
+            return BuiltJoin((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
         count = self._partitions()
-        if algorithm == "hash":
-            cuts = even_cuts(count)
-        else:
-            assert self._sample is not None
-            cuts = balanced_cuts(self._sample, count)
+        splits_keys = self._algorithms[algorithm].splits_keys
+        cuts = even_cuts(count) if self._sample is None else balanced_cuts(self._sample, count, split_keys=splits_keys)
         stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources)
-        return Built(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
+        return BuiltJoin(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
 
 
 def check_table_order(join: ResolvedAsof) -> None:

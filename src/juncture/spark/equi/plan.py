@@ -8,7 +8,7 @@ from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copie
 from juncture.spark.equi.statistics import EquiStatistics
 from juncture.spark.input.files import in_sql
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import SHUFFLE_PARTITIONS, Built
+from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
 from juncture.spec.schema import Side
 
 _HINTS = {
@@ -43,16 +43,16 @@ class EquiPlanning(Planning):
         self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
         return True
 
-    def _build(self, algorithm: str) -> Built:
+    def _build(self, algorithm: str) -> BuiltJoin:
         row = self._algorithms[algorithm]
         held = held_side(self._input(), row) if row.holds is not None else None
         hint = Hint(_HINTS[algorithm], held or "right")
         if row.sends:
-            return Built(join_salted(self._pairs, self._join.how, (), hint))
+            return BuiltJoin(join_salted(self._pairs, self._join.how, (), hint))
         details = () if held is None else (("tables of", f"the {held} side"),)
         frame = join_salted(self._pairs, self._join.how, self._hot, hint)
         partitions = ("partitions", f"{self._shuffle_partitions:,}, as the session shuffles ({SHUFFLE_PARTITIONS})")
-        return Built(frame, details=(partitions, *details, ("hot keys", self._salting())))
+        return BuiltJoin(frame, details=(partitions, *details, ("hot keys", self._salting())))
 
     def _salting(self) -> str:
         """Say which keys are divided, into how many parts, and how many rows have to be repeated for it."""

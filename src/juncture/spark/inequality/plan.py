@@ -18,7 +18,7 @@ from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.files import in_sql
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import Built, partition_count
+from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
@@ -128,7 +128,7 @@ class InequalityPlanning(Planning):
     def _partitions(self) -> int:
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
 
-    def _build(self, algorithm: str) -> Built:
+    def _build(self, algorithm: str) -> BuiltJoin:
         if self._algorithms[algorithm].in_python:
             schema = result_schema(self._join, self._left, self._right)
             if algorithm == "range":
@@ -136,17 +136,17 @@ class InequalityPlanning(Planning):
                 assert self._cuts is not None
                 output = task_output(schema)
                 stages = inequality_stages(self._join, self._placements, self._cuts, output, self._resources)
-                return Built(stages.frame(self._left, self._right, schema), details=self._cut_details)
+                return BuiltJoin(stages.frame(self._left, self._right, schema), details=self._cut_details)
             sent: Side = "right" if algorithm == "broadcast" else "left"
             seen = replace(self._join, right_schema=needed_right(self._join))
             frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
-            return Built(frame, tuple(jobs))
+            return BuiltJoin(frame, tuple(jobs))
         assert self._pairs is not None
         if algorithm == "bucket":
             bins = self._bins or _constant_bins(self._pairs)
             details = _bin_details(self._pairs, bins, self._features.pairs)
-            return Built(join_bucket(self._pairs, self._join.how, bins), details=details)
-        return Built(join_nested(self._pairs, self._join.how))
+            return BuiltJoin(join_bucket(self._pairs, self._join.how, bins), details=details)
+        return BuiltJoin(join_nested(self._pairs, self._join.how))
 
     def _cut(self, _: Algorithm) -> bool:
         """Choose where to end partitions, by a sample of where rows lie; tell whether that was done."""

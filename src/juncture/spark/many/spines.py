@@ -18,7 +18,7 @@ from juncture.spark.many.plan import plan
 from juncture.spark.result import task_output
 from juncture.spark.schema import spark_schema
 from juncture.spark.session.session import resources as resources_of
-from juncture.spark.tasks.many.grid import ExpandGrid, Interpolate
+from juncture.spark.tasks.many.grid import ExpandGrid, InterpolateRows
 from juncture.spec.grid import Grid, ResolvedGrid
 from juncture.spec.interpolate import Interpolation
 
@@ -56,7 +56,7 @@ def interpolate(spec: Interpolation, left: Any, right: Any, session: SparkSessio
     doubles = [st.StructField(name, st.DoubleType()) for _, name in lines.columns]
     schema = st.StructType([*ours.spark_schema.fields, *doubles])
     memory_bytes = resources_of(joined.session).memory_bytes
-    return finish(frame, Interpolate(feed, lines, memory_bytes=memory_bytes, output=task_output(schema)), schema)
+    return finish(frame, InterpolateRows(feed, lines, memory_bytes=memory_bytes, output=task_output(schema)), schema)
 
 
 def _end(grid: ResolvedGrid, names: dict[str, str], side: FrameSide, which: str) -> Column:

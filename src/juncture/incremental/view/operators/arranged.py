@@ -12,7 +12,7 @@ from juncture.errors import SchemaError
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.view.expressions import Expression, evaluate
-from juncture.incremental.view.operators.operator import Flow, Operator, as_one
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
 from juncture.kernels.array_types import Codes, Ints
 
 _KEYS_LEAST = 1 << 12
@@ -62,7 +62,7 @@ class KeyDomain:
             member.arrangement.rekey(mapping)
 
 
-class ArrangedOperator(Operator):
+class ArrangedOperator(ViewOperator):
     """The rows of an input, by a key.
 
     Parameters
@@ -82,7 +82,7 @@ class ArrangedOperator(Operator):
         Whether rows are held: not where nothing is ever looked up among them.
     """
 
-    def __init__(self, label: str, source: Operator, keys: Sequence[Expression], domain: KeyDomain) -> None:
+    def __init__(self, label: str, source: ViewOperator, keys: Sequence[Expression], domain: KeyDomain) -> None:
         super().__init__(label, source.schema.types, (source,))
         self.identity = identity_of(self.schema, label)
         self.arrangement = Arrangement(self.schema, self.identity, 0)

@@ -19,12 +19,12 @@ from juncture.incremental.view.operators.accumulators import (
 )
 from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.extremes import ExtremeAccumulator
-from juncture.incremental.view.operators.operator import Flow, Operator, as_one, batch_of, some_rows
-from juncture.incremental.view.plan import Aggregate
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one, batch_of, some_rows
+from juncture.incremental.view.plan import GroupAggregate
 from juncture.kernels.array_types import Codes, Ints, Mask
 
 
-class GroupOperator(Operator):
+class GroupOperator(ViewOperator):
     """Gives a row for each group. Nulls are one key, and so are NaNs.
 
     Parameters
@@ -36,7 +36,7 @@ class GroupOperator(Operator):
     """
 
     def __init__(
-        self, label: str, source: Operator, keys: Sequence[Expression], aggregates: Sequence[Aggregate]
+        self, label: str, source: ViewOperator, keys: Sequence[Expression], aggregates: Sequence[GroupAggregate]
     ) -> None:
         super().__init__(label, [*(each.type for each in keys), *(each.type for each in aggregates)], (source,))
         self._keys = keys
@@ -138,7 +138,7 @@ def _given(batch: pa.RecordBatch, mask: Mask, weight: int) -> Flow:
     return [(some_rows(batch, rows), np.full(len(rows), weight, np.int64))] if len(rows) else []
 
 
-def _accumulator(aggregate: Aggregate) -> Accumulator:
+def _accumulator(aggregate: GroupAggregate) -> Accumulator:
     if aggregate.value is None:
         return CountAccumulator()
     of = aggregate.value.type

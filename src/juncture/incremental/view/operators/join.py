@@ -16,14 +16,14 @@ from juncture.incremental.arrangement import Delta
 from juncture.incremental.run import Run
 from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate
 from juncture.incremental.view.operators.arranged import ArrangedOperator
-from juncture.incremental.view.operators.operator import Flow, Operator, batch_of
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
 from juncture.kernels.array_types import Codes, Ints
 
 _TAKEN_ROWS = 1 << 20
 """Pairs that are made at a time."""
 
 
-class JoinOperator(Operator):
+class JoinOperator(ViewOperator):
     """Gives the pairs of rows whose keys are equal, and for which a condition is true.
 
     Parameters

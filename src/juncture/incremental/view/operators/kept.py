@@ -15,13 +15,13 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import KeptJoin, kept_join
 from juncture.incremental.view.expressions import Expression, evaluate
-from juncture.incremental.view.operators.operator import Flow, Operator, batch_of
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
 from juncture.spec.base import Spec
 from juncture.spec.schema import Side
 from juncture.streams.output import Output, streaming_join, to_streaming
 
 
-class KeptJoinOperator(Operator):
+class KeptJoinOperator(ViewOperator):
     """Gives the rows of a join.
 
     Parameters
@@ -42,7 +42,7 @@ class KeptJoinOperator(Operator):
         self,
         label: str,
         types: Sequence[pa.DataType],
-        sources: Mapping[Side, Operator],
+        sources: Mapping[Side, ViewOperator],
         columns: Mapping[Side, Mapping[str, Expression]],
         spec: Spec,
         shown: Sequence[str],

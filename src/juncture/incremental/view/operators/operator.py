@@ -14,7 +14,7 @@ Flow = list[tuple[pa.RecordBatch, Ints]]
 """Changes: rows, and by how much the weight of each changes. A row may come several times."""
 
 
-class Operator:
+class ViewOperator:
     """A part of a dataflow.
 
     Parameters
@@ -34,7 +34,7 @@ class Operator:
         How many rows it has given.
     """
 
-    def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[Operator]) -> None:
+    def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
         self.schema = schema_of(types)
         self.inputs = tuple(inputs)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from juncture.incremental.view.expressions import Column, Expression, evaluate
-from juncture.incremental.view.operators.operator import Flow, Operator, batch_of, some_rows
+from juncture.incremental.view.expressions import Expression, InputColumn, evaluate
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of, some_rows
 
 
-class InputOperator(Operator):
+class InputOperator(ViewOperator):
     """The changes of a source, which are put in from outside."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType]) -> None:
@@ -23,10 +23,10 @@ class InputOperator(Operator):
         return self.put
 
 
-class FilterOperator(Operator):
+class FilterOperator(ViewOperator):
     """Gives the rows for which a condition is true."""
 
-    def __init__(self, label: str, source: Operator, condition: Expression) -> None:
+    def __init__(self, label: str, source: ViewOperator, condition: Expression) -> None:
         super().__init__(label, source.schema.types, (source,))
         self._condition = condition
 
@@ -43,10 +43,10 @@ class FilterOperator(Operator):
         return found
 
 
-class ProjectOperator(Operator):
+class ProjectOperator(ViewOperator):
     """Gives values that are worked out of each row."""
 
-    def __init__(self, label: str, source: Operator, columns: Sequence[Expression]) -> None:
+    def __init__(self, label: str, source: ViewOperator, columns: Sequence[Expression]) -> None:
         super().__init__(label, [each.type for each in columns], (source,))
         self._columns = columns
 
@@ -56,13 +56,13 @@ class ProjectOperator(Operator):
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
-            batch.column(each.index) if isinstance(each, Column) else evaluate(each, batch.columns, batch.num_rows)
+            batch.column(each.index) if isinstance(each, InputColumn) else evaluate(each, batch.columns, batch.num_rows)
             for each in self._columns
         ]
         return batch_of(arrays, self.schema)
 
 
-class UnionOperator(Operator):
+class UnionOperator(ViewOperator):
     """Gives the rows of all inputs."""
 
     def step(self, flows: Sequence[Flow]) -> Flow:

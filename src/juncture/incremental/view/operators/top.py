@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import joined_batches
 from juncture.incremental.view.operators.arranged import ArrangedOperator
-from juncture.incremental.view.operators.operator import Flow, Operator, some_rows
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, some_rows
 from juncture.incremental.view.plan import SortKey
 from juncture.kernels.array_types import Ints
 
@@ -48,7 +48,7 @@ def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
     return found
 
 
-class TopOperator(Operator):
+class TopOperator(ViewOperator):
     """Gives the first rows, after some that are left out.
 
     Parameters

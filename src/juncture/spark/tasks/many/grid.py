@@ -52,7 +52,7 @@ class ExpandGrid(OutputStage):
 
 
 @dataclass(frozen=True)
-class Interpolate(OutputStage):
+class InterpolateRows(OutputStage):
     """Puts values between those of the row before and of the row after in their place.
 
     Attributes
