@@ -104,10 +104,11 @@ def join_where(
 
     Notes
     -----
-    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * /``, comparisons,
-    BETWEEN, IN, IS NULL, AND, OR, NOT, and the functions abs, cast, try_cast, greatest and least. A condition that has
-    none of the known shapes costs time in proportion to the product of the two row counts, less the blocks of rows that
-    their least and greatest values rule out.
+    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * / % div ||``,
+    comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and functions such as abs, cast, coalesce,
+    date_trunc, floor, round, greatest, startswith and upper. A condition that has none of the known shapes costs time
+    in proportion to the product of the two row counts, less the blocks of rows that their least and greatest values
+    rule out.
 
     Examples
     --------
