@@ -205,6 +205,8 @@ def asof(draft: Draft) -> None:
     if chance.random() < 0.2:
         draft.add("seen", "ingested", draft.types(on_types)[0])
         draft.arguments["known"] = ["ingested", "seen"]
+    if chance.random() < 0.2:
+        draft.arguments["where"] = random_predicate(draft)
     add_payload(draft)
     if chance.random() < 0.4:
         draft.arguments["order_by"] = chance.sample(list(draft.right), chance.randint(1, min(2, len(draft.right))))

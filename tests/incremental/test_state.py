@@ -78,8 +78,8 @@ def test_a_folder_of_other_things(tmp_path):
 
 def test_a_folder_of_another_version(tmp_path, monkeypatch):
     filled(tmp_path / "state")
-    monkeypatch.setattr(rocksdb, "_VERSION", 3)
-    with pytest.raises(StateError, match="of version 2, and this Juncture reads 3"):
+    monkeypatch.setattr(rocksdb, "_VERSION", 4)
+    with pytest.raises(StateError, match="of version 3, and this Juncture reads 4"):
         opened(tmp_path / "state")
 
 

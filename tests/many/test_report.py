@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import juncture as jn
@@ -73,7 +73,6 @@ def test_is_shown_as_text_json_and_a_page() -> None:
         report.export("pdf")  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_counts_what_the_joined_rows_say(seed: int) -> None:
     spine, rights = random_case(seed)

@@ -108,6 +108,7 @@ GROWING = [
 def test_a_state_that_would_grow_for_ever(spec, arguments, parts):
     orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
     if not parts:
+        assert "for ever" not in jn.stream(LEFT, RIGHT, spec, **orders).explain()
         return
     with refused(PlanError, *parts):
         jn.stream(LEFT, RIGHT, spec, **orders)

@@ -14,7 +14,7 @@ import pytest
 import juncture as jn
 from juncture.streams.spark.native import plan_of_streams
 from support.engines import to_spark
-from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, without_end, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, take_back, without_end, write_files
 from support.tables import difference
 
 KEYS = [None, "a", "b"]
@@ -81,8 +81,14 @@ def short(spark):
     spark.conf.unset(STORE)
 
 
+# Those of a nightly run are held by joins of tables by the same virtual times.
+USUAL = ("sum-left", "date-full", "decimal-falling")
+
+
 @pytest.mark.in_turn
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case in USUAL else pytest.mark.nightly) for case in CASES]
+)
 def test_two_streams(short, tmp_path, case):
     kind, spec, asked = CASES[case]
     chance, falls = random.Random(case), asked.get("falls", False)
@@ -97,6 +103,8 @@ def test_two_streams(short, tmp_path, case):
     # What is left for later comes to a query that is started again.
     first = 2 if asked.get("restart") else 3
     for some in [slice(0, first), slice(first, 3)][: 4 - first]:
+        if some.start:
+            take_back(tmp_path)
         for side, parts in pieces.items():
             write_files(parts[some], tmp_path / side)
         streams = [read_stream(short, tmp_path / side) for side in pieces]
@@ -160,8 +168,14 @@ ENDS = {
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("falls", [False, True])
-@pytest.mark.parametrize("kind", FAR)
+@pytest.mark.parametrize(
+    ("kind", "falls"),
+    [
+        pytest.param(kind, falls, marks=pytest.mark.nightly if (number + falls) % 2 else [])
+        for number, kind in enumerate(FAR)
+        for falls in (False, True)
+    ],
+)
 def test_virtual_times_lose_no_match(spark, kind, falls):
     values = FAR[kind]
     if kind == "decimal":

@@ -90,12 +90,13 @@ def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:
     """Tell whether an algorithm has to refuse an as-of join. No other refusal passes."""
     spec = join.spec
-    if spec.known is not None and algorithm in ("range", "window"):
+    passes_over_rows = spec.known is not None or spec.where is not None
+    if passes_over_rows and algorithm in ("range", "window"):
         return True
     if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):
         return True
     if algorithm == "hash":
-        return not join.left_by and spec.known is None
+        return not join.left_by and not passes_over_rows
     return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
 
 

@@ -40,10 +40,11 @@ DELAY = 5
 
 @dataclass(frozen=True)
 class Case:
-    """A join whose query is killed."""
+    """A join whose query is killed; of streams of rows, or of changes."""
 
     spec: Any
     settings: Mapping[str, str] = field(default_factory=dict)
+    changes: bool = False
 
 
 BAND = "l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9"
@@ -51,6 +52,7 @@ CASES = {
     "native-left": Case(jn.Where(BAND, how="left")),
     "native-full": Case(jn.Where(BAND, how="full"), {STORE: ROCKS}),
     "hosted-asof": Case(jn.Asof(on="a", by="k", tolerance=20), {STORE: ROCKS}),
+    "changes-asof": Case(jn.Asof(on="on", by="k", how="full"), {STORE: ROCKS}, changes=True),
 }
 
 
@@ -169,7 +171,8 @@ def main(name: str, folder: Path) -> None:
         spark.conf.set(setting, value)
     streams = [read_stream(spark, folder / side) for side in ("left", "right")]
     orders = {f"{side}_order": jn.Order("a", delay=DELAY) for side in ("left", "right")}
-    joined = jn.plan(*streams, case.spec, **orders).execute()
+    told: dict[str, Any] = {"changes": True} if case.changes else orders
+    joined = jn.plan(*streams, case.spec, **told).execute()
     (folder / f"{os.getpid()}.started").touch()
     pq.write_table(run(joined, folder).answer, folder / ANSWER)
 

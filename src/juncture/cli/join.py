@@ -164,6 +164,7 @@ def asof(
     prefer: options.Prefer = "earlier",
     nulls_equal: options.NullsEqual = False,
     known: options.Known = None,
+    where: options.Condition = None,
 ) -> Spec:
     """Match each left row with the right row that was in force at its time.
 

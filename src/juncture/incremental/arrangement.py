@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.identity import RowIdentity
-from juncture.incremental.run import Run, merged, row_order
+from juncture.incremental.run import Run, end_to_end, merged, row_order
 from juncture.incremental.store.pages import Pages
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
@@ -266,12 +266,19 @@ class Arrangement:
         if not len(new):
             return
         added = delta.some(new)
-        rows = np.arange(len(new), dtype=np.int32)
         lines = np.take(counts, new, axis=1)
         before = self.memory
         journal.add(lambda: setattr(self, "memory", before))
-        run = Run(added.batch, rows, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self.matching)
+        run = Run(added.batch, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self.matching)
         self.memory = [*before, run]
+
+    def join_end_to_end(self, runs: Sequence[Run]) -> None:
+        """Hold runs, of which none has a key of another and which follow each other by key, as one if that can be."""
+        try:
+            self.memory = [end_to_end(runs, self.matching)] if runs else []
+        except pa.ArrowException:
+            # The type of a column cannot hold them in one piece.
+            self.memory = list(runs)
 
     def compact(self) -> None:
         """Merge runs of about one size, and those of which half of the rows may be gone."""

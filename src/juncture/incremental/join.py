@@ -22,7 +22,8 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
-from juncture.incremental.population import Weighted, gathered
+from juncture.incremental.population import Weighted, gathered, in_parts
+from juncture.incremental.run import Run
 from juncture.incremental.state import StoredState
 from juncture.incremental.store.saved import Position, Store
 from juncture.kernels.array_types import Ints
@@ -185,7 +186,7 @@ class ChangeJoin:
         """
         self._check_open()
         changes = {side: list(self._read(side, given)) for side, given in zip(SIDES, (left, right), strict=True)}
-        return self._epoch(changes, offset, first=False)
+        return self._epoch(changes, offset)
 
     def populate(
         self, *, left: Any = None, right: Any = None, offset: Any = None, progress: Report | None = None
@@ -224,34 +225,64 @@ class ChangeJoin:
             if left_bytes > 0:
                 taken[side], left_bytes = gathered(streams[side], left_bytes)
         if self._state is None or left_bytes > 0:
-            return self._epoch(taken, offset, first=True)
+            return self._at_once(taken, offset)
         parts = {side: chain(taken[side], streams[side]) for side in SIDES}
         return self._by_parts(self._state, parts, offset, progress)
+
+    def _at_once(self, changes: Mapping[Side, list[Weighted]], offset: Any) -> list[pa.RecordBatch]:
+        """Take the first rows, which fit in memory."""
+        lacking, answer = dict(self._position.missing), []
+        writers = {} if self._state is None else self._state.writers(is_sorted=False)
+        runs: dict[Side, list[Run]] = {side: [] for side in SIDES}
+        try:
+            for part in in_parts(self._kept, changes):
+                answer += self._take_part({side: self._delta(side, part[side]) for side in SIDES}, lacking)
+                if self._state is not None:
+                    self._state.write(writers)
+                for side, arrangement in self._kept.arrangements.items():
+                    # No row of another part looks for them.
+                    runs[side] += arrangement.memory
+                    arrangement.memory = []
+            for side, arrangement in self._kept.arrangements.items():
+                arrangement.join_end_to_end(runs.pop(side))
+            position = Position(1, offset, lacking)
+            if self._state is not None:
+                self._state.begin(position, writers)
+        except BaseException:
+            self._hold_nothing()
+            raise
+        self._position = position
+        if self._state is not None:
+            self._state.settle(position)
+        return answer
 
     def _by_parts(
         self, state: StoredState, changes: Mapping[Side, Iterable[Weighted]], offset: Any, report: Report | None
     ) -> list[pa.RecordBatch]:
         """Take the first rows, which are too many to be taken at once."""
         lacking = dict(self._position.missing)
-
-        def located(found: Mapping[Side, Delta]) -> Deltas:
-            deltas, missing = self._located(found)
-            lacking.update({side: lacking[side] + missing[side] for side in SIDES})
-            return deltas
-
         try:
-            writers = state.writers()
-            answer = state.parted(report).run(
-                changes, located, writers, lambda changes: iter(self._said(changes.gathered()))
-            )
+            writers = state.writers(is_sorted=True)
+            answer = state.parted(report).run(changes, partial(self._take_part, lacking=lacking), writers)
             position = Position(1, offset, lacking)
             state.take_in(position, writers)
         except BaseException:
-            for arrangement in self._kept.arrangements.values():
-                arrangement.memory = []
+            self._hold_nothing()
             raise
         self._position = position
         return answer
+
+    def _take_part(self, found: Mapping[Side, Delta], lacking: dict[Side, int]) -> list[pa.RecordBatch]:
+        """Take some of the first rows, whose keys no others have, and return their answer."""
+        deltas, missing = self._located(found)
+        lacking.update({side: lacking[side] + missing[side] for side in SIDES})
+        given = Changes()
+        self._kept.operator.populate(deltas, Journal(), given)
+        return self._said(given.gathered())
+
+    def _hold_nothing(self) -> None:
+        for arrangement in self._kept.arrangements.values():
+            arrangement.memory = []
 
     def _located(self, found: Mapping[Side, Delta]) -> tuple[Deltas, dict[Side, int]]:
         """Return what changes do, and how many deletes of each side find nothing."""
@@ -262,17 +293,16 @@ class ChangeJoin:
         deltas = {side: (delta, places) for side, (delta, places, _) in located.items()}
         return deltas, {side: int(missing.sum()) for side, (_, _, missing) in located.items()}
 
-    def _epoch(self, changes: Mapping[Side, list[Weighted]], offset: Any, *, first: bool) -> list[pa.RecordBatch]:
+    def _epoch(self, changes: Mapping[Side, list[Weighted]], offset: Any) -> list[pa.RecordBatch]:
         deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
         journal, given = Journal(), Changes()
         try:
-            take = self._kept.operator.populate if first else self._kept.operator.apply
-            take(deltas, journal, given)
-            answer = self._said(given.gathered() if first else given.consolidated(self._identity))
+            self._kept.operator.apply(deltas, journal, given)
+            answer = self._said(given.consolidated(self._identity))
             lacking = {side: self._position.missing[side] + missing[side] for side in SIDES}
             position = Position(self.epoch + 1, self.offset if offset is None else offset, lacking)
             if self._state is not None:
-                self._state.keep(position, deltas, answer, first=first)
+                self._state.keep(position, deltas, answer)
         except BaseException:
             journal.undo()
             if self._state is not None:
@@ -409,10 +439,10 @@ def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Sch
             f"state={str(folder)!r} keeps rows in RocksDB, whose Python package is not installed ({error}). Install it "
             "by pip install 'juncture[changes]', or pass state=None."
         ) from error
-    return partial(rocksdb.RocksStore, folder, _described(setup))
+    return partial(rocksdb.RocksStore, folder, described(setup))
 
 
-def _described(setup: ChangeSetup) -> dict[str, Any]:
+def described(setup: ChangeSetup) -> dict[str, Any]:
     """Return what a join is, as plain data."""
     schemas = {f"{side}_schema": _shown(setup.schema(side)) for side in SIDES}
     return {"spec": json.loads(json.dumps(setup.spec.to_dict())), **schemas}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
 from juncture.columnar.order_encoding import StepCoder, TooWideError
-from juncture.errors import DataError, SchemaError
+from juncture.errors import DataError, PlanError, SchemaError
 from juncture.incremental.aggregates import AggregateOperator
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
@@ -20,6 +21,7 @@ from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.keys import HashedKeys
 from juncture.incremental.pairs import PairOperator, counted
 from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.hash_table import EMPTY
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -27,6 +29,8 @@ from juncture.streams.condition import Rows, condition_of
 from juncture.streams.output import Output, held_schema
 
 SIDES: tuple[Side, Side] = ("left", "right")
+
+Lines = npt.NDArray[np.int64]
 
 Deltas = Mapping[Side, tuple[Delta, list[Place]]]
 """What changes on both sides, and where that is held."""
@@ -94,6 +98,14 @@ class KeptJoin:
         seen = self._seen(batch, side)
         return self.keys.of(seen.keys, seen.valid, batch.num_rows)
 
+    def numbers(self, side: Side, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+        """Return the codes of the keys of rows, and the numbers by which they are found on disk."""
+        seen = self._seen(batch, side)
+        keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
+        seen.codes[:, keys == EMPTY] = 0
+        hashes = self.keys.hashes(keys).view(np.int64), self.arrangements[side].identity.hashes(batch)
+        return keys, np.concatenate([np.stack(hashes), seen.codes])
+
     def nothing(self, side: Side) -> Delta:
         """Return no changes of a side."""
         none = np.zeros(0, np.int64)
@@ -120,11 +132,19 @@ def kept_join(join: Resolved, output: Output) -> KeptJoin:
     ------
     SchemaError
         If values of a column have no equality.
+    PlanError
+        If a left row's answer is not among the right rows next to it.
     """
     return _asof(join, output) if isinstance(join, ResolvedAsof) else _by_condition(join, output)
 
 
 def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
+    for argument, value in (("known", join.spec.known), ("where", join.spec.where)):
+        if value is not None:
+            raise PlanError(
+                f"{argument}={value!r} may pass over any number of right rows for each left one, and what follows from "
+                "a change is found among the nearest right rows. Join in batch, or filter the tables before."
+            )
     coder = StepCoder.of(join)
     schemas = {side: held_schema(join, side) for side in SIDES}
     by = {"left": join.left_by, "right": join.right_by}

@@ -1,13 +1,15 @@
-"""The first rows of tables that are larger than memory: parted by the hash of their key, and joined part by part.
+"""The first rows of tables: parted by the hash of their key, and joined part by part.
 
-Rows that match have one key, so they are in one part. The parts come in the order in which rows lie on disk, so that
-each side becomes one sorted run, and no row is looked up.
+Rows that match have one key, so they are in one part. A part is small enough for what is looked up, sorted and taken
+to lie in the processor's cache, and its memory is used again for the next one. The parts come in the order in which
+rows lie on disk, so that each side becomes one sorted run, and no row is looked up. Tables that are larger than memory
+wait in files, part by part.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,12 +18,12 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Delta, Journal
-from juncture.incremental.operator import SIDES, Deltas, KeptJoin
-from juncture.incremental.store.pages import stored_pieces
+from juncture.incremental.arrangement import Delta
+from juncture.incremental.operator import SIDES, KeptJoin
+from juncture.incremental.store.pages import sorted_pieces
 from juncture.incremental.store.saved import Writer, weighted_schema
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash import order_by_code
 from juncture.runtime.progress import Report
 from juncture.spec.schema import Side
 
@@ -30,6 +32,10 @@ Weighted = tuple[pa.RecordBatch, Ints]
 
 _BITS = 6
 _PARTS = 1 << _BITS
+_BITS_MOST = 8
+_PART_ROWS = 1 << 18
+"""Rows of a part in memory, about."""
+
 _SCATTERED_ROWS = 1 << 17
 _ROW_BYTES = 60
 """What a row in memory takes besides its columns, about."""
@@ -49,8 +55,46 @@ def gathered(changes: Iterator[Weighted], most_bytes: float) -> tuple[list[Weigh
     return found, most_bytes
 
 
+def in_parts(kept: KeptJoin, changes: Mapping[Side, Sequence[Weighted]]) -> Iterator[dict[Side, list[Weighted]]]:
+    """Yield the rows of both sides part by part; all at once if they are few, or have no key.
+
+    Parameters
+    ----------
+    kept
+        The join.
+    changes
+        The rows.
+    """
+    rows = sum(batch.num_rows for side in SIDES for batch, _ in changes[side])
+    bits = min((rows // _PART_ROWS).bit_length(), _BITS_MOST)
+    if not bits or not kept.keys.are_any:
+        yield {side: list(changes[side]) for side in SIDES}
+        return
+    ordered = {
+        side: [(batch, weights, *_by_part(kept, side, batch, bits)) for batch, weights in changes[side]]
+        for side in SIDES
+    }
+    for part in range(1 << bits):
+        found: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
+        for side in SIDES:
+            for batch, weights, order, ends in ordered[side]:
+                here = order[ends[part] : ends[part + 1]]
+                if len(here):
+                    found[side].append((rows_of(batch, array_of(here, pa.int32())), weights[here]))
+        yield found
+
+
+def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
+    """Return the rows of a batch part by part, and where each of so many bits' parts starts, and the last one ends."""
+    part = (kept.hashes_of(side, batch) >> np.uint64(64 - bits)).astype(np.int32)
+    ends = np.append(0, np.cumsum(np.bincount(part, minlength=1 << bits)))
+    order = np.empty(len(part), np.int32)
+    order_by_code(part, 0, ends[:-1].astype(np.int32), order)
+    return order, ends
+
+
 class Parted:
-    """Takes the first rows of a join by parts.
+    """Takes the first rows of a join that are larger than memory by parts, which wait in files.
 
     Parameters
     ----------
@@ -73,9 +117,8 @@ class Parted:
     def run(
         self,
         changes: Mapping[Side, Iterable[Weighted]],
-        located: Callable[[Mapping[Side, Delta]], Deltas],
+        take: Callable[[Mapping[Side, Delta]], list[pa.RecordBatch]],
         writers: Mapping[Side, Writer],
-        answer: Callable[[Changes], Iterator[pa.RecordBatch]],
     ) -> list[pa.RecordBatch]:
         """Take rows, and return the answer, whose memory is a file that is gone with it.
 
@@ -83,12 +126,10 @@ class Parted:
         ----------
         changes
             The rows of both sides.
-        located
-            Finds what changes do, as `Arrangement.locate`.
+        take
+            Takes the rows of a part, and returns their answer.
         writers
             Where the rows of each side go.
-        answer
-            Makes rows of the answer.
         """
         parts = self._folder / "parts"
         shutil.rmtree(parts, ignore_errors=True)
@@ -96,7 +137,7 @@ class Parted:
             parts.mkdir()
             sizes = {side: self._scatter(side, changes[side], parts) for side in SIDES}
             total = sizes["left"] + sizes["right"]
-            return self._joined(parts, total, located, writers, answer)
+            return self._joined(parts, total, take, writers)
         except OSError as error:
             raise StateError(f"The state cannot be written to {self._folder}: {error}.") from error
         finally:
@@ -111,15 +152,14 @@ class Parted:
             paths = [str(_path(parts, side, part)) for part in range(_PARTS)]
             writers = [files.enter_context(pa.ipc.new_stream(path, schema)) for path in paths]
             for batch, weights in _slices(changes):
-                part = (self._kept.hashes_of(side, batch) >> np.uint64(64 - _BITS)).astype(np.uint8)
-                order = array_of(np.argsort(part, kind="stable"), pa.int64())
+                row_bytes = batch.nbytes // max(1, batch.num_rows) + _ROW_BYTES
+                order, ends = _by_part(self._kept, side, batch, _BITS)
                 whole = pa.RecordBatch.from_arrays([*batch.columns, array_of(weights, pa.int64())], schema=schema)
-                scattered = rows_of(whole, order)
-                counts = np.bincount(part, minlength=_PARTS)
-                for number in np.flatnonzero(counts).tolist():
-                    first = int(counts[:number].sum())
-                    writers[number].write_batch(scattered.slice(first, int(counts[number])))
-                sizes += counts * (batch.nbytes // max(1, batch.num_rows) + _ROW_BYTES)
+                scattered = rows_of(whole, array_of(order, pa.int32()))
+                counts = np.diff(ends)
+                for part in np.flatnonzero(counts).tolist():
+                    writers[part].write_batch(scattered.slice(ends[part], counts[part]))
+                sizes += counts * row_bytes
                 done += batch.num_rows
                 self._tell(side, done, 0)
         self._tell(side, done, done)
@@ -129,19 +169,15 @@ class Parted:
         self,
         parts: Path,
         sizes: Ints,
-        located: Callable[[Mapping[Side, Delta]], Deltas],
+        take: Callable[[Mapping[Side, Delta]], list[pa.RecordBatch]],
         writers: Mapping[Side, Writer],
-        answer: Callable[[Changes], Iterator[pa.RecordBatch]],
     ) -> list[pa.RecordBatch]:
         """Join the rows part by part."""
         path = parts / "answer.arrow"
         with ExitStack() as files:
             sink: pa.ipc.RecordBatchFileWriter | None = None
             for some in _grouped(sizes, int(self._memory_bytes * _AT_ONCE)):
-                deltas = located({side: self._read(parts, side, some) for side in SIDES})
-                changes = Changes()
-                self._kept.operator.populate(deltas, Journal(), changes)
-                for batch in answer(changes):
+                for batch in take({side: self._read(parts, side, some) for side in SIDES}):
                     if sink is None:
                         sink = files.enter_context(pa.ipc.new_file(str(path), batch.schema))
                     sink.write_batch(batch)
@@ -170,7 +206,7 @@ class Parted:
         """Write the rows that are in memory, and let go of them."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
-                for rows in stored_pieces(run, self._kept.keys, is_sorted=True):
+                for rows in sorted_pieces(run, self._kept.keys):
                     writers[side].add(rows)
             arrangement.memory = []
         self._kept.keys.forget()

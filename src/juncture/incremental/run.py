@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,12 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.equal_rows import find_equal, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
-from juncture.streams.state.segment import Segment, first_codes
+from juncture.kernels.symmetric import UNLIMITED, reach_of
+from juncture.streams.state.segment import first_codes, grouped, matches
 
 Table = npt.NDArray[np.int64]
+
+_LEAST = -(2**63)
 
 
 class Run:
@@ -24,15 +28,20 @@ class Run:
     Parameters
     ----------
     batch
-        The rows, in any order.
-    rows
-        Which of them the run has, in its order.
+        The rows.
     keys, codes, weights, hashes
         Of these: key codes, a line of codes for each relation, how often each row is there, and its hash.
     counts
         Of these: lines of counts, which belong to the operator.
     matching
         How many lines of codes are of use to find matches.
+
+    Attributes
+    ----------
+    groups
+        The distinct keys, ascending.
+    starts
+        Where the rows of each distinct key start, and where the last ones end.
     """
 
     is_fetched = False
@@ -41,7 +50,6 @@ class Run:
     def __init__(
         self,
         batch: pa.RecordBatch,
-        rows: Codes,
         keys: Codes,
         codes: Table,
         weights: Ints,
@@ -49,31 +57,25 @@ class Run:
         counts: Table,
         matching: int,
     ) -> None:
+        self.batch = batch
         self.keys = keys
         self.codes = codes
         self.weights = weights
         self.hashes = hashes
         self.counts = counts
         self._matching = matching
-        self._segment = Segment(batch, rows, keys, codes, np.zeros(0, np.bool_), matching)
+        self.groups, self.starts = grouped(keys, codes)
+        self._greatest = codes[0].max(initial=_LEAST) if matching else 0
+        self._reach = reach_of(codes) if matching > 1 else UNLIMITED
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @property
-    def groups(self) -> Codes:
-        """The distinct keys, ascending."""
-        return self._segment.groups
-
-    @property
-    def starts(self) -> Ints:
-        """Where the rows of each distinct key start, and where the last ones end."""
-        return self._segment.starts
-
-    @property
     def nbytes(self) -> int:
         """How much memory the rows take."""
-        return self._segment.nbytes + self.weights.nbytes + self.hashes.nbytes + self.counts.nbytes
+        arrays = (self.keys, self.codes, self.weights, self.hashes, self.counts, self.groups, self.starts)
+        return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
     @property
     def living_rows(self) -> int:
@@ -104,18 +106,20 @@ class Run:
         keys, codes
             Rows of the other side by key and first code, all of which can match.
         """
-        for rows, positions in self._segment.find(keys, codes):
+        if self._matching and len(keys) and self._greatest < ~codes[0].max():
+            return
+        held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach
+        for rows, positions in matches(*held):
             living = self.weights[positions] > 0
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
         """Return the rows at some positions."""
-        return self._segment.taken(positions)
+        return rows_of(self.batch, array_of(positions, pa.int32() if positions.dtype == np.int32 else pa.int64()))
 
     def rekeyed(self, mapping: Codes) -> None:
         """Take other codes for keys, in the same order."""
-        self._segment.keys = self.keys = _mapped(self.keys, mapping)
-        self._segment.groups = _mapped(self.groups, mapping)
+        self.keys, self.groups = _mapped(self.keys, mapping), _mapped(self.groups, mapping)
 
 
 def _mapped(keys: Codes, mapping: Codes) -> Codes:
@@ -159,7 +163,6 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     # Rows that lie in their order are near each other when they are taken.
     return Run(
         rows_of(batch, array_of(order, pa.int32())),
-        np.arange(len(order), dtype=np.int32),
         keys,
         np.take(codes, order, axis=1),
         weights[order],
@@ -167,3 +170,23 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
         np.take(counts, order, axis=1),
         matching,
     )
+
+
+def end_to_end(runs: Sequence[Run], matching: int) -> Run:
+    """Return runs, at least one, of which none has a key of another, as one; where their keys rise, they just follow.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the type of a column cannot hold them in one piece.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    if any(len(one) and len(other) and one.keys[-1] > other.keys[0] for one, other in pairwise(runs)):
+        return merged(runs, matching)
+    keys, weights, hashes = (
+        np.concatenate([getattr(run, name) for run in runs]) for name in ("keys", "weights", "hashes")
+    )
+    codes, counts = (np.concatenate([getattr(run, name) for run in runs], axis=1) for name in ("codes", "counts"))
+    batch = joined_batches([run.batch for run in runs])
+    return Run(batch, keys, codes, weights, hashes, counts, matching)

@@ -23,7 +23,7 @@ from juncture.incremental.population import Parted
 from juncture.incremental.run import Run
 from juncture.incremental.store.blocks import BlockRows, Index
 from juncture.incremental.store.merging import Merge, mergeable
-from juncture.incremental.store.pages import Pages, run_of, stored_pieces
+from juncture.incremental.store.pages import Pages, loose_pieces, run_of, sorted_pieces
 from juncture.incremental.store.saved import Position, Store, Writer
 from juncture.incremental.store.stored_run import BlockCache, StoredRun
 from juncture.kernels.array_types import Mask
@@ -99,14 +99,23 @@ class StoredState:
                 self._runs[side] = runs
                 self._kept.arrangements[side].memory = list(self._in_memory(side, runs))
 
-    def keep(self, position: Position, deltas: Deltas, answer: list[pa.RecordBatch], *, first: bool) -> None:
-        """Keep an epoch; the first rows as a checkpoint."""
+    def write(self, writers: Mapping[Side, Writer]) -> None:
+        """Write the rows that are in memory as they are."""
+        for side, arrangement in self._kept.arrangements.items():
+            for run in arrangement.memory:
+                for rows in loose_pieces(run):
+                    writers[side].add(rows)
+
+    def begin(self, position: Position, writers: Mapping[Side, Writer]) -> None:
+        """Keep the first rows, which were written and are in memory."""
+        found = {side: self.store.take_in(writers[side]) for side in SIDES}
+        self._checkpoint(position, {side: self._taken_in(side, each) for side, each in found.items()})
+
+    def keep(self, position: Position, deltas: Deltas, answer: list[pa.RecordBatch]) -> None:
+        """Keep an epoch."""
         self._note(deltas)
-        if first:
-            self.checkpoint(position)
-        else:
-            changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
-            self.store.commit(position, changed, answer)
+        changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
+        self.store.commit(position, changed, answer)
 
     @property
     def first_bytes(self) -> float:
@@ -117,14 +126,14 @@ class StoredState:
         """Return what takes the first rows if they are too many."""
         return Parted(self._kept, self.store.folder, self._memory_bytes, report)
 
-    def writers(self) -> dict[Side, Writer]:
+    def writers(self, *, is_sorted: bool) -> dict[Side, Writer]:
         """Begin to write a run of each side."""
-        return {side: self.store.writer(is_sorted=True) for side in SIDES}
+        return {side: self.store.writer(is_sorted=is_sorted) for side in SIDES}
 
     def take_in(self, position: Position, writers: Mapping[Side, Writer]) -> None:
         """Keep the first rows, which were written and are not in memory."""
         found = {side: self.store.take_in(writers[side]) for side in SIDES}
-        runs = {side: [] if each is None else [self._stored(side, *each)] for side, each in found.items()}
+        runs = {side: self._taken_in(side, each) for side, each in found.items()}
         self.store.checkpoint(position, runs)
         self._place(runs)
 
@@ -150,10 +159,12 @@ class StoredState:
 
     def checkpoint(self, position: Position) -> None:
         """Write what is in memory alone, so that it need not be read from the changes of each epoch."""
+        self._checkpoint(position, dict(self._runs))
+
+    def _checkpoint(self, position: Position, runs: dict[Side, list[StoredRun]]) -> None:
         sizes = {side: arrangement.nbytes for side, arrangement in self._kept.arrangements.items()}
         are_paged = {side for side in SIDES if self._kept.arrangements[side].pages is not None}
         paged = are_paged | self._paged(sizes)
-        runs = dict(self._runs)
         for side in SIDES:
             if side in are_paged:
                 runs[side] = [*runs[side], *self._written(side)]
@@ -188,7 +199,7 @@ class StoredState:
             # The runs are there still. They are merged after another checkpoint.
             _log.warning("Runs on disk were not merged: %s", error)
             return
-        new = [] if written is None else [self._stored(side, *written)]
+        new = self._taken_in(side, written)
         for run in new:
             merge.carry_over(run)
         self._runs[side] = [*(run for run in self._runs[side] if run not in merge.runs), *new]
@@ -232,6 +243,9 @@ class StoredState:
         lines = self._kept.nothing(side).codes.shape[0], arrangement.lines
         return StoredRun(index, arrangement.schema, lines, has_state, self.store, self._cache, living_rows)
 
+    def _taken_in(self, side: Side, written: tuple[Index, Mask] | None) -> list[StoredRun]:
+        return [] if written is None else [self._stored(side, *written)]
+
     @staticmethod
     def _size(run: StoredRun) -> int:
         """Return how much memory the rows of a run would take, by those of its first block."""
@@ -242,14 +256,16 @@ class StoredState:
         for run in runs:
             rows = BlockRows.joined([rows.living() for rows, _ in run.pieces()])
             if len(rows):
-                keys = self._kept.keys_of(side, rows.batch)
-                yield run_of(rows, keys, self._kept.arrangements[side].matching)
+                keys, numbers = self._kept.numbers(side, rows.batch)
+                yield run_of(BlockRows(rows.batch, numbers, rows.state), keys, self._kept.arrangements[side].matching)
         self._cache.clear()
 
     def _written(self, side: Side, *, is_sorted: bool = True) -> list[StoredRun]:
         """Write the rows of a side that are in memory: those that stay there as they lie."""
         written = [
-            self.store.write(stored_pieces(run, self._kept.keys, is_sorted=is_sorted), is_sorted=is_sorted)
+            self.store.write(
+                sorted_pieces(run, self._kept.keys) if is_sorted else loose_pieces(run), is_sorted=is_sorted
+            )
             for run in self._kept.arrangements[side].memory
         ]
         return [self._stored(side, *found) for found in written if found is not None]
@@ -261,7 +277,7 @@ class StoredState:
         size = 0
         for rows in (rows.living() for run in runs if not run.index.is_sorted for rows, _ in run.pieces()):
             parts.append(rows)
-            size += rows.batch.nbytes + rows.numbers.nbytes + rows.state.nbytes
+            size += rows.batch.nbytes + _ROW_BYTES * len(rows) + rows.state.nbytes
             if size > self._memory_bytes * _SORTED:
                 found += self._sorted_run(side, parts)
                 parts, size = [], 0
@@ -271,8 +287,10 @@ class StoredState:
         if not parts:
             return []
         rows = BlockRows.joined(parts)
-        written = self.store.write([BlockRows.sorted(rows.batch, rows.numbers, rows.state)], is_sorted=True)
-        return [] if written is None else [self._stored(side, *written)]
+        _, numbers = self._kept.numbers(side, rows.batch)
+        self._kept.keys.forget()
+        written = self.store.write([BlockRows.sorted(rows.batch, numbers, rows.state)], is_sorted=True)
+        return self._taken_in(side, written)
 
     # What has come since
 

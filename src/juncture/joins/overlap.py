@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
@@ -12,6 +12,7 @@ from juncture.spec.overlap import Interval, Overlap
 from juncture.spec.schema import Closed, How
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -35,6 +36,8 @@ def join_overlap(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left interval with all right intervals that overlap it.
@@ -75,7 +78,7 @@ def join_overlap(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

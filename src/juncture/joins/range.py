@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
@@ -14,6 +14,7 @@ from juncture.spec.schema import Closed, How
 from juncture.spec.window import Windows
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -41,6 +42,8 @@ def join_range(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left row with all right rows in a window around its place in time, or on any other line.
@@ -87,7 +90,7 @@ def join_range(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

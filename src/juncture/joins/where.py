@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
@@ -12,6 +12,7 @@ from juncture.spec.schema import How
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -35,6 +36,8 @@ def join_where(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match rows for which a condition holds.
@@ -74,7 +77,7 @@ def join_where(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
@@ -101,10 +104,11 @@ def join_where(
 
     Notes
     -----
-    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * /``, comparisons,
-    BETWEEN, IN, IS NULL, AND, OR, NOT, and the functions abs, cast, try_cast, greatest and least. A condition that has
-    none of the known shapes costs time in proportion to the product of the two row counts, less the blocks of rows that
-    their least and greatest values rule out.
+    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * / % div ||``,
+    comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and functions such as abs, cast, coalesce,
+    date_trunc, floor, round, greatest, startswith and upper. A condition that has none of the known shapes costs time
+    in proportion to the product of the two row counts, less the blocks of rows that their least and greatest values
+    rule out.
 
     Examples
     --------

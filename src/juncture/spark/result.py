@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -44,7 +45,9 @@ def task_output(schema: st.StructType) -> TaskOutput:
     return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
 
-def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide) -> DataFrame:
+def given_back(
+    frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide, more: Sequence[str] = ()
+) -> DataFrame:
     """Return a result as users get it: its columns have the metadata of the inputs, as in Spark's own joins.
 
     What was of the null type is so again.
@@ -57,6 +60,8 @@ def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSi
         The join.
     left, right
         The inputs as they were given.
+    more
+        Columns that follow those of the join.
     """
     inputs = {"left": left.spark_schema, "right": right.spark_schema}
     metadata = [inputs[column.side][column.source].metadata for column in join.output] + [{}] * len(join.aggregates)
@@ -67,4 +72,5 @@ def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSi
     for place, (one, other, about) in enumerate(zip(made, given, metadata, strict=True)):
         value = F.lit(None) if is_null_type(other.type) and not is_null_type(one.type) else F.col(f"c{place}")
         columns.append(value.alias(f"c{place}", metadata=about))
-    return frame.toDF(*(f"c{place}" for place in range(len(columns)))).select(*columns).toDF(*made.names)
+    columns += [F.col(f"c{place}") for place in range(len(columns), len(columns) + len(more))]
+    return frame.toDF(*(f"c{place}" for place in range(len(columns)))).select(*columns).toDF(*made.names, *more)

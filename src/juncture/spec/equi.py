@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
-from juncture.spec.arguments import freeze_flags, freeze_names, pair_names
+from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
 from juncture.spec.base import Spec, check_answer
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
@@ -93,11 +93,7 @@ class Equi(Spec):
                 "For a condition without a key there is join_where(…)."
             )
         check_answer(self)
-        if self.where is not None and not isinstance(self.where, str):
-            raise SpecError(
-                f"where={self.where!r} ({type(self.where).__name__}) is not SQL. Expected a string such as "
-                '"l.price < r.limit".'
-            )
+        check_condition(self.where, "l.price < r.limit")
         freeze_flags(self, "nulls_equal", "coalesce")
         freeze_names(self, "on", "left_on", "right_on")
 

@@ -39,6 +39,11 @@ def _check(join: ResolvedAsof) -> None:
             f"known={join.spec.known!r} asks of each right row since when it is known, and a stream would have to hold "
             "rows for as long as any may become known. Join in batch, or by the time at which rows come."
         )
+    if join.where is not None:
+        raise PlanError(
+            f"where={join.spec.where!r} may pass over any number of right rows for each left one, and a stream would "
+            "have to hold them all. Join in batch, or filter the streams before."
+        )
     if join.goes_by_table_order and join.how not in ("semi", "anti"):
         ties = join.spec.ties
         raise PlanError(

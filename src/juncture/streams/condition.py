@@ -22,7 +22,8 @@ from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import DataError
 from juncture.kernels.array_types import Mask
-from juncture.local.inequality.conditions import CodedValue, equal_columns, equal_types
+from juncture.local.equal_values import equal_columns, equal_types
+from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of

@@ -105,6 +105,11 @@ class StreamPlan:
         names = {*self.held[side].names, *ordered}
         return pa.schema([field for field in schema if field.name in names])
 
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows of a side to join at once, where nobody says."""
+        return 1 << 15 if self._asof is None else 1 << 17
+
     def operator(self, frontiers: Mapping[Side, Frontier]) -> StreamOperator:
         """Return what does the join, which holds no rows yet.
 

@@ -3,6 +3,8 @@
 Rows are in the order of the hash of their key, their first code, and the hash of the whole row; those that can match
 nothing count as having the hash 0. A block is the numbers by which rows are found (hashes and codes), and the columns
 as an Arrow message. What changes of a row (its weight, and counts of matches) is apart from it.
+
+Rows that are also in memory are only read from the first to the last: they lie as they come, without these numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ BLOCK_ROWS = 128
 LOOSE_ROWS = 1 << 14
 """How many rows blocks have from which rows are looked up, and those which are read one after the other."""
 
-_NUMBERS = 2
+NUMBERS = 2
 """Lines of numbers before the codes: the hash of the key, and that of the row."""
 
 
@@ -37,7 +39,7 @@ class BlockRows:
     batch
         Their columns.
     numbers
-        Lines: the hash of the key, that of the row, and codes.
+        Lines: the hash of the key, that of the row, and codes; none of rows that lie as they come.
     state
         Lines: the weight, and counts.
     """
@@ -64,7 +66,7 @@ class BlockRows:
     @property
     def codes(self) -> Table:
         """Lines of codes."""
-        return self.numbers[_NUMBERS:]
+        return self.numbers[NUMBERS:]
 
     @property
     def weights(self) -> Ints:
@@ -99,7 +101,7 @@ class BlockRows:
     @classmethod
     def sorted(cls, batch: pa.RecordBatch, numbers: Table, state: Table) -> BlockRows:
         """Return rows in order."""
-        by_code = (numbers[_NUMBERS],) if len(numbers) > _NUMBERS else ()
+        by_code = (numbers[NUMBERS],) if len(numbers) > NUMBERS else ()
         order = np.lexsort((numbers[1], *by_code, numbers[0].view(np.uint64)))
         return cls(batch, numbers, state).some(order)
 
@@ -175,12 +177,16 @@ class Index:
     def of(cls, number: int, rows: BlockRows, size: int, *, is_sorted: bool) -> Index:
         """Return the index of rows, at least one, that are cut into blocks of a size."""
         starts = np.arange(0, len(rows), size)
+        sizes = np.diff(np.append(starts, len(rows)))
+        if not is_sorted:
+            none = np.zeros((3, len(starts)), np.int64)
+            return cls(number, none, sizes, none[:0], 0, is_sorted)
         codes = np.ascontiguousarray(rows.codes)
         first = codes[0][starts] if len(codes) else np.zeros(len(starts), np.int64)
         return cls(
             number,
             np.stack([rows.numbers[0][starts], rows.row_hashes[starts], first]),
-            np.diff(np.append(starts, len(rows))),
+            sizes,
             np.maximum.reduceat(codes[1:], starts, axis=1),
             reach_of(codes) if len(codes) > 1 else 0,
             is_sorted,
@@ -207,15 +213,15 @@ def pack_block(rows: BlockRows, first: int, size: int) -> bytes:
 
 
 def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tuple[Table, pa.RecordBatch]:
-    """Return the numbers and the columns of a block.
+    """Return the numbers, of so many lines, and the columns of a block.
 
     Raises
     ------
     ValueError, pyarrow.ArrowException
         If the bytes are no such block.
     """
-    count = size * (_NUMBERS + lines)
-    numbers = np.frombuffer(content, np.int64, count).reshape(_NUMBERS + lines, size)
+    count = size * lines
+    numbers = np.frombuffer(content, np.int64, count).reshape(lines, size)
     batch = pa.ipc.read_record_batch(pa.py_buffer(content).slice(8 * count), schema)
     if batch.num_rows != size:
         raise ValueError(f"a block has {batch.num_rows} rows, and not {size}")

@@ -48,7 +48,6 @@ class FetchedRun(Run):
         codes, self._before = np.take(rows.codes, order, axis=1), np.take(rows.state, order, axis=1)
         super().__init__(
             batch,
-            np.arange(len(order), dtype=np.int32),
             keys,
             codes,
             self._before[0].copy(),
@@ -205,7 +204,6 @@ def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
     order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
     return Run(
         rows_of(rows.batch, array_of(order, pa.int32())),
-        np.arange(len(order), dtype=np.int32),
         keys,
         np.take(rows.codes, order, axis=1),
         rows.weights[order],
@@ -215,14 +213,20 @@ def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
     )
 
 
-def stored_pieces(run: Run, keys: HashedKeys, *, is_sorted: bool) -> Iterator[BlockRows]:
-    """Yield the rows of a run in memory that are there as they lie on disk, or as they are, some at a time."""
+def loose_pieces(run: Run) -> Iterator[BlockRows]:
+    """Yield the rows of a run in memory that are there as they are, some at a time."""
+    none = np.zeros((0, len(run)), np.int64)
+    for first in range(0, len(run), _PIECE_ROWS):
+        here = slice(first, first + _PIECE_ROWS)
+        state = np.concatenate([run.weights[here][None], run.counts[:, here]])
+        yield BlockRows(run.batch.slice(first, _PIECE_ROWS), none[:, here], state).living()
+
+
+def sorted_pieces(run: Run, keys: HashedKeys) -> Iterator[BlockRows]:
+    """Yield the rows of a run in memory that are there in the order in which they are found on disk, some at a time."""
     hashes = keys.hashes(run.keys)
-    if is_sorted:
-        order = _stored_order(run, keys.hashes(run.groups))
-        order = order[run.weights[order] != 0]
-    else:
-        order = np.flatnonzero(run.weights)
+    order = _stored_order(run, keys.hashes(run.groups))
+    order = order[run.weights[order] != 0]
     for first in range(0, len(order), _PIECE_ROWS):
         here = order[first : first + _PIECE_ROWS]
         numbers = [hashes[here].view(np.int64)[None], run.hashes[here][None], np.take(run.codes, here, axis=1)]

@@ -40,7 +40,7 @@ from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Side
 
-_VERSION = 2
+_VERSION = 3
 _JOIN, _MANIFEST, _LAST = b"join", b"manifest", b"last"
 _EPOCH = b"e"
 _NEW_RUN = "run-"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
-from juncture.incremental.store.blocks import BlockRows, Index, pack_state, unpack_block, unpack_state
+from juncture.incremental.store.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.stored_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
@@ -148,7 +148,8 @@ class StoredRun:
         self._changed_bytes = 0
         self._changed_places: list[Ints] | None = None
         self._schema = schema
-        self._codes, self._counts = lines
+        self._lines = lines
+        self._numbers = NUMBERS + lines[0] if index.is_sorted else 0
         self._reader = reader
         self._cache = cache
         self._starts = np.concatenate([[0], np.cumsum(index.sizes)])
@@ -209,8 +210,7 @@ class StoredRun:
     def snapshot(self) -> StoredRun:
         """Return the same run as it is on disk, for another thread; and take note from now on of what changes."""
         self._changed_places = []
-        lines = self._codes, self._counts
-        return StoredRun(self.index, self._schema, lines, self.has_state.copy(), self._reader, BlockCache(0))
+        return StoredRun(self.index, self._schema, self._lines, self.has_state.copy(), self._reader, BlockCache(0))
 
     def changed_places(self) -> Ints:
         """Return where rows have changed since a snapshot was taken."""
@@ -260,7 +260,7 @@ class StoredRun:
         found = {block: self._cache.get(run, block) for block in blocks}
         missing = [block for block, held in found.items() if held is None]
         for block, content in zip(missing, self._reader.blocks(run, missing), strict=True):
-            numbers, batch = unpack_block(content, int(self.index.sizes[block]), self._codes, self._schema)
+            numbers, batch = unpack_block(content, int(self.index.sizes[block]), self._numbers, self._schema)
             found[block] = numbers, batch
             self._cache.put(run, block, numbers, batch, len(content))
         return [held for held in found.values() if held is not None]
@@ -276,7 +276,7 @@ class StoredRun:
             content = self.changed.get(block) or saved.get(block)
             size = int(self.index.sizes[block])
             if content is None:
-                state = np.zeros((1 + self._counts, size), np.int64)
+                state = np.zeros((1 + self._lines[1], size), np.int64)
                 state[0] = 1
             else:
                 state = unpack_state(content, size)

@@ -16,7 +16,7 @@ from juncture.local.inequality.folds import Fold, Values, counting, summing
 from juncture.local.inequality.order_folds import ordering
 from juncture.local.inequality.probe import InequalityProber
 from juncture.local.output.batches import taken
-from juncture.local.output.pairs import BuildSide, Prober, cut, pairs_of, spans_of
+from juncture.local.output.pairs import PAIRS_MOST, BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
@@ -27,6 +27,8 @@ from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.aggregate import Aggregate, folded_columns, have_order
 from juncture.spec.condition import ResolvedInequality
 
+_PAIRS_MOST = PAIRS_MOST
+"""About how many pairs are made at once."""
 _LISTED_MOST = 1 << 20
 """About how many values lists have that are made at once."""
 
@@ -201,7 +203,7 @@ def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober
             fold.add_spans(state, match_spans.first, match_spans.end)
         return
     waits, waiting = any(fold.of_whole_rows for fold in folds), list[tuple[Codes, Codes]]()
-    for task in cut(spans_of(batch, match_spans, prober.right), keep=False):
+    for task in cut(spans_of(batch, match_spans, prober.right, _PAIRS_MOST), keep=False, most=_PAIRS_MOST):
         rows, positions = pairs_of(task, prober.right, keep=False)
         if match_spans.check is not None:
             good = match_spans.check(rows, positions)

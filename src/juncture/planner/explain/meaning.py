@@ -84,7 +84,8 @@ def _asof(join: ResolvedAsof) -> str:
         within = f", within {_distance(join.tolerance.constant or 0, join.domain)}"
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
     since = "" if join.known is None else f", of those known by its {join.known.left} (right {join.known.right})"
-    return f"{side}{keys}, by {on}{within}{since}{_in_ties(join)}"
+    condition = "" if join.where is None else f", of those for which {describe(join.where)}"
+    return f"{side}{keys}, by {on}{within}{since}{condition}{_in_ties(join)}"
 
 
 def _in_ties(join: ResolvedAsof) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import SpecError
-from juncture.predicate.evaluate import operations
+from juncture.predicate.evaluate import functions, operations
 from juncture.predicate.evaluate.options import Options
 from juncture.predicate.evaluate.vectors import Vector, constant, from_column, to_column
 from juncture.predicate.language import nodes
@@ -113,6 +113,8 @@ def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
         case nodes.Extreme(function=function, operands=operands):
             parts = [vectors[operand] for operand in operands]
             return reduce(lambda one, other: operations.extreme(function, one, other, node.type), parts)
+        case nodes.Call(operands=operands):
+            return functions.call(node, [vectors[operand] for operand in operands])
         case nodes.Cast(operand=operand):
             return operations.convert(vectors[operand], operand.type, node.type)
         case nodes.Compare(operator=comparison, left=left, right=right):

@@ -17,7 +17,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import days, plain, validity
 from juncture.columnar.order_encoding import RoughCoder, float_codes
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
-from juncture.local.inequality.conditions import equal_columns, equal_types
+from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.limits import both, floats
 from juncture.local.inequality.own_interval import check_interval
 from juncture.predicate.decompose.match_interval import type_of_value

@@ -57,9 +57,7 @@ class Segment:
         self.alive = np.ones(len(rows), np.bool_)
         self.alive_rows = len(rows)
         self.least = np.empty(len(codes), np.int64)
-        starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
-        count = kernels.index_rows(keys, codes, starts, groups, self.least)
-        self.starts, self.groups = starts[: count + 1], groups[:count]
+        self.groups, self.starts = grouped(keys, codes, self.least)
         self._matching = matching
         self._greatest = codes[0].max(initial=-_GREATEST - 1) if matching else _GREATEST
         self._reach = kernels.reach_of(codes) if matching > 1 else kernels.UNLIMITED
@@ -80,16 +78,7 @@ class Segment:
         """
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
-        resume = np.array([0, -1], np.int64)
-        room = min(max(_ROOM_LEAST, 2 * len(keys)), _ROOM_FIRST)
-        while resume[0] < len(keys):
-            rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
-            count = kernels.find_matches(
-                keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach, resume, rows, positions
-            )
-            if count:
-                yield rows[:count], positions[:count]
-            room = min(2 * room, _ROOM_MOST)
+        yield from matches(keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach)
 
     def expire(self, limits: Limits) -> Codes:
         """Let go of rows that match nothing any more, and return their positions."""
@@ -125,6 +114,27 @@ class Segment:
         if not kept.all():
             raise AssertionError("a segment is compacted before its keys are forgotten")
         self.keys, self.groups = mapping[self.keys], mapping[self.groups]
+
+
+def grouped(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes, Ints]:
+    """Return the distinct keys of sorted rows, where the rows of each start, and the end; and write the least codes."""
+    starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
+    count = kernels.index_rows(keys, codes, starts, groups, np.empty(len(codes), np.int64) if least is None else least)
+    return groups[:count], starts[: count + 1]
+
+
+def matches(
+    keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
+) -> Iterator[tuple[Codes, Codes]]:
+    """Yield the pairs of rows and positions that match, some at a time, as `find_matches` writes them."""
+    resume = np.array([0, -1], np.int64)
+    room = min(max(_ROOM_LEAST, 2 * len(keys)), _ROOM_FIRST)
+    while resume[0] < len(keys):
+        rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+        count = kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
+        if count:
+            yield rows[:count], positions[:count]
+        room = min(2 * room, _ROOM_MOST)
 
 
 def merged(segments: Sequence[Segment], matching: int) -> Segment:

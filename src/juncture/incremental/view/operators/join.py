@@ -104,7 +104,6 @@ def _pieces(delta: Delta, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Cod
 
 def _as_run(delta: Delta) -> Run:
     """Return changes as rows that are there, to be found by others."""
-    rows = np.arange(len(delta), dtype=np.int32)
     lines = np.zeros((0, len(delta)), np.int64)
     # What goes is found like what comes.
-    return Run(delta.batch, rows, delta.keys, delta.codes, np.abs(delta.weights), delta.hashes, lines, 0)
+    return Run(delta.batch, delta.keys, delta.codes, np.abs(delta.weights), delta.hashes, lines, 0)
