@@ -58,7 +58,7 @@ class BucketChanges(ChangeJoin):
         DataError
             As `ChangeJoin.apply` does.
         """
-        return self._epoch(changes, None, first=False)
+        return self._epoch(changes, None)
 
     def runs(self, side: Side) -> list[Run]:
         """Return the runs of a side."""
@@ -69,9 +69,9 @@ class BucketChanges(ChangeJoin):
         arrangement = self._kept.arrangements[side]
         rows = self._kept.delta(side, batch, np.arange(batch.num_rows), hashes)
         # What `delta` takes for weights tells in which order it has put the rows.
-        order, numbers = rows.weights, np.arange(len(rows), dtype=np.int32)
+        order = rows.weights
         weights, counts = state[0][order], np.take(state[1:], order, axis=1)
-        run = Run(rows.batch, numbers, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
+        run = Run(rows.batch, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
         arrangement.memory = [*arrangement.memory, run]
         return HeldRun(run, order)
 
