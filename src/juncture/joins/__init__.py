@@ -5,7 +5,7 @@ from __future__ import annotations
 from juncture.joins.asof import join_asof
 from juncture.joins.changing import changes
 from juncture.joins.equi import join
-from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres
+from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
 from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
@@ -32,6 +32,7 @@ __all__ = [
     "plan",
     "plan_many",
     "postgres",
+    "register_postgres",
     "stream",
     "stream_listener",
     "view",

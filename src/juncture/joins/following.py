@@ -12,6 +12,7 @@ from juncture.errors import PlanError, SpecError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from juncture.incremental.follow import Follower, FollowProgress, Kept
     from juncture.incremental.sinks.files import FilesSink
@@ -64,6 +65,29 @@ def postgres(
     module = _part("juncture.incremental.sources.postgres", "jn.postgres(…)")
     source: PostgresSource = module.PostgresSource(dsn, tables, slot, publication, types, append_only)
     return source
+
+
+def register_postgres(spark: SparkSession) -> None:
+    """Let Spark read what changes in a table of PostgreSQL: the format ``juncture.postgres`` of ``spark.readStream``.
+
+    Its options are ``dsn``, ``table`` and ``slot``, as for `juncture.postgres`, and if need be ``publication``. Each
+    query has a slot of its own for each table. The first micro-batch reads the table as it is, in about as many tasks
+    as ``partitions`` says (4), and the following ones what transactions have changed, with a column ``_weight``:
+    streams that a join with ``changes=True`` takes. Spark's checkpoint keeps how far they have come, and the server
+    keeps its log from there on.
+
+    Parameters
+    ----------
+    spark
+        The session, of classic Spark or Spark Connect. Its workers need ``juncture[postgres]``, too.
+
+    Raises
+    ------
+    PlanError
+        If psycopg is not installed.
+    """
+    module = _part("juncture.incremental.spark.postgres", "jn.register_postgres(…)")
+    spark.dataSource.register(module.PostgresDataSource)
 
 
 def into_postgres(dsn: str, table: str, key: str | Sequence[str], *, replace: bool = False) -> PostgresSink:

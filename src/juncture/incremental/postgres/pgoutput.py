@@ -177,6 +177,12 @@ class Decoder:
             )
 
 
+def commit_place(message: bytes) -> int:
+    """Return where in the log the commit lies that a message tells: a slot that begins behind it leaves it out."""
+    place: int = _COMMIT.unpack_from(message, 1)[1]
+    return place
+
+
 def _difference(before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]) -> str:
     names_before, names_now = [each[0] for each in before], [each[0] for each in now]
     for name in names_now:

@@ -91,15 +91,16 @@ class Slot:
     snapshot: str
 
 
-def create_slot(connection: abc.PGconn, name: str) -> Slot:
-    """Make a slot, and export the tables as they are where it begins.
+def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -> Slot:
+    """Make a slot, which may go with the connection, and export the tables as they are where it begins.
 
     Raises
     ------
     PlanError
         If the server has no place for another slot.
     """
-    command = f"CREATE_REPLICATION_SLOT {_quoted(name)} LOGICAL pgoutput (SNAPSHOT 'export')"
+    kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
+    command = f"CREATE_REPLICATION_SLOT {_quoted(name)} {kind} pgoutput (SNAPSHOT 'export')"
     result = connection.exec_(command.encode())
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise PlanError(

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pyarrow as pa
@@ -127,7 +127,7 @@ class PostgresSource:
             with connected(self._dsn, autocommit=False) as connection:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(made.snapshot))
-                tables = {name: _copied(connection, table, read) for name, table in self._tables.items()}
+                tables = {name: copied(connection, table, read) for name, table in self._tables.items()}
         finally:
             replication.finish()
         return Snapshot(tables, self._offset(made.place))
@@ -212,7 +212,7 @@ class PostgresSource:
                     _log.info(_SLOT_STAYS, self.slot, self.slot)
             self._connection.close()
 
-    def __enter__(self) -> PostgresSource:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -320,11 +320,13 @@ def _check_arguments(names: Mapping[str, str], slot: str) -> None:
         )
 
 
-def _copied(connection: psycopg.Connection[Any], table: PostgresTable, read: Read) -> pa.Table:
-    """Return the rows of a table."""
-    names = [column.name for column in table.columns]
-    query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)").format(
-        sql.SQL(", ").join(map(sql.Identifier, names)), table.identifier
+def copied(
+    connection: psycopg.Connection[Any], table: PostgresTable, read: Read, where: sql.Composable | None = None
+) -> pa.Table:
+    """Return the rows of a table, or some of them."""
+    names, where = [column.name for column in table.columns], where or sql.SQL("true")
+    query = sql.SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT csv)").format(
+        sql.SQL(", ").join(map(sql.Identifier, names)), table.identifier, where
     )
     batches = []
     with reported(f"read {table.shown}"), connection.cursor() as cursor, cursor.copy(query) as copy:

@@ -1,0 +1,145 @@
+"""A table of PostgreSQL between two places of the log, which can be read again until the slot is told to go on.
+
+The log is looked at, and not taken: what a slot tells from a place to another is the same each time. A transaction is
+between them if its commit begins there, by which PostgreSQL itself decides what a slot leaves out.
+
+The first rows are those of the table at a later place, and what has changed between the two with the opposite weights.
+Added up that is the table as it was, though no snapshot of it is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from secrets import token_hex
+from typing import Any
+
+import pyarrow as pa
+from psycopg import sql
+from psycopg.pq import abc
+
+from juncture.errors import DataError, PlanError
+from juncture.incremental.postgres.catalog import ensure_publication
+from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
+from juncture.incremental.postgres.pgoutput import Decoder, Gathered, batch_of, change_schema, commit_place
+from juncture.incremental.postgres.replication import Slot, create_slot
+from juncture.incremental.sources.postgres import PostgresSource, copied
+
+_ROWS = 10_000
+
+
+class RangedSource(PostgresSource):
+    """One table of PostgreSQL, by ranges of the log."""
+
+    def __init__(self, dsn: str, table: str, slot: str, publication: str | None = None) -> None:
+        super().__init__(dsn, [table], slot, publication)
+        [self.table] = self._tables.values()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of changes."""
+        return change_schema(self.table)
+
+    def begin(self) -> dict[str, Any]:
+        """Make the slot if it is not there, and return where it begins."""
+        ensure_publication(self._connection, self.publication, self._tables)
+        if self.status() is None:
+            with reported(f"make the slot {self.slot!r}"):
+                self._connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [self.slot])
+        slot = self._unused(self.slot)
+        assert slot is not None
+        return self._offset(slot.confirmed)
+
+    def now(self) -> dict[str, Any]:
+        """Return the place up to which the log is written."""
+        row = self._connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+        assert row is not None
+        return self._offset(lsn_number(row[0]))
+
+    def place(self, offset: Any) -> int:
+        """Return the place that an offset says, from which on the slot tells what changes.
+
+        Raises
+        ------
+        StateError
+            If it does not, or the offset is of another server, slot or table.
+        """
+        place = self._place_of(offset)
+        self._take_slot(place)
+        return place
+
+    def pages(self) -> int:
+        """Return how many pages the table has."""
+        row = self._connection.execute(
+            "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::int8", [self.table.oid]
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def exported(self) -> tuple[abc.PGconn, Slot]:
+        """Return a connection that keeps the table as it is for others to read, and at which place of the log it is."""
+        replication = replicating(self._dsn)
+        try:
+            return replication, create_slot(replication, f"juncture_{token_hex(8)}", temporary=True)
+        except BaseException:
+            replication.finish()
+            raise
+
+    def rows(self, snapshot: str, first: int, last: int | None) -> pa.Table:
+        """Return the rows on some pages of the table as it was exported; with None, on all from the first on."""
+        where = sql.SQL("ctid >= {}::tid").format(f"({first},0)")
+        if last is not None:
+            where = sql.SQL("{} AND ctid < {}::tid").format(where, f"({last},0)")
+        with connected(self._dsn, autocommit=False) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            with reported("read a snapshot that another connection keeps"):
+                connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
+            return copied(connection, self.table, _silent, where)
+
+    def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield what the transactions between two places change.
+
+        Raises
+        ------
+        DataError
+            If the table was truncated: nothing tells which rows have gone.
+        """
+        decoder, gathered = Decoder(self._tables), Gathered()
+        query = (
+            "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, NULL, 'proto_version', '1', "
+            "'publication_names', %s)"
+        )
+        publication = sql.Identifier(self.publication).as_string(None)
+        with reported(f"read by the slot {self.slot!r}"), self._connection.cursor() as cursor:
+            for (message,) in cursor.stream(query, [self.slot, lsn_text(last), publication]):
+                if decoder.read(message) is None:
+                    continue
+                taken = decoder.taken().get(self.table.name)
+                if taken is None or not first <= commit_place(message) < last:
+                    continue
+                if taken.is_truncated:
+                    raise DataError(
+                        f"{self.table.shown} was truncated, and nothing tells which rows have gone. Start the query "
+                        "with a new checkpoint, output and slot; or delete rows by DELETE."
+                    )
+                gathered.add(taken)
+                if len(gathered.rows) >= _ROWS:
+                    yield batch_of(self.table, gathered)
+                    gathered = Gathered()
+        if gathered.rows:
+            yield batch_of(self.table, gathered)
+
+    def forget(self, offset: Any) -> None:
+        """Let the server forget the log up to an offset."""
+        slot = self._unused(self.slot)
+        if slot is None:
+            raise PlanError(f"The slot {self.slot!r} is gone, and with it what changes from here on.")
+        place = lsn_number(offset["lsn"])
+        if slot.confirmed < place:
+            with reported(f"go on by the slot {self.slot!r}"):
+                self._connection.execute(
+                    "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [self.slot, lsn_text(place)]
+                )
+
+
+def _silent(_table: str, _rows: int) -> None:
+    """Tell no one of rows that were read."""
