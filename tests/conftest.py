@@ -16,14 +16,14 @@ from support.session import session_for_tests
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# `ci` gives the same examples every time, as many as a quarter of an hour on two cores allows for the whole suite;
-# `nightly` gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
+# `ci` gives the same examples every time, as many as eight minutes on two cores allow for the whole suite; `nightly`
+# gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=25, derandomize=True, database=None, **QUIET)
+settings.register_profile("ci", max_examples=12, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("nightly", max_examples=200, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
-SPARK_EXAMPLES = {"ci": 3, "dev": 4, "nightly": 20, "thorough": 100}
+SPARK_EXAMPLES = {"ci": 2, "dev": 4, "nightly": 20, "thorough": 100}
 
 SESSIONS = ("connect", "classic")
 IN_PROCESS = "in-process"
@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "spark", settings.get_profile(profile), max_examples=SPARK_EXAMPLES[profile], phases=phases
     )
     config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of session, instead of both")
-    config.addinivalue_line("markers", "early: starts before others, since it waits for processes that take long")
+    config.addinivalue_line("markers", "early: a process's first test, since it waits for processes that take long")
     config.addinivalue_line("markers", "nightly: takes long: runs with --all only, as `make test-all` does")
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that does is marked)")
 
@@ -73,7 +73,8 @@ def session_kind(item: pytest.Item) -> str | None:
     return None if engine == IN_PROCESS else engine
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if session_kind(item):
             item.add_marker("spark")
@@ -82,7 +83,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = nightly | set(out_of_turn(item for item in items if item not in nightly))
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    items.sort(key=lambda item: not item.get_closest_marker("early"))
+    # pytest itself puts tests together that share a session.
+    yield
+    items[:] = in_order(items)
+
+
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return tests in an order that keeps two processes busy to the end.
+
+    The first of them begins at the front, the second in the middle, and whichever is done takes from the end of what
+    the other has left. So one process has all that needs a session, which is started and warmed up once.
+    """
+    parts: dict[str, list[pytest.Item]] = {"spark": [], "early": [], "": []}
+    for item in items:
+        parts[next((name for name in parts if name and item.get_closest_marker(name)), "")].append(item)
+    others = parts[""]
+    first = max(0, sum(map(len, parts.values())) // 2 - len(parts["spark"]))
+    return [*parts["spark"], *others[:first], *parts["early"], *others[first:]]
 
 
 def out_of_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

@@ -49,6 +49,20 @@ def struct(**fields: pa.DataType) -> pa.DataType:
 
 UTC_US = pa.timestamp("us", "UTC")
 
+CONDITIONS = [
+    "l.low < r.high",
+    "r.high <> l.low",
+    "l.low = r.high",
+    "l.low + 1 = r.high AND r.high <= 2",
+    "l.low <=> r.high",
+    "l.low = r.high OR r.high IS NULL",
+    "r.high > 0",
+    "l.low > 0",
+    "l.low > 0 AND (r.high - l.low) * 2 > r.high",
+    "FALSE",
+]
+"""Of a left column ``low`` and a right one ``high``."""
+
 # Pairs of a left and a right type. Those of Spark are those that both Arrow and Spark have.
 SPARK_ON = [
     (pa.int64(), pa.int64()),
@@ -367,6 +381,11 @@ def layouts(draw: st.DrawFn, *, spark: bool, packed: bool | None = None) -> tupl
     arguments = draw(spec_arguments(on_types, left, right))
     if draw(st.integers(0, 3)) == 0:
         arguments["known"] = draw(known(on_types, left, right, spark=spark))
+    if draw(st.integers(0, 2)) == 0:
+        left.types["low"], right.types["high"] = pa.int64(), pa.int32()
+        for side, name in ((left, "low"), (right, "high")):
+            side.pools[name] = draw(pools(pa.int32(), 4))
+        arguments["where"] = draw(st.sampled_from(CONDITIONS))
     # Of many cases in one, some would have to fail.
     ties = ["greatest"] * (1 if packed else 5) + ["error"] * (not packed)
     # Spark has no order of its own.

@@ -42,6 +42,7 @@ def test_in_process(algorithm):
     assert list(result.to_pydict().items()) == list(PRINTED.items())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ["auto", "broadcast", "broadcast_left", "hash", "range", "window"])
 def test_on_spark(spark, algorithm):
     result = jn.join_asof(to_spark(spark, FRAMES), to_spark(spark, TELEMETRY), **ARGUMENTS, algorithm=algorithm)
@@ -49,6 +50,7 @@ def test_on_spark(spark, algorithm):
     assert result.orderBy("ts").toArrow().to_pydict() == PRINTED
 
 
+@pytest.mark.in_turn
 def test_left_comes_first_so_that_it_chains(spark):
     result = to_spark(spark, FRAMES).transform(jn.join_asof, to_spark(spark, TELEMETRY), **ARGUMENTS)
     assert result.orderBy("ts").toArrow().to_pydict() == PRINTED

@@ -15,7 +15,7 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
 from juncture.kernels import asof_known as kernels
-from juncture.local.asof import known, left
+from juncture.local.asof import batches, left
 from strategies import examples
 from support.engines import LOCAL, run_in_process
 from support.inputs import pass_as
@@ -62,11 +62,11 @@ def test_duckdb(direction, keys, span, algorithm):
 
 @given(example=examples(), seed=st.integers(0, 2**32 - 1), most=st.integers(1, 6))
 def test_right_rows_that_come_in_several_batches(example, seed, most, tmp_path_factory):
-    assume(example.spec.known is not None)
+    assume(example.spec.known is not None or example.spec.where is not None)
     right = pass_as("file", example.right, tmp_path_factory.mktemp("inputs") / "right", random.Random(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known, "_BATCH_ROWS", most)
-        patch.setattr(known, "_BATCH_ROWS_LEAST", 1)
+        patch.setattr(batches, "_BATCH_ROWS", most)
+        patch.setattr(batches, "_BATCH_ROWS_LEAST", 1)
         # Backward, left rows in the order in which they see are streamed past, unless there are too many such orders.
         patch.setattr(left, "_CHAINS_MOST", seed % 3)
         try:

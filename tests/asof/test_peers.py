@@ -238,7 +238,7 @@ def test_duckdb_on_more_rows_than_fit_one_batch_of_work(keys, direction):
 def test_duckdb_on_spark(spark, keys, direction):
     chance = np.random.default_rng(keys)
     size = {"on": pa.timestamp("us"), "by": pa.string(), "keys": keys, "span": 10**9}
-    left, right = side(chance, 10_000, **size), without_ties(side(chance, 40_000, **size))
+    left, right = side(chance, 2_000, **size), without_ties(side(chance, 8_000, **size))
     answer = asof_in_duckdb(left, right, COMPARISONS[direction, True])
     expected = rows_of(left, answer["row_right"])
     frames = [to_spark(spark, table).repartition(3) for table in (left, right)]

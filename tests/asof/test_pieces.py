@@ -9,7 +9,7 @@ from typing import get_args
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
@@ -89,6 +89,8 @@ def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_
 
 @pytest.mark.parametrize("small", [6], indirect=True)
 @pytest.mark.parametrize("how", get_args(How))
+# Each is two joins.
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     example=examples(rows=18),
     # Up to so many that no tie has to be decided.
@@ -182,7 +184,7 @@ def test_rows_that_fall_between_stripes(small, direction, keys):
         by = [chance.randrange(keys) for _ in range(rows)]
         return pa.table({"ts": on, "k": by, name: list(range(rows))})
 
-    left, right = table(250, "a"), table(300, "b")
+    left, right = table(120, "a"), table(150, "b")
     for exact in (True, False):
         spec = jn.Asof(on="ts", by="k", direction=direction, allow_exact_matches=exact)
         for threads in (1, 3):

@@ -23,7 +23,7 @@ def cases():
         and fits_spark(case.right.schema)
     ]
     return [
-        pytest.param(case, marks=pytest.mark.nightly if number % 2 else [], id=str(case))
+        pytest.param(case, marks=pytest.mark.nightly if number % 3 else [], id=str(case))
         for number, case in enumerate(fitting[::9])
     ]
 

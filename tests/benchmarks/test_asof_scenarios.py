@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,7 +47,22 @@ def test_the_peer_on_spark_gives_the_expected_answer(tmp_path, spark):
     assert expected.difference(found_answer(batches, data.by, ties), ties_decided=False) is None
 
 
+@pytest.mark.in_turn
+def test_a_trial_on_spark(tmp_path, spark, monkeypatch):
+    data = tables(tmp_path, "zipf")
+    expected, ties = expected_answer(data)
+    # A folder of this process, which is not where the JVM is.
+    monkeypatch.setattr(bench_spark, "tempfile", SimpleNamespace(mkdtemp=lambda **_: str(tmp_path / "first")))
+    monkeypatch.setattr(bench_spark, "bench_session", lambda _: spark)
+    # It ends its session, which other tests share.
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    answer = measure(bench_spark.SparkTrial(**bench_spark.ours(data, ties, "paths").arguments))["answer"]
+    assert answer.pop("chosen") != "auto"
+    assert expected.difference(Answer(**answer), ties_decided=True) is None
+
+
 @pytest.mark.early
+@pytest.mark.nightly
 def test_a_run_on_spark(tmp_path):
     data = tables(tmp_path, "zipf")
     expected, ties = expected_answer(data)

@@ -55,7 +55,7 @@ def test_range_with_all_options(folder):
     assert written(
         *(*RANGE, "--left-on", "at", "--right-on", "at", "--left-by", "site", "--right-by", "site"),
         *("--lower", "-70.5", "--upper", "back", "--closed", "right", "--how", "left", "--suffix", "_theirs"),
-        *("--agg", "value=mean, max", "--agg", "*=count", "--algorithm", "sorted", "--explain"),
+        *("--agg", "value=mean, quantile:0.75, arg_max:at", "--agg", "*=count", "--algorithm", "sorted", "--explain"),
     ) == jn.join_range(
         EVENTS,
         MEASUREMENTS,
@@ -66,8 +66,16 @@ def test_range_with_all_options(folder):
         closed="right",
         how="left",
         suffix="_theirs",
-        agg={"value": ["mean", "max"], "*": "count"},
+        agg={"value": ["mean", ("quantile", 0.75), ("arg_max", "at")], "*": "count"},
     )
+
+
+def test_aggregates_of_predicate_and_equality_joins(folder):
+    agg = {"value": ["list"], "*": ["count"]}
+    given = ("--agg", "value=list", "--agg", "*=count")
+    assert written(*WHERE, "l.at > r.at", *given) == jn.join_where(EVENTS, MEASUREMENTS, "l.at > r.at", agg=agg)
+    equi = ("equi", *RANGE[1:], "--on", "site")
+    assert written(*equi, *given, "--overwrite") == jn.join(EVENTS, MEASUREMENTS, on="site", agg=agg)
 
 
 def test_overlap(folder):
@@ -139,6 +147,8 @@ def test_on_spark(folder, monkeypatch, spark):
         ((*RANGE, "--on", "at", "--lower", "0", "--closed", "open"), "'both', 'left', 'right', 'none'"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value"), "names no column and function"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=mode"), "mode"),
+        ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=quantile"), "quantile takes a share"),
+        ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max:at"), "max takes no argument"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max", "--agg", "value=min"), "twice"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max", "--how", "semi"), "agg="),
         ((*RANGE, "--on", "at", "--lower", "0", "--algorithm", "bucket"), "on Spark"),

@@ -51,9 +51,16 @@ def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_byt
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("algorithm", ON_DISK)
-@pytest.mark.parametrize("where", [None, "l.v < r.v"])
+@pytest.mark.parametrize(
+    ("algorithm", "how", "where"),
+    [
+        # Each algorithm with each `how` in each run, and with and without a condition in a nightly one.
+        pytest.param(algorithm, how, where, marks=pytest.mark.nightly if (number + turn + bool(where)) % 2 else [])
+        for number, algorithm in enumerate(ON_DISK)
+        for turn, how in enumerate(HOWS)
+        for where in (None, "l.v < r.v")
+    ],
+)
 def test_the_answer_on_disk_is_the_one_in_memory(algorithm, how, where):
     left, right = tables()
     spec = Equi(on="k", how=how, where=where)
@@ -62,8 +69,15 @@ def test_the_answer_on_disk_is_the_one_in_memory(algorithm, how, where):
         assert join_in_process(spec, left, right, algorithm, memory_bytes=memory_bytes).equals(expected)
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("algorithm", ON_DISK)
+@pytest.mark.parametrize(
+    ("algorithm", "how"),
+    [
+        # Each `how` in each run, and by each algorithm in a nightly one.
+        pytest.param(algorithm, how, marks=pytest.mark.nightly if (number + turn) % 2 else [])
+        for number, algorithm in enumerate(ON_DISK)
+        for turn, how in enumerate(HOWS)
+    ],
+)
 def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
     blocks = []
     stream_held = held.stream_held

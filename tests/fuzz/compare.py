@@ -22,7 +22,7 @@ from juncture.testing.rows import values
 
 __all__ = ["problem", "rows_of", "shown", "without_nan"]
 
-ROUNDED = ("sum", "mean", "std")
+ROUNDED = ("sum", "mean", "std", "median", "quantile", "weighted_mean")
 
 
 def shown(value: Any) -> str:

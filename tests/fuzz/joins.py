@@ -17,7 +17,7 @@ from fuzz.tables import Table, random_column, random_cuts
 from fuzz.values import pools, position
 from juncture.errors import JunctureError
 from juncture.spec.duration import duration_ns, is_duration
-from juncture.spec.schema import plain_type
+from juncture.spec.schema import can_be_key, plain_type
 from support.engines import spark_type
 from support.kinds import SPECS
 
@@ -94,8 +94,10 @@ def random_join(chance: Random, *, spark: bool = False) -> Join:
     KINDS[kind](draft)
     add_payload(draft)
     draft.arguments["how"] = chance.choice(HOWS)
-    if kind in ("range", "overlap") and chance.random() < 0.4:
+    if kind != "asof" and chance.random() < 0.35:
         draft.arguments |= {"agg": aggregates(draft), "how": chance.choice([None, "left", "inner"])}
+    if kind == "range" and "agg" in draft.arguments and chance.random() < 0.4:
+        add_windows(draft)
     if chance.random() < 0.05:
         draft.arguments["suffix"] = chance.choice(["_r", "", "_other"])
     left, right = table_of(draft, draft.left), table_of(draft, draft.right)
@@ -203,6 +205,8 @@ def asof(draft: Draft) -> None:
     if chance.random() < 0.2:
         draft.add("seen", "ingested", draft.types(on_types)[0])
         draft.arguments["known"] = ["ingested", "seen"]
+    if chance.random() < 0.2:
+        draft.arguments["where"] = random_predicate(draft)
     add_payload(draft)
     if chance.random() < 0.4:
         draft.arguments["order_by"] = chance.sample(list(draft.right), chance.randint(1, min(2, len(draft.right))))
@@ -325,19 +329,49 @@ def distance_types(kind: pa.DataType) -> list[pa.DataType]:
     return [pa.int64(), pa.int64(), pa.int8(), pa.uint64(), pa.dictionary(pa.int8(), pa.int64())]
 
 
+def add_windows(draft: Draft) -> None:
+    """Put several windows in place of one: now and then ones that are no windows, or columns."""
+    ends = draft.arguments.pop("lower", None), draft.arguments.pop("upper", None)
+    windows = {"w": ends, "x": {"lower": ends[0], "upper": None}, "y": (None, ends[1]), "z": (ends[1], ends[1])}
+    kept = [name for name in windows if draft.chance.random() < 0.6 and (name == "w" or None not in ends)]
+    draft.arguments["windows"] = {name: windows[name] for name in kept or ["w"]}
+
+
 def aggregates(draft: Draft) -> dict[str, Any]:
     """Return aggregates of some right columns."""
     chosen: dict[str, Any] = {"*": "count"} if draft.chance.random() < 0.7 else {}
     for name, (data_type, _) in draft.right.items():
         if draft.chance.random() < 0.5:
-            functions = functions_of(plain_type(data_type))
+            functions = functions_of(plain_type(data_type)) + functions_of_two(draft, plain_type(data_type))
             chosen[name] = draft.chance.sample(functions, draft.chance.randint(1, min(3, len(functions))))
     return chosen or {"*": "count"}
 
 
-def functions_of(data_type: pa.DataType) -> list[str]:
-    functions = ["count", "first", "last"]
-    is_real = pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)
-    if is_real or pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type):
-        functions += ["min", "max"]
-    return [*functions, "sum", "mean", "std"] if is_real else functions
+def functions_of(data_type: pa.DataType) -> list[Any]:
+    functions: list[Any] = ["count", "first", "last", "list"]
+    functions += ["count_distinct"] if can_be_key(data_type) else []
+    functions += ["any", "all"] if pat.is_boolean(data_type) else []
+    functions += ["min", "max"] if has_least(data_type) else []
+    return [*functions, "sum", "mean", "std", "median", ("quantile", 0.3)] if is_real(data_type) else functions
+
+
+def functions_of_two(draft: Draft, data_type: pa.DataType) -> list[Any]:
+    """Return functions of a column and another one. Products of extreme floats are beyond all of them."""
+    found: list[Any] = []
+    for name, (kind, _) in draft.right.items():
+        kind = plain_type(kind)
+        if has_least(kind) and not (pat.is_dictionary(draft.right[name][0]) and draft.right[name][0].ordered):
+            found += [("arg_min", name), ("arg_max", name)]
+        if pat.is_integer(kind) and pat.is_integer(data_type):
+            found.append(("weighted_mean", name))
+    return found
+
+
+def is_real(data_type: pa.DataType) -> bool:
+    return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
+
+
+def has_least(data_type: pa.DataType) -> bool:
+    return is_real(data_type) or bool(
+        pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type)
+    )

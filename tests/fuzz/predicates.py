@@ -33,6 +33,17 @@ CASTS = {
 }
 
 
+CHOICES = ("coalesce({0}, {1})", "coalesce({0}, {2})", "CASE WHEN {0} = {1} THEN {1} ELSE {2} END")
+"""Functions of a column, another one and a literal."""
+FUNCTIONS = {
+    "integer": (*CHOICES, "floor({0})", "round({0}, 1)", "{0} % 3", "{0} % {1}", "{0} div 2"),
+    "float": (*CHOICES, "floor({0})", "ceil({0})", "round({0}, 1)", "{0} % 2"),
+    "decimal": (*CHOICES, "floor({0})", "ceil({0})", "round({0}, 1)", "{0} % {1}"),
+    "timestamp": (*CHOICES, "date_trunc('hour', {0})", "date_trunc('month', {0})"),
+    "string": (*CHOICES, "upper({0})", "lower({0})", "{0} || {1}"),
+}
+
+
 @dataclass(frozen=True)
 class Terms:
     """The columns of one kind that a condition may compare, as SQL names them."""
@@ -60,6 +71,11 @@ def part(chance: Random, terms: Terms) -> str:
         return f"{left} BETWEEN {ends[0]} AND {ends[1]}"
     if shape < 0.62 and len(terms.left) > 1 and len(terms.right) > 1:
         return f"{terms.left[0]} < {terms.right[1]} AND {terms.right[0]} < {terms.left[1]}"
+    if shape < 0.65 and terms.kind == "string":
+        return (
+            chance.choice(["{} LIKE 'a%'", "{} LIKE '_'", "startswith({}, 'a')"]).format(left)
+            + f" AND {left} = {right}"
+        )
     if shape < 0.68:
         side = chance.choice([terms.left, terms.right])
         return f"{chance.choice(side)} {chance.choice(COMPARISONS)} {literal(chance, terms)}"
@@ -81,7 +97,11 @@ def part(chance: Random, terms: Terms) -> str:
 def expression(chance: Random, terms: Terms, names: tuple[str, ...]) -> str:
     """Return a column, or a sum, product or conversion of one."""
     name, shape = chance.choice(names), chance.random()
-    if shape < 0.6 or terms.kind not in DISTANCES:
+    if shape < 0.15:
+        return chance.choice(FUNCTIONS.get(terms.kind, CHOICES)).format(
+            name, chance.choice(names), literal(chance, terms)
+        )
+    if shape < 0.65 or terms.kind not in DISTANCES:
         return name
     if shape < 0.85:
         return f"{name} {chance.choice('+-')} {chance.choice(DISTANCES[terms.kind])}"

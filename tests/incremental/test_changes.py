@@ -172,6 +172,13 @@ def test_arguments_that_make_no_sense():
         jn.changes(LEFT, union, jn.Equi(on="id"))
 
 
+@pytest.mark.parametrize("passes_over", [{"known": "at"}, {"where": "l.at > r.at"}], ids=str)
+def test_as_of_joins_that_pass_over_right_rows(passes_over):
+    schema = pa.schema({"at": pa.int64()})
+    with pytest.raises(PlanError, match="may pass over any number of right rows"):
+        jn.changes(schema, schema, jn.Asof(on="at", **passes_over))
+
+
 def test_a_closed_join():
     join = joined()
     join.close()

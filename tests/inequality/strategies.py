@@ -16,7 +16,7 @@ from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import common_domain, plain_type
+from juncture.spec.schema import can_be_key, common_domain, plain_type
 from juncture.spec.where import Where
 from juncture.testing.rows import on_values
 from strategies import (
@@ -127,6 +127,8 @@ def near_layouts(
     arguments["how"] = draw(st.sampled_from(HOWS[1:] if kind == "equi" else HOWS))
     if agg:
         arguments["agg"] = draw(aggregates(right))
+        if kind == "range" and draw(st.booleans()):
+            arguments |= draw(windows_of(arguments, spec_type, [left, right]))
         arguments["how"] = draw(st.sampled_from([None, "left", "inner"]))
     for side in (left, right):
         side.types = {name: side.types[name] for name in draw(st.permutations(list(side.types)))}
@@ -330,17 +332,54 @@ def equi_arguments(
 
 
 @st.composite
+def windows_of(draw: st.DrawFn, arguments: dict[str, Any], spec_type: type, sides: list[Layout]) -> dict[str, Any]:
+    """Return several windows in place of one, if its ends are constants."""
+    constants = [arguments.get(side) for side in ("lower", "upper")]
+    left = sides[0].types
+    if any(isinstance(each, str) and each in left for each in constants):
+        return {}
+    kind = kind_of((left["ts"], sides[1].types["time"]))
+    pairs = [tuple(constants), (draw(offsets(kind)), None) if constants[1] is None else (None, draw(offsets(kind)))]
+    pairs += [(draw(offsets(kind)), draw(offsets(kind))) for _ in range(draw(st.integers(0, 2)))]
+    named = {}
+    for number, (lower, upper) in enumerate(pairs):
+        for pair in ((lower, upper), (upper, lower)):
+            given = {"lower": pair[0], "upper": pair[1], "windows": None}
+            try:
+                spec_type(**(arguments | given)).resolve(*(pa.schema(list(side.types.items())) for side in sides))
+            except (SpecError, SchemaError):
+                continue
+            named[f"w{number}"] = pair
+            break
+    several = {"windows": named, "lower": None, "upper": None}
+    try:
+        spec_type(**(arguments | several)).resolve(*(pa.schema(list(side.types.items())) for side in sides))
+    except (SpecError, SchemaError):
+        return {}
+    return several
+
+
+@st.composite
 def aggregates(draw: st.DrawFn, right: Layout) -> dict[str, list[str]]:
     """Return aggregates of some right columns.
 
     Sums of extreme integers do not fit, and those of floats are rounded, so both are compared on their own.
     """
-    agg = {}
+    agg: dict[str, list[Any]] = {}
+    ordered = [name for name, data_type in right.types.items() if has_least(plain_type(data_type))]
     for name, data_type in right.types.items():
-        data_type = plain_type(data_type)
-        has_order = pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_temporal(data_type)
-        ordered = ["min", "max"] if has_order and not pat.is_time(data_type) and not pat.is_interval(data_type) else []
+        functions: list[Any] = ["count", "first", "last", "list"]
+        functions += ["min", "max"] if name in ordered else []
+        functions += ["count_distinct"] if can_be_key(data_type) else []
+        functions += ["any", "all"] if pat.is_boolean(plain_type(data_type)) else []
+        functions += [(function, other) for function in ("arg_min", "arg_max") for other in ordered]
         if draw(st.booleans()):
-            functions = st.sampled_from(["count", "first", "last", *ordered])
-            agg[name] = draw(st.lists(functions, min_size=1, max_size=3, unique=True))
+            agg[name] = draw(st.lists(st.sampled_from(functions), min_size=1, max_size=3, unique=True))
     return agg | {"*": ["count"]}
+
+
+def has_least(data_type: pa.DataType) -> bool:
+    """Tell whether values of a type have a least one."""
+    is_number = pat.is_integer(data_type) or pat.is_floating(data_type)
+    is_time = pat.is_temporal(data_type) and not pat.is_time(data_type) and not pat.is_interval(data_type)
+    return is_number or is_time

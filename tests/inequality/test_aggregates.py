@@ -14,14 +14,20 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from inequality.test_peers import CONDITIONS, NAMES, asked, in_duckdb, side
+from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
+from juncture.spec.where import Where
 from support.cases import Case, read_cases
 from support.engines import LOCAL_NEAR, join_in_process
 from support.kinds import Spec, defined_rows
 from support.tables import difference
 
-AGGREGATED = [(kind, algorithm) for kind in ("range", "overlap") for algorithm in LOCAL_NEAR[kind]]
+AGGREGATED = [
+    *((kind, algorithm) for kind in ("range", "overlap", "where") for algorithm in LOCAL_NEAR[kind]),
+    # What engines run for equal keys is a predicate join.
+    *(("equi", algorithm) for algorithm in LOCAL_NEAR["where"]),
+]
 
 
 CASES = [
@@ -38,6 +44,10 @@ def test_case(case: Case, algorithm: str):
     check(join_in_process(case.spec, case.left, case.right, algorithm), case.expected)
 
 
+ROUNDED = ("_sum", "_mean", "_std", "_median", "_quantile")
+"""In the names of aggregates that are computed in floats."""
+
+
 def is_close(ours: float | None, theirs: float | None) -> bool:
     if ours is None or theirs is None:
         return ours is theirs
@@ -48,7 +58,7 @@ def is_close(ours: float | None, theirs: float | None) -> bool:
 def check(answer: pa.Table, expected: pa.Table) -> None:
     """Compare two answers: floats that were computed up to their last digits, all else exactly."""
     assert answer.schema == expected.schema
-    rounded = [name for name in expected.column_names if name.endswith(("_sum", "_mean", "_std"))]
+    rounded = [name for name in expected.column_names if any(part in name for part in ROUNDED)]
     rounded = [name for name in rounded if pa.types.is_floating(expected.schema.field(name).type)]
     for name in rounded:
         pairs = zip(answer[name].to_pylist(), expected[name].to_pylist(), strict=True)
@@ -78,7 +88,17 @@ def test_the_order_of_the_right_rows_does_not_matter(kind, algorithm, data, seed
     assert difference(answers[1], answers[0], ordered=True) is None
 
 
-FUNCTIONS = ["sum", "mean", "min", "max", "count"]
+FUNCTIONS = [
+    "sum",
+    "mean",
+    "min",
+    "max",
+    "count",
+    "median",
+    ("quantile", 0.3),
+    ("weighted_mean", "w"),
+    "count_distinct",
+]
 NUMBERS = {
     "i": (pa.int8(), [0, 1, -1, 127, -128, None]),
     "u": (pa.uint64(), [0, 1, 2**60, None]),
@@ -103,7 +123,7 @@ def number_tables(draw: st.DrawFn) -> tuple[pa.Table, pa.Table]:
         }
         sides.append(pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()}))
     left, right = sides
-    for name, (data_type, values) in NUMBERS.items():
+    for name, (data_type, values) in {**NUMBERS, "w": (pa.float32(), [0.0, 1.0, 2.5, -1.0, None])}.items():
         chosen = draw(st.lists(st.sampled_from(values), min_size=right.num_rows, max_size=right.num_rows))
         right = right.append_column(name, pa.array(chosen, data_type))
     return left, right
@@ -113,6 +133,10 @@ def numeric_spec(kind: str, columns: Iterable[str], functions: list[str]) -> Spe
     agg = dict.fromkeys(columns, functions)
     if kind == "range":
         return Range(left_on="s", right_on="s", by="k", lower=-2, upper=1, agg=agg)
+    if kind == "where":
+        return Where("l.s + r.e < 9 AND l.s <= r.s", by="k", agg=agg)
+    if kind == "equi":
+        return Equi(on="k", where="l.s * r.e < 20", agg=agg)
     return Overlap(left_interval=("s", "e"), right_interval=("s", "e"), by="k", closed="both", agg=agg)
 
 

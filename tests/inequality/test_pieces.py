@@ -269,13 +269,15 @@ AGG_TYPES = [
 
 
 def close(one, other):
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(close, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=1e-14)
     return one == other
 
 
 @pytest.mark.parametrize("case", AGG_TYPES, ids=lambda case: str(case[0]))
-@pytest.mark.parametrize("kind", ["range", "overlap"])
+@pytest.mark.parametrize("kind", ["range", "overlap", "where"])
 @settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
 def test_aggregates(pieces, kind, case, data):
@@ -291,14 +293,21 @@ def test_aggregates(pieces, kind, case, data):
     lefts, rights = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 60))
     left = side(lefts, {"i": pa.array([*range(lefts)], pa.int64())})
     right = side(rights, {"v": column(data, pool, data_type, rights), "w": column(data, [1, 2], pa.int8(), rights)})
-    functions = ["count", "first", "last"]
+    functions = ["count", "first", "last", "list", "count_distinct", ("arg_min", "w"), ("arg_max", "e")]
     functions += [] if data_type == pa.string() else ["min", "max"]
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
-    functions += ["sum", "mean", "std"] if is_number else []
+    functions += ["sum", "mean", "std", "median", ("quantile", 0.3)] if is_number else []
     agg = {"v": data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=4, unique=True)), "*": "count"}
     shared = {"by": "k", "agg": agg, "how": data.draw(st.sampled_from(["left", "inner"]))}
     if kind == "range":
         spec, algorithms = Range(on="s", lower=-2, upper=3, **shared), ["sorted", "sorted", "nested"]
+        if data.draw(st.booleans()):
+            spec = Range(on="s", windows={"a": (-2, 0), "b": (1, 3), "c": (None, -4)}, **shared)
+    elif kind == "where":
+        predicate = data.draw(
+            st.sampled_from(["l.s * r.e > 4", "l.s <= r.e AND l.e <> r.s", "l.s < r.e AND l.e > r.s"])
+        )
+        spec, algorithms = Where(predicate, **shared), ["sorted", "auto", "nested"]
     else:
         spec = Overlap(left_interval=("s", "e"), right_interval=("s", "e"), **shared)
         algorithms = ["tree", "tree", "nested"]

@@ -36,7 +36,7 @@ def test_random_tables(spark, kind, algorithm, data):
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("kind", ["range", "overlap"])
+@pytest.mark.parametrize("kind", ["range", "overlap", "where", "equi"])
 @pytest.mark.parametrize("algorithm", ["broadcast", "range"])
 @settings(settings.get_profile("spark"))
 @given(data=st.data())

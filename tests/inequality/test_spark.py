@@ -53,13 +53,20 @@ def test_files(spark, files, kind, algorithm):
     assert difference(answer.toArrow(), defined_rows(SPECS[kind], LEFT, RIGHT), ordered=False) is None
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+BINS = [
+    Bins((3, 8), (2, 5, 8), 1),
+    Bins((7,), (7,), 1),
+    Bins((2, 4, 10), (2, 4, 10), 2, hot=(HotBin(0, 2, 1, 3), HotBin(0, 4, 0, 2))),
+]
+
+
 @pytest.mark.parametrize(
-    "bins",
+    ("bins", "how"),
     [
-        Bins((3, 8), (2, 5, 8), 1),
-        Bins((7,), (7,), 1),
-        Bins((2, 4, 10), (2, 4, 10), 2, hot=(HotBin(0, 2, 1, 3), HotBin(0, 4, 0, 2))),
+        # All bins and every `how` in each run, and each with each in a nightly one.
+        pytest.param(bins, how, marks=pytest.mark.nightly if (number + turn) % 2 else [], id=f"bins{number}-{how}")
+        for number, bins in enumerate(BINS)
+        for turn, how in enumerate(["inner", "left", "right", "full", "semi", "anti"])
     ],
 )
 def test_overlaps_by_bins_of_many_levels(spark, how, bins):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.next_row import find_next, mark_wanted
-from juncture.kernels.row_order import sort_rows
+from juncture.kernels.row_order import arrange_rows, sort_rows
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 EXTREMES = [LEAST, LEAST + 1, GREATEST - 1, GREATEST]
@@ -79,6 +79,35 @@ def test_rows_whose_codes_rise_or_fall_are_sorted_stably(codes, falls, keys):
 
 
 @given(
+    lines=st.integers(0, 2),
+    codes=st.lists(st.integers(-3, 3) | st.sampled_from(EXTREMES), max_size=20),
+    order=st.sampled_from(["rising", "falling", "any"]),
+    keys=st.lists(st.integers(-1, 3), min_size=20, max_size=20),
+    distinct=st.sampled_from([4, 5, 100]),
+)
+def test_rows_with_a_key_are_arranged_where_codes_rise_or_fall(lines, codes, order, keys, distinct):
+    if order != "any":
+        codes.sort(reverse=order == "falling")
+    keys = np.array(keys[: len(codes)], np.int32)
+    table = np.array([codes, range(len(codes))], np.int64)[:lines]
+    rows, sorted_keys, sorted_codes = np.empty_like(keys), np.empty_like(keys), np.empty_like(table)
+    count = arrange_rows(keys, table, distinct, rows, sorted_keys, sorted_codes)
+    if lines and codes not in (sorted(codes), sorted(codes, reverse=True)):
+        assert count == -1
+        return
+    with_key = [row for row in range(len(codes)) if keys[row] >= 0]
+    wanted = sorted(with_key, key=lambda row: (keys[row], codes[row] if lines else 0))
+    assert rows[:count].tolist() == wanted
+    assert sorted_keys[:count].tolist() == keys[wanted].tolist()
+    assert sorted_codes[:, :count].tolist() == table[:, wanted].tolist()
+
+
+def test_rows_of_too_many_keys_are_not_arranged_by_counting():
+    keys, codes = np.array([0, 9_999], np.int32), np.array([[1, 2]], np.int64)
+    assert arrange_rows(keys, codes, 10_000, np.empty_like(keys), np.empty_like(keys), np.empty_like(codes)) == -1
+
+
+@given(
     pieces=st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=9), max_size=4),
     follow=st.booleans(),
 )
@@ -117,7 +146,10 @@ def test_rows_below_a_limit_are_let_go(relations, data):
     assert groups[:distinct].tolist() == sorted(set(keys.tolist()))
     assert starts[: distinct + 1].tolist() == [*(keys.tolist().index(key) for key in groups[:distinct]), count]
     assert least.tolist() == codes.min(axis=1, initial=GREATEST).tolist()
-    gone = np.empty(count, np.int64)
+    living = np.empty(count, np.int32)
+    lives = kernels.living_rows(codes, limits, living)
+    assert living[:lives].tolist() == np.flatnonzero((codes >= limits[:, None]).all(axis=0)).tolist()
+    gone = np.empty(count, np.int32)
     found = kernels.expire_rows(codes, limits, alive, gone, least)
     dead = (codes < limits[:, None]).any(axis=0)
     assert gone[:found].tolist() == np.flatnonzero(dead & (before == 1)).tolist()

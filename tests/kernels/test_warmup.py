@@ -41,8 +41,8 @@ print(json.dumps([done.kernels, done.compiled, done.folders, told, variants]))
 
 @pytest.fixture(scope="module")
 def step(request) -> int:
-    """Return that all kernels are compiled in a nightly run, and every fourth in others: each takes a while."""
-    return 1 if request.config.getoption("--all") else 4
+    """Return that all kernels are compiled in a nightly run, and every twelfth in others: each takes a while."""
+    return 1 if request.config.getoption("--all") else 12
 
 
 @pytest.fixture(scope="module")

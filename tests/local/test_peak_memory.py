@@ -44,11 +44,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     [
         ("asof", "probe", "right"),
         pytest.param("range", "external_merge", "right", marks=pytest.mark.nightly),
-        ("range-agg", "external_merge", "right"),
+        pytest.param("range-agg", "external_merge", "right", marks=pytest.mark.nightly),
         ("overlap", "external_merge", "right"),
         pytest.param("where", "external_merge", "right", marks=pytest.mark.nightly),
         ("equi", "grace", "right"),
-        ("equi", "external_sort_merge", "right"),
+        pytest.param("equi", "external_sort_merge", "right", marks=pytest.mark.nightly),
         ("asof", "merge", "few"),
         ("range-agg", "sorted", "few"),
         pytest.param("where", "tree", "few", marks=pytest.mark.nightly),

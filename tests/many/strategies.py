@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import juncture as jn
 
-AGGREGATES = {"*": "count", "value": ["sum", "min", "last"]}
+AGGREGATES = {"*": "count", "value": ["sum", "min", "last", ("quantile", 0.5), "list", ("arg_max", "known")]}
 
 SPINE = pa.schema(
     [("id", pa.int64()), ("ts", pa.int64()), ("until", pa.int64()), ("key", pa.string()), ("part", pa.int32())]
@@ -88,6 +88,9 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
         lower, upper = chance.choice([(-5, 0), (None, -1), (0, 3), (-2, None)])
         closed = chance.choice(["both", "left", "right", "none"])
         spec = jn.Range(on="ts", by=by, lower=lower, upper=upper, closed=closed, how=how, agg=AGGREGATES)
+        if chance.random() < 0.4:
+            windows = {"near": (-2, 0), "far": (-9, -4), "all": (None, 3)}
+            spec = jn.Range(on="ts", by=by, windows=windows, closed=closed, how=how, agg=AGGREGATES)
         algorithm = chance.choice(["auto", "sorted"])
         return jn.Right(table, spec, prefix=prefix, known_at=chance.choice([None, "known"]), algorithm=algorithm)
     if kind == "overlap":
@@ -96,6 +99,11 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
         )
         spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("ts", "end"), by=by, how=how, agg=AGGREGATES)
         return jn.Right(later, spec, prefix=prefix)
+    if chance.random() < 0.5:
+        aggregated = jn.Equi(on="key", how=how, where=chance.choice([None, "r.ts <= l.ts"]), agg=AGGREGATES)
+        if kind == "where":
+            aggregated = jn.Where("l.ts - r.ts BETWEEN 0 AND 5", by=by, how=how, agg=AGGREGATES)
+        return jn.Right(table, aggregated, prefix=prefix)
     keys = ["key", "part"] if kind == "where" else ["key"]
     first = {tuple(row[key] for key in keys): row for row in table.to_pylist()}
     unique = pa.Table.from_pylist(list(first.values()), RIGHT)

@@ -50,7 +50,7 @@ EXPECTED = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.integers(0, 2**32))
 def test_equals_the_chain_of_single_joins(seed: int) -> None:
     spine, rights = random_case(seed)
@@ -60,7 +60,6 @@ def test_equals_the_chain_of_single_joins(seed: int) -> None:
     assert joined.to_pylist() == expected.to_pylist()
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32))
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_equals_the_chain_in_the_spines_library(library: str, seed: int) -> None:

@@ -122,6 +122,16 @@ def test_the_page_is_whole_and_needs_no_network(plan: Any) -> None:
     assert "prefers-color-scheme: dark" in page
 
 
+def test_the_page_has_a_column_for_each_side_and_a_source_for_each_figure() -> None:
+    plan = jn.plan(TABLE, TABLE.slice(1), jn.Where("l.ts = r.ts AND l.ts > r.ts - 5"))
+    page = plan.explain(format="html")
+    assert "<th>left</th><th>right</th>" in page
+    assert f"<td>{TABLE.num_rows:,} rows<small>Arrow table</small></td>" in page
+    # What a predicate has equal stands in the drawing, and costs are no more exact than they are.
+    assert "where l.ts = r.ts" in page
+    assert "under 0.1 s</text>" in page
+
+
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(SpecError, match=r"format='htm' is not known. Expected one of 'text', 'json', 'html'. Did you"):
         jn.plan(TABLE, TABLE, SPECS["asof"]).explain(format="htm")

@@ -47,12 +47,16 @@ def forms(table: pa.Table, folder: Path) -> list[Any]:
 
 
 def is_equal(one: Any, other: Any) -> bool:
-    """Tell whether two results are of one type and have the same rows."""
+    """Tell whether two results are of one type and have the same rows; a relation stays where its connection is."""
+    if isinstance(other, duckdb.DuckDBPyRelation):
+        other = other.to_arrow_table()
     if type(one) is not type(other):
         return False
     if isinstance(one, pd.DataFrame):
         pd.testing.assert_frame_equal(one, other)
         return True
+    if isinstance(one, pl.LazyFrame):
+        one, other = one.collect(), other.collect()
     return bool(one.equals(other))
 
 

@@ -32,6 +32,8 @@ def evaluate(node: Node, row: Row) -> Value:
             values = [value for value in (evaluate(each, row) for each in operands) if value is not None]
             pick = min if function == "least" else max
             return pick(values, key=rank) if values else None
+        case nodes.Call(operands=operands):
+            return call(node, [evaluate(each, row) for each in operands])
         case nodes.Cast(operand=operand):
             return cast(evaluate(operand, row), operand.type, node.type)
         case nodes.Compare():
@@ -126,6 +128,90 @@ def cast(value: Value, source: Type, target: Type) -> Value:
     if target.kind == "integer":
         return fit(math.trunc(value), target)
     return fit(math.floor(steps(value, source, target)), target)
+
+
+def call(node: nodes.Call, values: list[Value]) -> Value:
+    if node.function == "coalesce":
+        return next((value for value in values if value is not None), None)
+    if node.function == "case":
+        pairs = zip(values[:-1:2], values[1:-1:2], strict=True)
+        return next((value for condition, value in pairs if condition), values[-1])
+    if None in values:
+        return None
+    one = values[0]
+    match node.function:
+        case "%" | "div":
+            return divided(node, one, values[1])
+        case "floor" | "ceil":
+            if not math.isfinite(one):
+                return None
+            return fit(math.floor(one) if node.function == "floor" else math.ceil(one), node.type)
+        case "round":
+            return rounded(one, node.detail, node.operands[0].type, node.type)
+        case "like":
+            return fnmatched(one, node.detail)
+        case "startswith":
+            return one[: len(values[1])] == values[1]
+        case "upper":
+            return one.upper()
+        case "lower":
+            return one.lower()
+        case "||":
+            return one + values[1]
+    return truncated(one, node.detail, node.type)
+
+
+def divided(node: nodes.Call, one: Value, other: Value) -> Value:
+    if other == 0:
+        return None
+    if isinstance(one, float):
+        with np.errstate(all="ignore"):
+            return float(np.fmod(one, other))
+    times = abs(Fraction(one) / Fraction(other)) // 1 * (1 if (one < 0) == (other < 0) else -1)
+    return fit(times if node.function == "div" else one - other * times, node.type)
+
+
+def rounded(value: Value, digits: int, source: Type, target: Type) -> Value:
+    if target.kind == "decimal":
+        return fit(half_up(value, target.scale), target)
+    if not math.isfinite(value):
+        return value
+    near = half_up(Fraction(str(np.float32(value)) if source.bits == 32 else repr(value)), digits)
+    return float(np.float32(float(near))) if source.bits == 32 else float(near)
+
+
+def fnmatched(text: str, pattern: str) -> bool:
+    """Whether a text is like a pattern, character by character."""
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(fnmatched(text[start:], pattern[1:]) for start in range(len(text) + 1))
+    wanted, rest = (pattern[1], pattern[2:]) if pattern[0] == "\\" else (pattern[0], pattern[1:])
+    is_any = pattern[0] == "_"
+    return bool(text) and (is_any or text[0] == wanted) and fnmatched(text[1:], rest)
+
+
+def truncated(steps: int, unit: str, data_type: Type) -> Value:
+    in_one = TIME_STEPS[data_type.unit]
+    lengths = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+    lengths |= {"millisecond": Fraction(1, 1_000), "microsecond": Fraction(1, 1_000_000)}
+    if unit in lengths:
+        length = lengths[unit] * in_one
+        start = -259_200 * in_one if unit == "week" else 0
+        return fit(int((Fraction(steps - start) / length) // 1 * length + start) if length >= 1 else steps, data_type)
+    days = steps // (86_400 * in_one)
+    # Days of the civil calendar, by eras of 400 years that start in March.
+    era, day = divmod(days + 719_468, 146_097)
+    year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    year, month = era * 400 + year + (month >= 10), month + 3 if month < 10 else month - 9
+    first = {"year": 1, "quarter": (month - 1) // 3 * 3 + 1, "month": month}[unit]
+    shifted = year - (first <= 2)
+    era, of_era = divmod(shifted, 400)
+    since = (153 * (first + (-3 if first > 2 else 9)) + 2) // 5
+    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + since - 719_468
+    return fit(days * 86_400 * in_one, data_type)
 
 
 def compare(node: nodes.Compare, left: Value, right: Value) -> Value:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
 from juncture.predicate.language import build, conversions, nodes
+from juncture.predicate.language import functions as calls
 from juncture.predicate.language.nodes import Column, Literal, Node
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, Value, from_arrow
 
@@ -110,9 +111,12 @@ def expressions(draw: st.DrawFn, group: str, depth: int, sides: tuple[str, ...] 
         name = draw(st.sampled_from(NUMBERS if group == "number" else TIMES))
         return column(name, draw(st.sampled_from(sides)))
     inner = expressions(group, depth - 1, sides)
-    kind = draw(st.sampled_from(["+", "-", "*", "/", "+", "-", "*", "neg", "abs", "least", "greatest", "cast"]))
+    usual = ["+", "-", "*", "/", "+", "-", "*", "neg", "abs", "least", "greatest", "cast"]
+    kind = draw(st.sampled_from([*usual, "function", "function", "function"]))
     first = draw(inner)
     try:
+        if kind == "function":
+            return draw(functions(group, first, inner))
         if kind == "neg":
             return build.negate(first)
         if kind == "abs":
@@ -125,6 +129,40 @@ def expressions(draw: st.DrawFn, group: str, depth: int, sides: tuple[str, ...] 
         return build.arithmetic(kind, first, second)  # type: ignore[arg-type]
     except SchemaError:
         return first
+
+
+@st.composite
+def functions(draw: st.DrawFn, group: str, first: Node, inner: st.SearchStrategy[Node]) -> Node:
+    """A function of an expression, and of further ones."""
+    names = ["coalesce", "case"] + (["floor", "ceil", "round", "%", "div"] if group == "number" else ["date_trunc"])
+    name = draw(st.sampled_from(names))
+    if name in ("floor", "ceil"):
+        return calls.call(name, [first])
+    if name == "round":
+        return calls.call(name, [first, Literal(BIGINT, draw(st.integers(0, 3)))])
+    if name == "date_trunc":
+        return calls.call(name, [Literal(STRING, draw(st.sampled_from(calls.UNITS))), first])
+    constant = literals(first.type if name in ("coalesce", "case") else Type("integer", bits=32))
+    second = draw(constant if draw(st.booleans()) else inner)
+    if name == "coalesce":
+        return calls.call(name, [first, second])
+    if name == "case":
+        return calls.case([draw(relations())], [first], draw(st.sampled_from([second, None])))
+    return calls.remainder(first, second) if name == "%" else calls.quotient(first, second)
+
+
+PATTERNS = ["", "%", "a%", "%b", "_", "a_%", "\\%%", "ab", "_\\_", "é%", "\U0001f600%", "%\U0010ffff"]
+
+
+@st.composite
+def texts(draw: st.DrawFn, text: Node, other: Node) -> Node:
+    """A function of texts that gives one, or a truth."""
+    name = draw(st.sampled_from(["upper", "lower", "||", "like", "startswith", "coalesce"]))
+    if name in ("upper", "lower"):
+        return calls.call(name, [text])
+    if name == "like":
+        return calls.like(text, Literal(STRING, draw(st.sampled_from(PATTERNS))))
+    return calls.joined(text, other) if name == "||" else calls.call(name, [text, other])
 
 
 @st.composite
@@ -156,6 +194,9 @@ def relations(draw: st.DrawFn, sides: tuple[str, ...] = ("left", "right")) -> No
         one: Node = column(draw(names), draw(st.sampled_from(sides)))
         constant = literals(STRING if group == "text" else BOOLEAN)
         other: Node = draw(constant) if draw(st.booleans()) else column(draw(names), draw(st.sampled_from(sides)))
+        if group == "text" and draw(st.booleans()):
+            one = draw(texts(one, other))
+            other = other if one.type != BOOLEAN else Literal(BOOLEAN, draw(st.booleans()))
     else:
         one = draw(expressions(group, 2, sides))
         other = draw(expressions(group, 2, sides))

@@ -8,6 +8,9 @@ import pytest
 
 import juncture as jn
 from juncture.errors import SchemaError, SpecError
+from juncture.predicate.intervals.graph import Graph
+from juncture.predicate.language.nodes import columns
+from juncture.predicate.language.parse import parse
 
 
 def test_the_equation_of_the_article():
@@ -173,3 +176,37 @@ def test_stopping_early_is_sound():
     found = jn.bounds("l.a > r.b AND r.b > l.a", l={"a": (1, 10**6)}, r={"b": (1, 10**6)})
     assert found.feasible
     assert 1 <= found.l["a"].lower <= found.l["a"].upper <= 10**6
+
+
+FUNCTIONS = [
+    ("floor(l.x) = 3", pa.decimal128(7, 2), "[3.00, 3.99]"),
+    ("floor(l.x) BETWEEN -2 AND 3", pa.decimal128(7, 2), "[-2.00, 3.99]"),
+    ("ceil(l.x) = 3", pa.decimal128(7, 2), "[2.01, 3.00]"),
+    ("ceil(l.x) < 3", pa.int64(), "(-∞, 2]"),
+    ("round(l.x, 1) = 2.5", pa.decimal128(7, 2), "[2.40, 2.60]"),
+    ("l.x div 10 = 3", pa.int64(), "[30, 39]"),
+    ("l.x div 10 = 0", pa.int64(), "[-9, 9]"),
+    ("l.x div 10 <= -2", pa.int64(), "(-∞, -20]"),
+    ("l.x % 10 > 12", pa.int64(), "nothing"),
+    ("coalesce(l.x, 0) > 5", pa.int64(), "[6, ∞)"),
+    ("coalesce(l.x, 7) > 5", pa.int64(), "[6, ∞) or null"),
+    ("coalesce(l.x, 7) IS NULL", pa.int64(), "nothing"),
+    ("CASE WHEN l.x > 0 THEN 1 ELSE 2 END > 2", pa.int64(), "nothing"),
+    (
+        "date_trunc('hour', l.x) = '2024-01-01 05:00:00'",
+        pa.timestamp("s"),
+        "[2024-01-01 05:00:00, 2024-01-01 06:00:00]",
+    ),
+    ("l.x LIKE 'abc%'", pa.string(), "['abc', 'abd')"),
+    ("l.x LIKE 'a!%%' ESCAPE '!'", pa.string(), "['a%', 'a&')"),
+    ("l.x LIKE '%a'", pa.string(), "(-∞, ∞)"),
+    ("startswith(l.x, 'ab')", pa.string(), "['ab', 'ac')"),
+    ("NOT startswith(l.x, 'ab')", pa.string(), "(-∞, ∞)"),
+]
+
+
+@pytest.mark.parametrize(("condition", "data_type", "expected"), FUNCTIONS)
+def test_functions_that_keep_the_order_of_values(condition, data_type, expected):
+    node = parse(condition, pa.schema([("x", data_type)]), pa.schema([]))
+    [column] = columns(node)
+    assert str(Graph(node).shrink({}).columns[column]) == expected

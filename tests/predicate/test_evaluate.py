@@ -66,7 +66,7 @@ def encoded(draw, rows: pa.Table) -> pa.Table:
     return rows
 
 
-@settings(max_examples=400)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(st.data())
 def test_vectors_agree_with_rows(data):
     group = data.draw(st.sampled_from(["number", "time"]))

@@ -12,7 +12,7 @@ from juncture.predicate.language.parse import parse
 from predicate.naive import evaluate
 from predicate.strategies import expressions, predicates, rows
 
-SOUND = settings(max_examples=300)
+SOUND = settings(max_examples=8 * settings.default.max_examples)
 
 
 def boxes(draw, node):

@@ -120,7 +120,23 @@ def test_names_of_tables_and_a_time_zone():
         ("l.a > 1; l.b > 2", SpecError, "one condition", None),
         ("foo(l.a) > 1", SpecError, "The function 'foo' is not known. Expected one of abs, cast", "^^^^^^^^"),
         ("l.a > 1 AND log(l.b) > 1", SpecError, "The function 'log' is not known", "            ^^^^^^^^"),
-        ("l.a % 2 = 0", SpecError, "MOD is not known", "^^^^^^^"),
+        ("l.s rlike 'a'", SpecError, "RLIKE is not known in a predicate. Expected columns", "^^^^^^^^^^^^^"),
+        ("l.s % 2 = 0", SchemaError, "STRING % INT has no meaning. Expected numbers", "^^^^^^^"),
+        ("l.f div 2 = 0", SchemaError, "DOUBLE div INT has no meaning here. Expected whole numbers", "^^^^^^^^^"),
+        ("floor(l.s) = 0", SchemaError, "floor of STRING has no meaning", "^^^^^^^^^^"),
+        ("floor(l.a, 1) = 0", SpecError, "floor takes 1 operand, and has 2.", "^^^^^^^^^^^^^"),
+        ("round(l.f, l.a) = 0", SpecError, "round takes a constant number of digits", "^^^^^^^^^^^^^^^"),
+        ("l.s || l.a = 'a'", SchemaError, "|| takes texts, and this is INT", None),
+        ("upper(l.a) = 'A'", SchemaError, "upper takes texts, and this is INT", "^^^^^^^^^^"),
+        ("l.s like l.s", SpecError, "LIKE takes a pattern that is a constant text", "^^^^^^^^^^^^"),
+        (r"l.s like 'a\\b'", SpecError, "before something other than %, _ and itself", None),
+        ("l.s like 'a' escape 'xy'", SpecError, "ESCAPE takes a single character", None),
+        ("case when l.a then 1 end = 1", SchemaError, "WHEN takes truth values, and this is INT", None),
+        ("case when l.ok then 1 else 'a' end = 1", SchemaError, "CASE of INT and STRING has no meaning", None),
+        ("case l.a when 1 then 2 = 1", SpecError, "Expecting END", None),
+        ("coalesce(l.a, l.s) = 1", SchemaError, "coalesce of INT and STRING has no meaning", "^^^^^^^^^^^^^^^^^^"),
+        ("date_trunc('eon', l.t) = l.t", SpecError, "date_trunc takes a constant unit first: one of", None),
+        ("date_trunc('day', l.z) = l.z", SchemaError, "expected a timestamp without a zone", "^^^^^^^^^^^^^^^^^^^^^^"),
         ("1 < l.a < 3", SpecError, "cannot be chained", "^^^^^^^^^^^"),
         ("l.a in (select 1)", SpecError, "IN needs a list", None),
         ("l.a between symmetric 1 and 2", SpecError, "SYMMETRIC", None),
@@ -197,7 +213,7 @@ def test_types_follow_spark():
     assert kind("l.t - r.t") == "INTERVAL DAY TO SECOND"
 
 
-@settings(max_examples=200)
+@settings(max_examples=8 * settings.default.max_examples)
 @given(st.data())
 def test_what_is_written_reads_back_and_means_the_same(data):
     node = data.draw(predicates())

@@ -83,7 +83,7 @@ def holds(parts, row) -> bool:
     return all(checks)
 
 
-@settings(max_examples=500)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(st.data())
 def test_the_parts_together_are_the_predicate(data):
     node = data.draw(predicates())
@@ -121,7 +121,7 @@ DIFFERENCES = [
 ]
 
 
-@settings(max_examples=700)
+@settings(max_examples=15 * settings.default.max_examples)
 @given(st.data())
 def test_the_parts_of_differences_together_are_the_predicate(data):
     node = parse(data.draw(st.sampled_from(DIFFERENCES)), SCHEMA, SCHEMA)

@@ -11,6 +11,7 @@ import pytest
 
 from juncture.errors import PlanError
 from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.language.functions import UNITS
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.sql import to_sql
 from support.engines import to_spark
@@ -61,6 +62,24 @@ EXPRESSIONS = [
     "l.t > l.day", "l.t < '2024-02-29 12:00:00.1'", "l.s > 'a'", "l.ok > false", "l.s <=> null",
     "l.i in (1, 2, null)", "l.i not in (1, 2)", "l.i between -10 and l.b", "not (l.ok and l.i > 0)", "l.ok or l.i > 0",
     "l.ok is not true", "l.f is null or l.i = null",
+    "l.i % 3", "l.i % -3", "l.b % -1", "l.b % 0", "l.b % l.i", "l.f % 2", "l.f % 0", "l.g % 1.5", "-2.5 % l.f",
+    "l.d % 0.7",
+    "l.d % -3", "l.d % l.d", "mod(l.d, l.i)", "l.i div 2", "l.i div -2", "l.b div -1", "l.b div 0", "l.b div l.i",
+    "floor(l.f)", "ceil(l.f)", "floor(l.g)", "ceiling(l.g)", "floor(l.d)", "ceil(l.d)", "floor(l.b)", "ceil(-l.f / 3)",
+
+    "floor(l.f * 1e300)", "ceil(l.f * -1e300)", "floor(l.b * 1.0D)", "floor(l.i * 1.000000000001D)",
+    "round(l.f)", "round(l.f / 2, 1)", "round(l.g, 1)", "round(l.d)", "round(l.d, 1)", "round(l.d / 3, 2)",
+    "round(l.i)",
+    "round(l.f * 0.1, 2)", "round(2.675D, 2)", "round(-l.d, 1)",
+    "coalesce(l.i, 5)", "coalesce(l.i, l.b)", "coalesce(l.d, l.i)", "coalesce(null, l.f, 1)", "coalesce(l.s, 'x')",
+    "case when l.i > 0 then l.i when l.i is null then -1 else l.b end", "case l.s when 'a' then 1 when 'B' then 2 end",
+    "if(l.ok, l.d, l.i)", "case when l.ok then 1.5 else 1 end", "case l.i when null then 1 else 2 end",
+    "l.s like 'a%'", "l.s like '%'", "l.s like '_'", "l.s like ''", "l.s not like '%B%'",
+    "l.s like 'x%' escape 'x'", "(l.s || '%') like '_!%' escape '!'", "startswith(l.s, '')", "startswith(l.s, 'a')",
+    "startswith('abc', l.s)", "startswith(l.s, null)", "upper(l.s)", "lower(l.s)", "upper(l.s || 'ß')",
+    "l.s || 'b' || l.s",
+    "lower('ΑΣ' || l.s)", "l.s || null",
+    *(f"date_trunc('{unit}', l.t)" for unit in UNITS), "date_trunc('MON', l.t - interval '36500 days')",
 ]  # fmt: skip
 
 

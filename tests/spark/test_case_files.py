@@ -31,19 +31,31 @@ MEMORY_BYTES = 1 << 20
 TASKS = 2
 RESOURCES = Resources(cores=TASKS, memory_bytes=MEMORY_BYTES)
 
-CASES = [
-    (case, algorithm)
+ABLE = [
+    (case, in_tasks(kind, algorithms_on_spark(case.resolved)))
     for kind in ("asof", "range", "overlap", "where")
     for case in read_cases(kind)
     if case.resolved is not None
     and case.no_spark is None
     and fits_spark(case.left.schema)
     and fits_spark(case.right.schema)
-    for algorithm in in_tasks(kind, algorithms_on_spark(case.resolved))
 ]
 
 
-@pytest.mark.parametrize(("case", "algorithm"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("case", "algorithm"),
+    [
+        # Every case in each run, and by each algorithm in a nightly one.
+        pytest.param(
+            case,
+            algorithm,
+            marks=pytest.mark.nightly if (number + turn) % min(2, len(algorithms)) else [],
+            id=f"{case}-{algorithm}",
+        )
+        for number, (case, algorithms) in enumerate(ABLE)
+        for turn, algorithm in enumerate(algorithms)
+    ],
+)
 def test_in_tasks(case: Case, algorithm: str):
     assert case.resolved is not None
     if case.error is not None:

@@ -58,24 +58,19 @@ JOINS = {
     "range": jn.Asof(on="ts", by="key", how="left"),
     "sort_merge": jn.Equi(on=["ts", "key"], how="full", where="l.value > r.value / 2"),
 }
-"""What is joined, by the algorithm to take."""
+"""What is joined, by the algorithm to take. The second is all Spark's own."""
 
 
 @pytest.mark.early
-@pytest.mark.parametrize(
-    "algorithms",
-    # The second is all Spark's own.
-    [pytest.param(["range"], id="in tasks"), pytest.param(list(JOINS), id="both", marks=pytest.mark.nightly)],
-)
-def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, algorithms: list[str]) -> None:
-    specs = {algorithm: JOINS[algorithm] for algorithm in algorithms}
+@pytest.mark.nightly
+def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path) -> None:
     for name, rows, seed in (("left", 400_000, 1), ("right", 800_000, 2)):
         write_side(tmp_path / name, rows, keys=3, seed=seed)
-    joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in specs.items()]
-    with no_session(), standalone_cluster(tmp_path / "cluster", workers=len(specs) + 1, memory="700m") as cluster:
+    joins = [{"spec": spec.to_dict(), "algorithm": algorithm} for algorithm, spec in JOINS.items()]
+    with no_session(), standalone_cluster(tmp_path / "cluster", workers=len(JOINS) + 1, memory="700m") as cluster:
         settings = {
             "spark.executor.memory": "600m",
-            "spark.cores.max": str(len(specs) + 1),
+            "spark.cores.max": str(len(JOINS) + 1),
             "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.sql.shuffle.partitions": "6",
         }
@@ -83,14 +78,14 @@ def test_a_worker_that_dies_in_mid_join_costs_time_only(tmp_path: Path, algorith
         try:
             done = tmp_path
             # The last worker is left to finish.
-            for victim, spec in zip(cluster.workers, specs.values(), strict=False):
+            for victim, spec in zip(cluster.workers, JOINS.values(), strict=False):
                 kill_in_mid_join(victim, running, done)
                 done = tmp_path / "joined" / spec.kind / "_SUCCESS"
             assert running.wait(timeout=300) == 0
         finally:
             running.kill()
             running.wait()
-    for spec in specs.values():
+    for spec in JOINS.values():
         joined = pq.read_table(tmp_path / "joined" / spec.kind)
         expected = jn.plan(str(tmp_path / "left"), str(tmp_path / "right"), spec).execute()
         assert pc.count(joined["value_right"]).as_py() > 0

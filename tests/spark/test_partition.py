@@ -65,6 +65,26 @@ def test_balanced_cuts_balance(keys):
     assert counts.max() < 1.6 * 50_000 / 16
 
 
+@given(rows=ROWS, weights=st.lists(st.integers(1, 9), min_size=30, max_size=30), partitions=st.integers(2, 9))
+def test_no_partition_is_much_heavier_than_the_average(rows, weights, partitions):
+    sample = sample_of(rows, weights[: len(rows)])
+    cuts = balanced_cuts(sample, partitions)
+    found = np.bincount(cuts.partition_of(sample.hashes, sample.codes), sample.weights, minlength=1)
+    places: dict[tuple[int, int], float] = {}
+    for row, weight in zip(rows, weights, strict=False):
+        places[row] = places.get(row, 0) + weight
+    # Rows that share key and order cannot be divided, before the cut and behind it.
+    indivisible = 2 * max(places.values(), default=0)
+    assert found.max() <= 1.1 * sum(sample.weights) / partitions + indivisible + 1e-9
+
+
+@given(rows=ROWS, partitions=st.integers(1, 9))
+def test_keys_stay_whole_where_they_may_not_be_split(rows, partitions):
+    cuts = balanced_cuts(sample_of(rows), partitions, split_keys=False)
+    assert not len(cuts.split_hashes)
+    assert cuts.hashes.tolist() == sorted(set(cuts.hashes.tolist()))
+
+
 def test_weights_count():
     rows = [(0, code) for code in range(100)] + [(1, code) for code in range(100)]
     cuts = balanced_cuts(sample_of(rows, [9.0] * 100 + [1.0] * 100), 10)

@@ -296,3 +296,39 @@ def test_a_spec_is_a_value():
     assert spec == Range(on="ts", by=("a",), lower=0, agg={"v": "mean"})
     with pytest.raises(FrozenInstanceError):
         spec.on = "other"
+
+
+WINDOWS = {"1h": ("-1h", 0), "7d": ["-7d", "-1h"], "next": {"upper": "5m", "lower": 0}}
+
+
+def test_several_windows():
+    left, right = (pa.schema([("ts", pa.timestamp("s")), ("v", pa.float64())]) for _ in range(2))
+    spec = Range(on="ts", windows=WINDOWS, agg={"v": ["mean", ("quantile", 0.25)], "*": "count"})
+    assert Range.from_dict(spec.to_dict()) == spec
+    assert spec.to_dict()["windows"]["next"] == {"lower": 0, "upper": "5m"}
+    join = spec.resolve(left, right)
+    names = ["v_mean", "v_quantile_0_25", "count"]
+    assert [each.name for each in join.aggregates] == [f"{name}_{each}" for each in WINDOWS for name in names]
+    assert (join.lower, join.upper) == (Bound(constant=-7 * 86_400), Bound(constant=300))
+    assert join.in_window("1h").lower == Bound(constant=-3_600)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"windows": {}}, "windows={} is not a mapping of names to windows, such as"),
+        ({"windows": {"a": 5}}, "windows['a']=5 is no window. Expected its ends, such as"),
+        ({"windows": {"a": {"from": 5}}}, "windows['a']={'from': 5} is no window."),
+        ({"windows": {"a": (0, -1)}}, "lower=0 is greater than upper=-1"),
+        ({"windows": {"a": (None, None)}}, "leave the window without an end"),
+        ({"windows": {"a": (0, 1)}, "lower": 0}, "Pass either windows= or lower= and upper=, not both"),
+        ({"windows": {"a": (0, 1)}, "agg": None}, "windows= goes with agg="),
+        ({"windows": {"a": (None, 0), "b": (0, None)}}, "windows= leaves the line open on both sides"),
+        ({"windows": {"a": ("v", 0)}}, "windows= has the end 'v', which is a left column."),
+    ],
+)
+def test_windows_that_make_no_sense(arguments, said):
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.int64())])
+    with pytest.raises(SpecError) as error:
+        Range(**({"on": "ts", "agg": {"*": "count"}} | arguments)).resolve(schema, schema)
+    assert said in str(error.value)

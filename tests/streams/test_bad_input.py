@@ -108,6 +108,7 @@ GROWING = [
 def test_a_state_that_would_grow_for_ever(spec, arguments, parts):
     orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
     if not parts:
+        assert "for ever" not in jn.stream(LEFT, RIGHT, spec, **orders).explain()
         return
     with refused(PlanError, *parts):
         jn.stream(LEFT, RIGHT, spec, **orders)
@@ -366,3 +367,17 @@ def test_a_tie_that_is_an_error_ends_the_join():
         join.push(right=pa.record_batch({"t": [6], "v": [1]}))
     with refused(PlanError, "no answer", "ties='error'"):
         join.close()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        jn.Where("l.a < r.b AND l.a > r.b - 3", agg={"b": "max"}),
+        jn.Equi(left_on="a", right_on="b", agg={"*": "count"}),
+    ],
+    ids=["where", "equi"],
+)
+def test_aggregates_that_no_window_holds_together(spec):
+    left, right = pa.schema({"a": pa.int64()}), pa.schema({"b": pa.int64()})
+    with pytest.raises(PlanError, match=r"and one of streams gives each match\. Aggregate a window with Range"):
+        jn.stream(left, right, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)

@@ -408,3 +408,27 @@ def test_late_rows_are_saved_in_whatever_encoding(tmp_path):
     late = jn.StreamJoin.restore(tmp_path / "state").late.left
     assert late.schema == schema
     assert late.to_pylist() == [{"a": 1, "name": "y"}, {"a": 2, "name": "z"}]
+
+
+FAR = 1 << 60
+
+
+@pytest.mark.parametrize("first", [0, FAR - 4, -FAR - 4, 2**63 - 9, -(2**63)], ids=str)
+@pytest.mark.parametrize("data_type", [pa.int64(), pa.timestamp("us", "UTC")], ids=str)
+@pytest.mark.parametrize("with_null", [False, True], ids=["all there", "one null"])
+def test_values_are_compared_exactly_however_far_they_are(first, data_type, with_null):
+    far = pa.array([first + step for step in range(9)])
+    near = pa.array([first + step if step < 8 or not with_null else None for step in range(9)])
+    left, right = (pa.table({"k": [0, 1, 1, 0, 0, 1, 0, 1, 0], "t": each.cast(data_type)}) for each in (far, near))
+    unit = "" if data_type == pa.int64() else "us"
+    lower, upper, delay = (f"{step}{unit}" if unit else step for step in (-3, 2, 9))
+    spec = jn.Range(on="t", by="k", lower=lower, upper=upper, how="full")
+    order = jn.Order("t", delay=delay)
+    join = jn.stream(left.schema, right.schema, spec, left=order, right=order)
+    found = [*join.push(left=left.slice(0, 5)), *join.push(right=right), *join.push(left=left.slice(5)), *join.close()]
+    # Python has no times as far as these.
+    answer, wanted = (
+        pa.table([column.cast(pa.int64()) for column in table.columns], names=table.schema.names)
+        for table in (pa.Table.from_batches(found, join.schema), jn.plan(left, right, spec).execute())
+    )
+    assert difference(answer, wanted, ordered=False) is None

@@ -130,7 +130,10 @@ ANOTHER = {
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("case", ANOTHER)
+# What differs is compared without Spark, whatever it is.
+@pytest.mark.parametrize(
+    "case", ["delay", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("condition", "how"))]
+)
 def test_a_checkpoint_of_another_join(short, tmp_path, case):
     for side in ("left", "right"):
         write_files([rows([1, 50, 51])], tmp_path / side)

@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
@@ -14,7 +14,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.streams.order import SideOrder
 from juncture.streams.setup import Setup
-from juncture.streams.spark import held
+from juncture.streams.spark import cells
 from strategies import examples
 from support.hosting import Host
 from support.kinds import defined_rows
@@ -62,6 +62,8 @@ def in_time(pieces: list[pa.Table], side: str, order: jn.Order | None) -> pa.Tab
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
+# Each takes three micro-batches of several tasks.
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_the_join_of_all_rows_in_time(kind, data, seed):
     example = data.draw(EXAMPLES[kind])
@@ -191,7 +193,7 @@ def test_a_damaged_state():
 
 
 def test_state_in_parts(monkeypatch):
-    monkeypatch.setattr(held, "_CHUNK_BYTES", 100)
+    monkeypatch.setattr(cells, "_CHUNK_BYTES", 100)
     host = a_host(1)
     given_rows(host, rows(*(("a", time) for time in range(50))), rows(("a", 0)))
     [handle] = host.states.values()

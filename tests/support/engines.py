@@ -74,7 +74,11 @@ def algorithms_on_spark(join: Resolved) -> list[str]:
     """Return the algorithms that must run a join on Spark. No other may refuse it."""
     if isinstance(join, ResolvedAsof):
         return [algorithm for algorithm in SPARK if not refuses(algorithm, join)]
-    return [algorithm for algorithm in SPARK_NEAR[kind_of(join.spec)] if not refuses_near(algorithm, join)]
+    return [
+        algorithm
+        for algorithm in SPARK_NEAR["where" if isinstance(join, ResolvedWhere) else kind_of(join.spec)]
+        if not refuses_near(algorithm, join)
+    ]
 
 
 def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
@@ -86,12 +90,13 @@ def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:
     """Tell whether an algorithm has to refuse an as-of join. No other refusal passes."""
     spec = join.spec
-    if spec.known is not None and algorithm in ("range", "window"):
+    passes_over_rows = spec.known is not None or spec.where is not None
+    if passes_over_rows and algorithm in ("range", "window"):
         return True
     if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):
         return True
     if algorithm == "hash":
-        return not join.left_by and spec.known is None
+        return not join.left_by and not passes_over_rows
     return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
 
 
@@ -115,6 +120,8 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
     interval = join.condition.interval
+    if join.aggregates and algorithm != "range":
+        return True
     if algorithm == "range":
         return interval is None and not join.shape.keys and not join.left_by
     if algorithm == "bucket":
@@ -204,7 +211,7 @@ def execute(
     from juncture.runtime.context import join_context
 
     with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
-        yield from EXECUTORS[type(join.spec)](join, left, right, algorithm, context)
+        yield from EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

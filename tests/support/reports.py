@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.asof import known_values, limits
+from juncture.testing.asof import allowed_rows, known_values, limits
 from juncture.testing.rows import keys, on_values
 
 __all__ = ["expected_report"]
@@ -23,10 +23,13 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
         for table, names in ((left, join.left_by), (right, join.right_by))
     )
     seen, known = known_values(join, left, right)
-    usable = [row for row in zip(right_on, right_keys, known, strict=True) if None not in row]
+    rows = list(zip(right_on, right_keys, known, strict=True))
+    usable = [row for row in rows if None not in row]
     counts, distances = Counter(), []
-    for on, key, limit, sees in zip(left_on, left_keys, limits(join, left), seen, strict=True):
-        of_key = [(other, since) for other, other_key, since in usable if other_key == key]
+    allowed = allowed_rows(join, left, right)
+    for on, key, limit, sees, others in zip(left_on, left_keys, limits(join, left), seen, allowed, strict=True):
+        has_key = any(other_key == key for _, other_key, _ in usable)
+        of_key = [rows[other][::2] for other in others if rows[other] in usable and rows[other][1] == key]
         there = [
             (other, since)
             for other, since in of_key
@@ -41,7 +44,7 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
             counts["null_on"] += 1
         elif key is None:
             counts["null_key"] += 1
-        elif not of_key and join.left_by:
+        elif not has_key and join.left_by:
             counts["unknown_key"] += 1
         elif best is None:
             counts["nothing_there"] += 1

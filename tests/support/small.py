@@ -25,6 +25,8 @@ SMALL = {
     "juncture.local.output.batches._SLICE_ROWS": 2,
     "juncture.local.output.batches._PAIRS_LEAST": 2,
     "juncture.local.output.batches._CHECKED_LEAST": 2,
+    "juncture.local.inequality.aggregate._PAIRS_MOST": 3,
+    "juncture.local.inequality.aggregate._LISTED_MOST": 4,
     "juncture.local.inequality.block_nested_loop._BLOCK_ROWS": 3,
     "juncture.runtime.spill._PART_ROWS": 3,
     "juncture.runtime.external_sort._BATCH_ROWS": 3,

@@ -15,7 +15,18 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["PARTITIONS", "ROCKS", "STORE", "Ran", "cut", "read_stream", "run", "without_end", "write_files"]
+__all__ = [
+    "PARTITIONS",
+    "ROCKS",
+    "STORE",
+    "Ran",
+    "cut",
+    "read_stream",
+    "run",
+    "take_back",
+    "without_end",
+    "write_files",
+]
 
 # Spark's settings of state, and the store that can host operators.
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -67,6 +78,14 @@ def run(frame: DataFrame, folder: Path) -> Ran:
     query.awaitTermination()
     answer = frame.sparkSession.read.schema(frame.schema).parquet(str(folder / "answer")).toArrow()
     return Ran(answer, sum(each["numRowsTotal"] for each in query.lastProgress["stateOperators"]))
+
+
+def take_back(folder: Path) -> None:
+    """Have the last micro-batch of a stream that was run be one that all was killed in before it was committed."""
+    for log in (folder / "checkpoint" / "commits", folder / "answer" / "_spark_metadata"):
+        last = max(int(path.name) for path in log.iterdir() if path.name.isdecimal())
+        for path in (log / str(last), log / f".{last}.crc"):
+            path.unlink(missing_ok=True)
 
 
 def without_end(answer: pa.Table) -> pa.Table:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from type_table.arrow import ARROW, ARROW_NESTED
+from type_table.in_process import InProcess
 from type_table.outcomes import Library, outcomes
 from type_table.page import PAGE, PREFACE, page, section
 from type_table.pandas import PANDAS, PANDAS_ARROW
@@ -43,7 +46,16 @@ def check_rows(library: Library) -> None:
         for library in IN_PROCESS
     ],
 )
-def test_in_process(library: Library):
+def test_in_process(library: InProcess):
+    """By the algorithm that is chosen."""
+    check(replace(library, algorithms=None))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "library", [library for library in IN_PROCESS if library.algorithms], ids=lambda each: each.name
+)
+def test_in_process_by_every_algorithm(library: InProcess):
     check(library)
 
 
@@ -53,8 +65,8 @@ WAYS = {"in SQL": IN_SQL, "through Arrow": THROUGH_ARROW}
 @pytest.mark.in_turn
 @pytest.mark.parametrize("way", WAYS)
 def test_on_spark(spark, way: str):
-    """Half of the types by each way, which are tried by both in a nightly run."""
-    check_rows(Spark(spark, WAYS[way], types=TYPES[list(WAYS).index(way) :: 2]))
+    """A quarter of the types by each way; all are tried by both in a nightly run."""
+    check_rows(Spark(spark, WAYS[way], types=TYPES[list(WAYS).index(way) :: 4]))
 
 
 @pytest.mark.nightly

@@ -15,6 +15,7 @@ from juncture.cli.request import Reading, Request
 from juncture.cli.signatures import with_parameters
 from juncture.errors import SpecError
 from juncture.files.text.options import TextOptions, column_types
+from juncture.spec.aggregate import Call
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
@@ -163,6 +164,7 @@ def asof(
     prefer: options.Prefer = "earlier",
     nulls_equal: options.NullsEqual = False,
     known: options.Known = None,
+    where: options.Condition = None,
 ) -> Spec:
     """Match each left row with the right row that was in force at its time.
 
@@ -229,6 +231,7 @@ def where(
     right_by: options.RightBy = None,
     suffix: options.Suffix = "_right",
     how: options.HowAll = None,
+    agg: options.Agg = None,
     allow_cross: options.AllowCross = False,
     names: options.Names = ("l", "r"),
 ) -> Spec:
@@ -237,7 +240,8 @@ def where(
     [dim]juncture join where l.parquet r.parquet 'l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10'
     juncture join where sales.csv terms.csv 's.day >= t.start AND s.price < t.cap' --names s t --explain[/dim]
     """
-    return _spec(Where, locals())
+    given = locals()
+    return _spec(Where, given, agg=_aggregates(agg))
 
 
 @_command("equi")
@@ -247,7 +251,8 @@ def equi(
     right_on: options.RightKeys = None,
     suffix: options.Suffix = "_right",
     coalesce: options.CoalesceKeys = True,
-    how: options.How = "inner",
+    how: options.HowAll = None,
+    agg: options.Agg = None,
     condition: options.Condition = None,
     nulls_equal: options.NullsEqual = False,
 ) -> Spec:
@@ -257,7 +262,7 @@ def equi(
     juncture join equi a.csv b.csv --on k --on day --where 'l.price < r.limit' --memory 2GB -o out.parquet[/dim]
     """
     given = locals()
-    return _spec(Equi, given, where=given.pop("condition"))
+    return _spec(Equi, given, where=given.pop("condition"), agg=_aggregates(agg))
 
 
 def _distance(option: str, text: str | None) -> int | Decimal | str | None:
@@ -283,7 +288,7 @@ def _interval(names: tuple[str, str]) -> tuple[str | None, str | None]:
     return start or None, end or None
 
 
-def _aggregates(texts: list[str] | None) -> dict[str, list[str]] | None:
+def _aggregates(texts: list[str] | None) -> dict[str, list[Call]] | None:
     """Return what ``--agg`` says, column by column.
 
     Raises
@@ -293,7 +298,7 @@ def _aggregates(texts: list[str] | None) -> dict[str, list[str]] | None:
     """
     if not texts:
         return None
-    aggregates: dict[str, list[str]] = {}
+    aggregates: dict[str, list[Call]] = {}
     for text in texts:
         # Functions have no equals sign, columns may.
         column, _, functions = text.rpartition("=")
@@ -301,5 +306,14 @@ def _aggregates(texts: list[str] | None) -> dict[str, list[str]] | None:
             raise SpecError(f"--agg {text!r} names no column and function. Expected something like value=mean,max.")
         if column in aggregates:
             raise SpecError(f"--agg names {column!r} twice. Put its functions behind each other: {column}=mean,max.")
-        aggregates[column] = [function.strip() for function in functions.split(",")]
+        aggregates[column] = [_function(each.strip()) for each in functions.split(",")]
     return aggregates
+
+
+def _function(text: str) -> Call:
+    """Return a function, with the argument that may stand behind a colon."""
+    function, colon, argument = text.partition(":")
+    if not colon:
+        return text
+    is_number = re.fullmatch(r"\d*\.?\d+", argument.strip()) and function == "quantile"
+    return function, float(argument) if is_number else argument.strip()

@@ -74,7 +74,8 @@ Agg = Annotated[
     _meaning(
         metavar="COLUMN=FUNCTIONS",
         help="Aggregates of a right column in place of the matches, such as value=mean,max; '*=count' counts the "
-        "matches. Functions: count, sum, mean, min, max, std, first, last. May be repeated.",
+        "matches. Functions: count, sum, mean, min, max, std, first, last, median, quantile:0.9, count_distinct, any, "
+        "all, weighted_mean:COLUMN, list, arg_min:COLUMN, arg_max:COLUMN. May be repeated.",
     ),
 ]
 

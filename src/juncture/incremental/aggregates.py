@@ -18,6 +18,8 @@ from juncture.incremental.run import Run
 from juncture.local.inequality.join import InequalityAlgorithm, execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
+from juncture.spec.aggregate import Aggregate
+from juncture.spec.range import windows_of
 from juncture.spec.schema import Side
 from juncture.streams.condition import Condition
 
@@ -39,7 +41,12 @@ class AggregateOperator(AnswerOperator):
         super().__init__(arrangements)
         join: Any = condition.join
         self._keeps_unmatched = join.how != "inner"
-        self._join = replace(join, how="left", spec=replace(join.spec, how="left"))
+        # Candidates are those of all windows together, between which there may be a gap.
+        windows = () if self._keeps_unmatched else windows_of(join)
+        counts = [Aggregate(f" {name}", None, "count", pa.int64(), window=name) for name in windows]
+        self._counts = len(counts)
+        aggregates = (*join.aggregates, *counts)
+        self._join = replace(join, how="left", spec=replace(join.spec, how="left"), aggregates=aggregates)
 
     def begin(self, places: list[Place]) -> None:
         """Do nothing: right rows are not given on their own."""
@@ -69,5 +76,10 @@ class AggregateOperator(AnswerOperator):
         if self._keeps_unmatched:
             changes.add(batch, asked.weights)
             return
-        rows = np.flatnonzero(asked.matched)
+        matched = asked.matched
+        if self._counts:
+            shown = batch.num_columns - self._counts
+            counts = [batch.column(place).to_numpy() for place in range(shown, batch.num_columns)]
+            batch, matched = batch.select(range(shown)), np.logical_or.reduce([count > 0 for count in counts])
+        rows = np.flatnonzero(matched)
         changes.add(rows_of(batch, array_of(rows, pa.int64())), asked.weights[rows])

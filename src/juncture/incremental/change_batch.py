@@ -77,6 +77,39 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
             yield rows_of(rows, array_of(kept, pa.int64())), weights[kept]
 
 
+def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
+    """Return the columns of the rows that changes of some columns are of, and the columns that say what changes.
+
+    Raises
+    ------
+    SchemaError
+        If changes are said in two ways, or rows before and after are not of the same columns.
+
+    Examples
+    --------
+    >>> rows_within(pa.schema({"k": pa.int8(), "_weight": pa.int64()}), "left")
+    (k: int8, ('_weight',))
+    """
+    names = set(schema.names)
+    found = [marks for marks in ((WEIGHT,), (CHANGE_TYPE,), (_OP, _BEFORE, _AFTER)) if set(marks) <= names]
+    if len(found) > 1:
+        raise SchemaError(
+            f"The {side} changes have the columns {found[0][0]!r} and {found[1][0]!r}, either of which says what comes "
+            "and what goes. Leave one out."
+        )
+    marks = found[0] if found else ()
+    if len(marks) <= 1:
+        ignored = {*marks, *(_IGNORED if marks == (CHANGE_TYPE,) else ())}
+        return pa.schema([field for field in schema if field.name not in ignored]), marks
+    before, after = schema.field(_BEFORE).type, schema.field(_AFTER).type
+    if not pat.is_struct(after) or before != after:
+        raise SchemaError(
+            f"The columns {_BEFORE!r} and {_AFTER!r} of the {side} changes are of the types {before} and {after}. "
+            "Expected the same struct."
+        )
+    return pa.schema(list(after)), marks
+
+
 def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
     """Yield record batches, each as it is asked for."""
     if isinstance(given, pa.RecordBatch):

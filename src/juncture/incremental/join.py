@@ -462,10 +462,10 @@ def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Sch
             f"state={str(folder)!r} keeps rows in RocksDB, whose Python package is not installed ({error}). Install it "
             "by pip install 'juncture[changes]', or pass state=None."
         ) from error
-    return partial(rocksdb.RocksStore, folder, _described(setup))
+    return partial(rocksdb.RocksStore, folder, described(setup))
 
 
-def _described(setup: ChangeSetup) -> dict[str, Any]:
+def described(setup: ChangeSetup) -> dict[str, Any]:
     """Return what a join is, as plain data."""
     schemas = {f"{side}_schema": _shown(setup.schema(side)) for side in SIDES}
     return {"spec": json.loads(json.dumps(setup.spec.to_dict())), **schemas}

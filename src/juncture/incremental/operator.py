@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
 from juncture.columnar.order_encoding import StepCoder, TooWideError
-from juncture.errors import DataError, SchemaError
+from juncture.errors import DataError, PlanError, SchemaError
 from juncture.incremental.aggregates import AggregateOperator
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
@@ -132,11 +132,19 @@ def kept_join(join: Resolved, output: Output) -> KeptJoin:
     ------
     SchemaError
         If values of a column have no equality.
+    PlanError
+        If a left row's answer is not among the right rows next to it.
     """
     return _asof(join, output) if isinstance(join, ResolvedAsof) else _by_condition(join, output)
 
 
 def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
+    for argument, value in (("known", join.spec.known), ("where", join.spec.where)):
+        if value is not None:
+            raise PlanError(
+                f"{argument}={value!r} may pass over any number of right rows for each left one, and what follows from "
+                "a change is found among the nearest right rows. Join in batch, or filter the tables before."
+            )
     coder = StepCoder.of(join)
     schemas = {side: held_schema(join, side) for side in SIDES}
     by = {"left": join.left_by, "right": join.right_by}

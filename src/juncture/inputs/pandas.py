@@ -16,6 +16,7 @@ from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, free_name, without_runs
 from juncture.kernels.array_types import Ints
 from juncture.runtime.working_types import given_back, working_type
+from juncture.spec.aggregate import CHOSEN
 from juncture.spec.schema import LEFT_OUT, Side, check_columns, plain_type
 
 Values = Any
@@ -36,8 +37,8 @@ _NULLABLE: dict[pa.DataType, Any] = {
 }
 """The types of pandas that have a mark of their own for a missing value."""
 
-_SAME_VALUES = ("first", "last", "min", "max")
-"""Aggregates that are of the column's own type."""
+_OWN_TYPE = ("count", "count_distinct", "list")
+"""Aggregates whose type has nothing to do with how the column writes nulls."""
 
 
 class PandasFrame:
@@ -92,7 +93,7 @@ class PandasFrame:
                 columns[name] = _as_pandas(rows.columns.column(name), None, name)
         for each in rows.join.aggregates:
             like = None if right is None or each.column is None else _values(right._frame[each.column])
-            if each.function not in _SAME_VALUES and (each.function == "count" or not _has_own_null(like)):
+            if each.function not in CHOSEN and (each.function in _OWN_TYPE or not _has_own_null(like)):
                 like = None
             columns[each.name] = _as_pandas(rows.columns.column(each.name), like, each.name)
         index = self._index(rows)

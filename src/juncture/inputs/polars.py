@@ -14,6 +14,7 @@ import pyarrow.types as pat
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, free_name, without_runs
 from juncture.kernels.array_types import Ints
+from juncture.spec.aggregate import CHOSEN
 from juncture.spec.schema import Side
 
 _UNKNOWN = {
@@ -66,7 +67,7 @@ class PolarsFrame:
             columns.append(values.alias(column.name))
         for each in join.aggregates:
             values = _as_polars(rows.columns, each.name)
-            if right is not None and each.function in ("first", "last", "min", "max"):
+            if right is not None and each.function in CHOSEN:
                 values = values.cast(right._frame.schema[each.column])
             columns.append(values)
         return pl.DataFrame(columns)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.errors import DataError, SchemaError, SpecError
+from juncture.inputs.duckdb import AsRelation
 from juncture.inputs.frames import Frame, free_name
 from juncture.inputs.kinds import ACCEPTED, is_from, type_name
 from juncture.spec.schema import Side
 
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 """How much of a dataset is read before it is asked for: less than Arrow would, because memory is limited."""
+
+
+def unchanged(answer: Any) -> Any:
+    """Return an answer as it is."""
+    return answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +43,8 @@ class Given:
         Whether they can be had only once.
     frame
         The table as its library has it, if that takes rows itself.
+    as_given
+        Makes of an answer, in Arrow or that library's tables, what the input was: a lazy table, or a relation.
     """
 
     schema: pa.Schema
@@ -44,6 +53,7 @@ class Given:
     batches: Callable[[], Iterator[pa.RecordBatch]] | None = None
     is_stream: bool = False
     frame: Frame | None = None
+    as_given: Callable[[Any], Any] = unchanged
 
 
 def read_table(table: Any, side: Side) -> Given:
@@ -61,7 +71,7 @@ def read_table(table: Any, side: Side) -> Given:
 
         return _of_frame(PandasFrame(table, side))
     if is_from(table, "polars", "LazyFrame"):
-        table = table.collect()
+        return replace(read_table(table.collect(), side), as_given=methodcaller("lazy"))
     if is_from(table, "polars", "DataFrame"):
         from juncture.inputs.polars import PolarsFrame
 
@@ -70,7 +80,7 @@ def read_table(table: Any, side: Side) -> Given:
         table = pa.Table.from_batches([table])
     if is_from(table, "duckdb", "DuckDBPyRelation"):
         # As a stream it would keep its connection busy, which may be the other table's too.
-        table = table.to_arrow_table()
+        return replace(_of_table(table.to_arrow_table()), as_given=AsRelation(table))
     if isinstance(table, pa.Table):
         return _of_table(table)
     if is_from(table, "pyarrow.dataset", "Dataset"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
@@ -12,6 +12,7 @@ from juncture.spec.distance import Distance
 from juncture.spec.schema import How
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -35,6 +36,7 @@ def join_asof(
     prefer: Prefer = "earlier",
     nulls_equal: bool = False,
     known: str | Sequence[str] | None = None,
+    where: str | None = None,
     coalesce: bool = True,
     suffix: str = "_right",
     algorithm: str = "auto",
@@ -44,6 +46,8 @@ def join_asof(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left row with the right row that was in force at its time.
@@ -94,6 +98,10 @@ def join_asof(
         To match no right row before it was known: the right column that says since when a row is known, and the left
         one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the second is left out. Of
         several known rows at the best ``on`` the one that was known last is taken; those known at once are a tie.
+    where
+        A further condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``: of
+        the right rows that could match, the best one is taken for which it is true. Right rows are tried from the best
+        one on, and all of a key where none is found.
     coalesce
         Whether the right ``on`` column is left out where ``on`` names both.
     suffix
@@ -102,7 +110,7 @@ def join_asof(
         ``"auto"`` (the default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark:
         ``"broadcast"``, ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. The answer is the
         same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

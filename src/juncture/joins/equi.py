@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
+from juncture.spec.aggregate import Agg
 from juncture.spec.equi import Equi
 from juncture.spec.schema import How
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -21,7 +23,8 @@ def join(
     on: str | Sequence[str] | None = None,
     left_on: str | Sequence[str] | None = None,
     right_on: str | Sequence[str] | None = None,
-    how: How = "inner",
+    how: How | None = None,
+    agg: Agg | None = None,
     where: str | None = None,
     nulls_equal: bool = False,
     coalesce: bool = True,
@@ -33,6 +36,8 @@ def join(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match rows whose keys are equal.
@@ -51,6 +56,14 @@ def join(
     how
         ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
         right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, in place of the matches themselves:
+        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
+        ``min``, ``max``, ``std``, ``first`` and ``last`` (by all right columns), ``median``,
+        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
+        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
+        the matches are never all there at once.
     where
         A condition besides, in Spark's SQL, over columns of the left table ``l.…`` and of the right ``r.…``. Rows match
         where it is true, neither false nor null.
@@ -60,19 +73,20 @@ def join(
         Whether to leave out the right key, which equals the left one. In rows without a left match its values then
         stand in the left key. Otherwise both are shown.
     suffix
-        Added to the name of a right column that the left table has too.
+        Added to the name of a right column, or of an aggregate, that the left table has too.
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less the key. In-process, the rows keep the left order, the matches of
-        each come in right order, and right rows without a match last. The type is the left table's (pyarrow for paths
-        and streams). The index of a pandas left table goes with its rows; a right one's is left out.
+        The left columns, then the right ones less the key, or the aggregates. In-process, the rows keep the left
+        order, the matches of each come in right order, and right rows without a match last. The type is the left
+        table's (pyarrow for paths and streams). The index of a pandas left table goes with its rows; a right one's is
+        left out.
 
     Raises
     ------
@@ -83,7 +97,7 @@ def join(
     PlanError
         If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
     DataError
-        If a file cannot be read.
+        If a file cannot be read, or a sum does not fit its type.
     StateError
         If there is no room to spill.
 
@@ -101,5 +115,7 @@ def join(
     >>> sales = pa.table({"buyer_id": [3, 1, 3], "price": [5.0, 7.5, 2.0]})
     >>> jn.join(customers, sales, left_on="id", right_on="buyer_id", how="left").to_pydict()
     {'id': [1, 2, 3, 3], 'name': ['ann', 'bob', 'cy', 'cy'], 'price': [7.5, None, 5.0, 2.0]}
+    >>> jn.join(customers, sales, left_on="id", right_on="buyer_id", agg={"price": "list"}).to_pydict()
+    {'id': [1, 2, 3], 'name': ['ann', 'bob', 'cy'], 'price_list': [[7.5], [], [2.0, 5.0]]}
     """
     return join_by(Equi, join, locals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
@@ -12,6 +12,7 @@ from juncture.spec.overlap import Interval, Overlap
 from juncture.spec.schema import Closed, How
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -35,6 +36,8 @@ def join_overlap(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left interval with all right intervals that overlap it.
@@ -65,15 +68,17 @@ def join_overlap(
         With ``agg``, ``"left"`` (the default then) or ``"inner"``.
     agg
         Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", "max"], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``, ``min``,
-        ``max``, ``std``, ``first`` and ``last`` (by the right start). Nulls are skipped. The output has one row per
-        left row, and the matches are never built.
+        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
+        ``min``, ``max``, ``std``, ``first`` and ``last`` (by the right start), ``median``,
+        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
+        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
+        the matches are never all there at once.
     suffix
         Added to the name of a right column, or of an aggregate, that the left table has too.
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.inputs import choose_engine, is_stream
@@ -13,6 +13,7 @@ from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
+from juncture.spec.arguments import check_choice
 from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint
 from juncture.spec.equi import Equi
@@ -22,6 +23,7 @@ from juncture.spec.values import flag
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 Spec = Asof | Range | Overlap | Where | Equi
@@ -39,6 +41,8 @@ def plan(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
 ) -> Plan:
     """Plan a join without running it.
 
@@ -63,6 +67,13 @@ def plan(
         Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
         behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
         of the result is final. A watermark that a stream has counts as its order.
+    changes
+        Whether streaming DataFrames hold changes of tables rather than rows: a column ``_weight``, a column
+        ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what comes and what goes. The result is
+        the stream of changes of the join of these tables, with a column ``_weight``; ``"change_type"`` and
+        ``"debezium"`` say them in the other ways.
+    missing
+        What becomes of deletes of rows that are not there, of two streams of changes: ``"error"``, or ``"count"``.
 
     Returns
     -------
@@ -94,6 +105,20 @@ def plan(
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
     check_limits(engine, memory)
+    if changes is not False:
+        return _plan_of_changes(
+            spec,
+            left,
+            right,
+            changes,
+            missing=missing,
+            algorithm=algorithm,
+            session=spark,
+            left_order=left_order,
+            right_order=right_order,
+        )
+    if missing != "error":
+        raise SpecError(f"missing={missing!r} is about deletes, which changes=True is to tell. Pass both, or neither.")
     if not (is_stream(left) and is_stream(right)):
         _refuse_orders(left_order=left_order, right_order=right_order)
     check_algorithm(spec, algorithm, engine)
@@ -120,6 +145,48 @@ def plan(
 
     resources = resources_here(memory)
     return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, resources=resources)
+
+
+def _plan_of_changes(
+    spec: Spec,
+    left: Any,
+    right: Any,
+    changes: bool | ChangeFormat,
+    *,
+    missing: Literal["error", "count"],
+    algorithm: str,
+    session: Any,
+    **orders: Any,
+) -> Plan:
+    """Plan a join of changes.
+
+    Raises
+    ------
+    SpecError
+        If an argument has a value that makes no sense.
+    PlanError
+        If no side is a stream, or an argument is about something else.
+    """
+    if not (is_stream(left) or is_stream(right)):
+        raise PlanError(
+            f"changes={changes!r} keeps the answer of a join up to date over streaming DataFrames, and neither side is "
+            "one. In this process, jn.changes(…) takes changes epoch by epoch; on Spark, read the changes by "
+            "spark.readStream."
+        )
+    if changes is not True:
+        check_choice("changes", changes, ("weight", "change_type", "debezium"))
+    for name, value in orders.items():
+        if value is not None:
+            raise PlanError(
+                f"{name}={value!r} says when the rows of a stream can go, and those of a table that changes go when "
+                "they are deleted. Leave it out."
+            )
+    if algorithm != "auto":
+        raise PlanError(f"algorithm={algorithm!r} joins no changes. Leave it out: which sides are streams decides.")
+    from juncture.incremental.spark import plan as on_changes
+
+    output: ChangeFormat = "weight" if isinstance(changes, bool) else changes
+    return on_changes.plan(spec, left, right, output=output, missing=missing, session=session)
 
 
 def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
@@ -11,8 +11,10 @@ from juncture.spec.aggregate import Agg
 from juncture.spec.distance import Distance
 from juncture.spec.range import Range
 from juncture.spec.schema import Closed, How
+from juncture.spec.window import Windows
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -28,6 +30,7 @@ def join_range(
     right_by: str | Sequence[str] | None = None,
     lower: Distance | None = None,
     upper: Distance | None = None,
+    windows: Windows | None = None,
     closed: Closed = "both",
     how: How | None = None,
     agg: Agg | None = None,
@@ -39,6 +42,8 @@ def join_range(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left row with all right rows in a window around its place in time, or on any other line.
@@ -63,6 +68,10 @@ def join_range(
         number, a ``timedelta``, a duration such as ``"-1h"``, or the name of a left column that holds one per row,
         which goes first. None for an open side; one of them has to be given. A row that has null there, or whose
         window starts after its end, matches nothing.
+    windows
+        Several windows in place of one, by their names: ``{"1h": ("-1h", 0), "7d": ("-7d", 0)}``. Each has the
+        aggregates of ``agg``, in columns whose names end with its own: ``value_mean_1h``. The right table is read and
+        sorted once. With ``how="inner"`` a left row is kept if any of them holds a match.
     closed
         Which ends belong to the window: ``"both"`` (the default), ``"left"``, ``"right"`` or ``"none"``.
     how
@@ -71,15 +80,17 @@ def join_range(
         With ``agg``, ``"left"`` (the default then) or ``"inner"``.
     agg
         Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", "max"], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``, ``min``,
-        ``max``, ``std``, ``first`` and ``last`` (by the right ``on``). Nulls are skipped. The output has one row per
-        left row, and the matches are never built.
+        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
+        ``min``, ``max``, ``std``, ``first`` and ``last`` (by the right ``on``), ``median``,
+        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
+        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
+        the matches are never all there at once.
     suffix
         Added to the name of a right column, or of an aggregate, that the left table has too.
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

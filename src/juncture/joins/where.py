@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
+from juncture.spec.aggregate import Agg
 from juncture.spec.schema import How
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
 
 
@@ -23,6 +25,7 @@ def join_where(
     left_by: str | Sequence[str] | None = None,
     right_by: str | Sequence[str] | None = None,
     how: How | None = None,
+    agg: Agg | None = None,
     allow_cross: bool = False,
     names: tuple[str, str] = ("l", "r"),
     suffix: str = "_right",
@@ -33,6 +36,8 @@ def join_where(
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
+    changes: bool | ChangeFormat = False,
+    missing: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match rows for which a condition holds.
@@ -55,24 +60,33 @@ def join_where(
     how
         ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
         right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, in place of the matches themselves:
+        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
+        ``min``, ``max``, ``std``, ``first`` and ``last`` (by all right columns), ``median``,
+        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
+        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
+        the matches are never all there at once.
     allow_cross
         Whether a condition passes that ties no left row to any right row, and so joins all with all.
     names
         What the predicate calls the two tables.
     suffix
-        Added to the name of a right column that the left table has too.
+        Added to the name of a right column, or of an aggregate, that the left table has too.
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order
+    spark, lazy, memory, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by``. In-process the rows keep the left order, the matches of each
-        in right order, and the type is the left table's (pyarrow for paths and streams); on Spark it is a DataFrame
-        without an order. The index of a pandas left table goes with its rows; a right one's is left out.
+        The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
+        the matches of each in right order, and the type is the left table's (pyarrow for paths and streams); on Spark
+        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
+        out.
 
     Raises
     ------
@@ -84,16 +98,17 @@ def join_where(
         If the inputs or the algorithm named cannot be joined this way, nothing ties the tables together and
         ``allow_cross`` is not set, or the memory is too small to work in.
     DataError
-        If a file cannot be read.
+        If a file cannot be read, or a sum does not fit its type.
     StateError
         If there is no room to spill.
 
     Notes
     -----
-    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * /``, comparisons,
-    BETWEEN, IN, IS NULL, AND, OR, NOT, and the functions abs, cast, try_cast, greatest and least. A condition that has
-    none of the known shapes costs time in proportion to the product of the two row counts, less the blocks of rows that
-    their least and greatest values rule out.
+    A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * / % div ||``,
+    comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and functions such as abs, cast, coalesce,
+    date_trunc, floor, round, greatest, startswith and upper. A condition that has none of the known shapes costs time
+    in proportion to the product of the two row counts, less the blocks of rows that their least and greatest values
+    rule out.
 
     Examples
     --------

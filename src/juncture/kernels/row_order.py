@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, CodesOut, Ints
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntTable, IntTableOut
 from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.hash_table import EMPTY
 
 _DIGITS = 1 << 11
 _DIGIT_BITS = 11
 _RUNS_MOST = 16
+_COUNTED_LEAST = 1 << 12
 
 
 @inlined
@@ -78,15 +80,16 @@ def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
 @inlined
 def _reverse(codes: Any, order: Any) -> Any:
     """Write the order of rows whose codes never rise, stably."""
-    end, place = len(codes), np.int64(0)
-    while end > 0:
-        first = end - 1
-        while first > 0 and codes[first - 1] == codes[first]:
-            first -= 1
-        for row in range(first, end):
-            order[place] = row
-            place += 1
-        end = first
+    count = len(codes)
+    # Of each row, how many there are from the end of those with its code on: two passes without a branch.
+    end = np.int64(count)
+    for row in range(count - 1, -1, -1):
+        end = np.int64(row + 1) if row + 1 < count and codes[row + 1] != codes[row] else end
+        order[row] = count - end
+    first, before = np.int64(0), order.copy()
+    for row in range(count):
+        first = np.int64(row) if row > 0 and codes[row - 1] != codes[row] else first
+        order[before[row] + row - first] = row
 
 
 @inlined
@@ -150,3 +153,64 @@ def sort_rows(keys: Codes, codes: Ints, order: CodesOut) -> None:
         current, other = _by_keys(keys, digits, current, other, counts)
     for row in range(count):
         order[row] = current[row]
+
+
+@compiled
+def arrange_rows(
+    keys: Codes, codes: IntTable, distinct: int, rows: CodesOut, sorted_keys: CodesOut, sorted_codes: IntTableOut
+) -> int:
+    """Write the rows that have a key, their keys and codes in the order of keys and first codes, stably, by counting.
+
+    Parameters
+    ----------
+    keys, codes
+        The rows: keys, or `EMPTY`, and lines of codes.
+    distinct
+        How many keys there may be: all are less than that.
+    rows, sorted_keys, sorted_codes
+        Out: in their order. Room for all rows.
+
+    Returns
+    -------
+    int
+        How many rows have a key; -1 if there are too many keys to count, or first codes neither rise nor fall all
+        along: then nothing has been written.
+
+    Notes
+    -----
+    A pass over the keys to count them, one to place the rows, and a step for each key there may be.
+    """
+    count, lines = len(keys), codes.shape[0]
+    if distinct > 2 * count + _COUNTED_LEAST:
+        return -1
+    rises, falls = _rising_or_falling(codes[0]) if lines > 0 else (True, True)
+    if not (rises or falls):
+        return -1
+    order = np.empty(0 if rises else count, np.int32)
+    if not rises:
+        _reverse(codes[0], order)
+    # Rows without a key are counted first, and none of the others.
+    places = np.zeros(distinct + 1, np.int32)
+    for row in range(count):
+        places[keys[row] + 1] += 1
+    places[0] = 0
+    total = np.int32(0)
+    for key in range(1, distinct + 1):
+        size = places[key]
+        places[key] = total
+        total += size
+    for turn in range(count):
+        moved = np.int64(turn) if rises else np.int64(order[turn])
+        key = keys[moved]
+        if key == EMPTY:
+            continue
+        place = places[key + 1]
+        places[key + 1] = place + 1
+        rows[place] = moved
+    # What is read out of order can be read ahead, unlike what is written.
+    for turn in range(total):
+        sorted_keys[turn] = keys[rows[turn]]
+    for line in range(lines):
+        for turn in range(total):
+            sorted_codes[line, turn] = codes[line, rows[turn]]
+    return int(total)

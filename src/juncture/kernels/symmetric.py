@@ -195,7 +195,32 @@ def index_rows(keys: Codes, codes: IntTable, starts: IntsOut, groups: CodesOut, 
 
 
 @compiled
-def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: IntsOut, least: IntsOut) -> int:
+def living_rows(codes: IntTable, limits: Ints, living: CodesOut) -> int:
+    """Write the rows that have no code below its line's limit, and return how many there are.
+
+    Parameters
+    ----------
+    codes, limits
+        The rows, and the least code that lives of each line.
+    living
+        Out: the rows. Room for all.
+
+    Notes
+    -----
+    A pass over the rows.
+    """
+    count = np.int64(0)
+    for row in range(codes.shape[1]):
+        lives = True
+        for line in range(codes.shape[0]):
+            lives = lives and codes[line, row] >= limits[line]
+        living[count] = row
+        count += lives
+    return int(count)
+
+
+@compiled
+def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: CodesOut, least: IntsOut) -> int:
     """Let go of the rows that have a code below its line's limit, and return how many there are.
 
     Parameters

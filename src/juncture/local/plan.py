@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +55,7 @@ class _Execution:
 
     def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
-        return self.answer.table(self._batches(self.answer.run, report))
+        return self._as_given(self._batches(self.answer.run, report))
 
     def stream(self, report: Report | None) -> pa.RecordBatchReader:
         """Return the rows batch by batch, as they are asked for."""
@@ -67,7 +67,7 @@ class _Execution:
         kept: list[pa.RecordBatch] = []
         with self._context(report) as context:
             run = measure(partial(self._opened, self.answer.run), context, kept.append if keep else _forget)
-        return run, self.answer.table(kept) if keep else None
+        return run, self._as_given(kept) if keep else None
 
     def match_report(self, report: Report | None) -> MatchReport:
         """Return what becomes of the left rows of an as-of join."""
@@ -76,6 +76,10 @@ class _Execution:
         with self._context(report) as context:
             inputs = self._opened(join, context)
             return match_report(join, inputs.left, inputs.right, context)
+
+    def _as_given(self, batches: Iterable[pa.RecordBatch]) -> Any:
+        """Return rows as a table such as the left one is."""
+        return self.left.given.as_given(self.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
         return join_context(memory_bytes=self.resources.memory_bytes, report=report)

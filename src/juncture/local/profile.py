@@ -26,7 +26,7 @@ class Opened:
 
     def batches(self, context: JoinContext) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join."""
-        return EXECUTORS[type(self.join.spec)](self.join, self.left, self.right, self.algorithm, context)
+        return EXECUTORS[self.join.spec.joined_as](self.join, self.left, self.right, self.algorithm, context)
 
 
 def measure(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import plain
-from juncture.local.inequality.conditions import equal_columns
+from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
 from juncture.planner.sample import KeySample, sampled_from

@@ -13,6 +13,7 @@ from juncture.pipeline.model import InterpolateStep, ManyStep, SinkSection
 from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.many import Right
+from juncture.spec.range import Range
 
 
 class PhaseProgress(Protocol):
@@ -102,7 +103,9 @@ class Engine(ABC):
 
 
 def semi(spec: Spec) -> Spec:
-    """Return a join that gives the left rows with a match of another."""
+    """Return a join that gives the left rows with a match of another, once each."""
+    if isinstance(spec, Range) and spec.windows is not None:
+        return replace(spec, how="inner", agg={"*": "count"})
     changes: dict[str, Any] = {"how": "semi"}
     if getattr(spec, "agg", None) is not None:
         changes["agg"] = None

@@ -30,17 +30,23 @@ def _keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
     return f"how={how!r} keeps right rows that no left row took, which no task knows alone: hash and range can."
 
 
-def _always_knows(planning: PlanningInput, algorithm: Algorithm) -> str | None:
-    """Refuse ``known=`` where left rows are told the nearest right rows only, which they may not know yet."""
-    if _spec(planning).known is None:
+def _sees_all(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+    """Refuse ``known=`` and ``where=`` where left rows are told the nearest right rows only, which may not serve."""
+    if not _passes_over_rows(planning):
         return None
+    argument, may = ("known", "not be known yet") if _spec(planning).known is not None else ("where", "not satisfy it")
     why = "cuts keys" if algorithm.splits_keys else "looks at one right row for each left one"
-    return f"known=: it {why}, and the nearest row may not be known yet. broadcast, broadcast_left and hash can."
+    return f"{argument}=: it {why}, and the nearest row may {may}. broadcast, broadcast_left and hash can."
+
+
+def _passes_over_rows(planning: PlanningInput) -> bool:
+    """Tell whether a left row may take another right row than the nearest."""
+    return _spec(planning).known is not None or _spec(planning).where is not None
 
 
 def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse a shuffle by key where there is no key, unless nothing else keeps all rows together."""
-    if planning.join.left_by or _spec(planning).known is not None:
+    if planning.join.left_by or _passes_over_rows(planning):
         return None
     return "there is no by column to shuffle by; range spreads the rows by their order instead."
 
@@ -141,19 +147,19 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
             in_python=True,
             splits_keys=True,
             needs=(Need("counts"), Need("sample")),
-            rules=(_always_knows, samples),
+            rules=(_sees_all, samples),
         ),
         Algorithm(
             "window",
             "union and one window, all in SQL",
             _window_s,
             shuffles="once",
-            rules=(_always_knows, _keeps_right_rows, _finds_one),
+            rules=(_sees_all, _keeps_right_rows, _finds_one),
         ),
         Algorithm(
             "native",
             "Spark's own ASOF JOIN",
-            rules=(_always_knows, _keeps_right_rows, _finds_one, _is_right_in_spark),
+            rules=(_sees_all, _keeps_right_rows, _finds_one, _is_right_in_spark),
         ),
     ),
 }

@@ -16,6 +16,7 @@ from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import follows_stream
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import Asof
+from juncture.spec.base import Spec
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
@@ -31,12 +32,12 @@ ALGORITHMS: Mapping[type, Mapping[Engine, tuple[Algorithm, ...]]] = {
 """The algorithms of each engine, by the spec of a join."""
 
 
-def algorithms_of(spec: object, engine: Engine) -> dict[str, Algorithm]:
+def algorithms_of(spec: Spec, engine: Engine) -> dict[str, Algorithm]:
     """Return the algorithms that an engine has for a join, by their names."""
-    return {algorithm.name: algorithm for algorithm in ALGORITHMS[type(spec)][engine]}
+    return {algorithm.name: algorithm for algorithm in ALGORITHMS[spec.joined_as][engine]}
 
 
-def check_algorithm(spec: object, name: str, engine: Engine) -> None:
+def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
     """Refuse a name that the engine does not know for this kind of join.
 
     Raises

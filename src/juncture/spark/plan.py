@@ -82,7 +82,7 @@ def plan(
     check_types(join, ours.spark_schema, theirs.spark_schema)
     join, *sides = typed_sides(join, ours, theirs)
     request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
-    planning = PLANNINGS[type(spec)](request)
+    planning = PLANNINGS[spec.joined_as](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
     query = Query(given_back(built.frame, join, ours, theirs))

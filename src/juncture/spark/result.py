@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql import types as st
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.schema import arrow_schema, nullable, spark_schema
 from juncture.spark.tasks.output import TaskOutput
+from juncture.spec.aggregate import CHOSEN
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
 
@@ -28,10 +30,12 @@ def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.Struc
         fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
     made = spark_schema(pa.schema([(each.name, each.type) for each in join.aggregates])).fields
     for each, field in zip(join.aggregates, made, strict=True):
-        is_chosen = each.column is not None and each.function in ("min", "max", "first", "last")
-        fields.append(
-            st.StructField(each.name, types["right"][each.column or ""].dataType if is_chosen else field.dataType)
-        )
+        data_type = field.dataType
+        if each.column is not None and each.function in CHOSEN:
+            data_type = types["right"][each.column].dataType
+        elif each.column is not None and each.function == "list":
+            data_type = st.ArrayType(nullable(types["right"][each.column].dataType))
+        fields.append(st.StructField(each.name, data_type))
     return st.StructType(fields)
 
 
@@ -41,7 +45,9 @@ def task_output(schema: st.StructType) -> TaskOutput:
     return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
 
-def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide) -> DataFrame:
+def given_back(
+    frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide, more: Sequence[str] = ()
+) -> DataFrame:
     """Return a result as users get it: its columns have the metadata of the inputs, as in Spark's own joins.
 
     What was of the null type is so again.
@@ -54,6 +60,8 @@ def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSi
         The join.
     left, right
         The inputs as they were given.
+    more
+        Columns that follow those of the join.
     """
     inputs = {"left": left.spark_schema, "right": right.spark_schema}
     metadata = [inputs[column.side][column.source].metadata for column in join.output] + [{}] * len(join.aggregates)
@@ -64,4 +72,5 @@ def given_back(frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSi
     for place, (one, other, about) in enumerate(zip(made, given, metadata, strict=True)):
         value = F.lit(None) if is_null_type(other.type) and not is_null_type(one.type) else F.col(f"c{place}")
         columns.append(value.alias(f"c{place}", metadata=about))
-    return frame.toDF(*(f"c{place}" for place in range(len(columns)))).select(*columns).toDF(*made.names)
+    columns += [F.col(f"c{place}") for place in range(len(columns), len(columns) + len(more))]
+    return frame.toDF(*(f"c{place}" for place in range(len(columns)))).select(*columns).toDF(*made.names, *more)

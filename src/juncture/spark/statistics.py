@@ -37,7 +37,7 @@ SAMPLE_ROWS = 20_000
 FOOTERS = "Parquet footers"
 """The source of what files say about themselves."""
 
-_SAMPLE_ROWS_PER_PARTITION = 100
+_SAMPLE_ROWS_PER_PARTITION = 200
 _TIMES_MOST = 4
 """Were there far more rows than someone said, the driver would get no more than so many times what it asked for."""
 
@@ -207,7 +207,7 @@ class Statistics:
         DataError
             If a file cannot be read.
         """
-        wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
+        wanted = sample_rows(partitions)
         left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
         found: dict[str | None, list[pa.Table]] = {"left": [], "right": []}
         for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
@@ -255,6 +255,11 @@ class Statistics:
         if isinstance(side, FrameSide):
             return packets(self.some(name, frame, wanted), Pick(feed, name, 1.0))
         return packets(frame, Pick(feed, name, min(1.0, wanted / max(self.of(name).rows or 1, 1))))
+
+
+def sample_rows(partitions: int) -> int:
+    """Return how many rows of a side are picked to balance so many partitions."""
+    return max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
 
 
 def balanced_by(left: SampledRanges, right: SampledRanges, *, left_weight: float = 1.0) -> Sample:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from itertools import product
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -12,20 +13,57 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.nulls import typed
-from juncture.spec.schema import How, check_columns, check_order, check_ties, plain_type
+from juncture.spec.schema import How, can_be_key, check_columns, check_order, check_ties, plain_type
 
-Function = Literal["count", "sum", "mean", "min", "max", "std", "first", "last"]
-Agg: TypeAlias = Mapping[str, str | Sequence[str]]
+Function = Literal[
+    "count",
+    "sum",
+    "mean",
+    "min",
+    "max",
+    "std",
+    "first",
+    "last",
+    "median",
+    "quantile",
+    "count_distinct",
+    "any",
+    "all",
+    "weighted_mean",
+    "list",
+    "arg_min",
+    "arg_max",
+]
+Call: TypeAlias = str | tuple[str, str | float]
+"""A function, with its argument where it takes one: ``"mean"``, ``("quantile", 0.9)``, ``("arg_max", "price")``."""
+Agg: TypeAlias = Mapping[str, Call | Sequence[Call]]
 """For each right column, or ``"*"`` for the matches themselves, a function or several."""
 
 ROWS = "*"
+
+CHOSEN = frozenset({"min", "max", "first", "last", "arg_min", "arg_max"})
+"""The functions whose result is one of the values."""
+
+OF_TWO = frozenset({"weighted_mean", "arg_min", "arg_max"})
+"""The functions that look at a second column, which their argument names."""
+
+_ORDERED = frozenset({"first", "last", "list", "arg_min", "arg_max"})
+"""The functions to which the order of the matches makes a difference."""
+
+QUANTILE = 0.9
+"""Shown where one is missing."""
+
+_TAKES = {"quantile": "a share such as 0.9", **dict.fromkeys(sorted(OF_TWO), "a right column")}
 
 
 @dataclass(frozen=True)
 class Aggregate:
     """One aggregate over the matches of a left row.
 
-    Nulls are skipped. Without a value ``count`` is 0 and all others are null. NaN is greater than all other floats.
+    Nulls are skipped. Without a value counts are 0, a ``list`` is empty, and all others are null. NaN is greater than
+    all other floats. The order of matches is that of the right ``on`` (of overlaps: of the right start; of joins by
+    predicates or equal keys there is none such), then that of the other right columns in schema order, nulls lowest,
+    NaN highest.
 
     Attributes
     ----------
@@ -38,25 +76,46 @@ class Aggregate:
         - ``sum``: exact for integers and decimals, in double-double arithmetic for floats;
         - ``mean``, ``std``: float64, the latter of a sample, null below two values;
         - ``min``, ``max``;
-        - ``first``, ``last``: by the right ``on`` (of overlaps: the right start), then by the other right columns in
-          schema order, nulls lowest, NaN highest.
+        - ``first``, ``last``: in the order of the matches;
+        - ``median``, ``quantile``: float64, on the line between the two values next to it;
+        - ``count_distinct``: how many different values, as keys are equal;
+        - ``any``, ``all``: of truth values;
+        - ``weighted_mean``: float64, of rows that have a weight; null where the weights come to 0;
+        - ``list``: all values, in the order of the matches;
+        - ``arg_min``, ``arg_max``: the value where another column is least or greatest, the first of several.
     type
         Its type in the output.
+    argument
+        Which quantile, or the name of the second column; None for functions that take none.
+    window
+        The window whose matches it is of, where a join has several; None for all matches.
     """
 
     name: str
     column: str | None
     function: Function
     type: pa.DataType
+    argument: str | float | None = None
+    window: str | None = None
+
+    @property
+    def other(self) -> str | None:
+        """The second column that the function looks at; None if there is none."""
+        return str(self.argument) if self.function in OF_TWO else None
 
 
-def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Function, ...]] | None:
+def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
     """Return a copy of the argument in one form, once no tables are needed to tell that it is right.
 
     Raises
     ------
     SpecError
         If it is not a mapping of names to functions, or has none.
+
+    Examples
+    --------
+    >>> freeze_aggregates({"v": ["mean", ["quantile", 0.9]], "w": ("arg_max", "v")})
+    {'v': ('mean', ('quantile', 0.9)), 'w': (('arg_max', 'v'),)}
     """
     if agg is None:
         return None
@@ -68,15 +127,49 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Function, ...]] | None
     frozen = {}
     for column, given in agg.items():
         check_name("agg", column)
-        functions = (given,) if isinstance(given, str) else given
-        if not isinstance(functions, Sequence) or not functions or len(set(map(str, functions))) != len(functions):
+        several = isinstance(given, Sequence) and not isinstance(given, str)
+        calls = list(given) if several and not _is_call(given) else [given]
+        if not calls or (not several and not isinstance(given, str)) or len(set(map(str, calls))) != len(calls):
             raise SpecError(f"agg[{column!r}]={given!r}: expected a function, or a list of different ones.")
-        for function in functions:
-            check_choice(f"agg[{column!r}]", function, get_args(Function))
-            if column == ROWS and function != "count":
-                raise SpecError(f'agg["*"]={function!r}: matches can be counted only. Name a column for {function}.')
-        frozen[column] = cast("tuple[Function, ...]", tuple(functions))
+        frozen[column] = tuple(_frozen_call(column, call) for call in calls)
     return frozen
+
+
+def _is_call(given: Any) -> bool:
+    """Tell a function and its argument from several functions: one that takes an argument cannot stand alone."""
+    return bool(given) and isinstance(given[0], str) and given[0] in _TAKES
+
+
+def _frozen_call(column: str, call: Any) -> Call:
+    """Return a function, and its argument if it takes one.
+
+    Raises
+    ------
+    SpecError
+        If there is no such function, or the argument is none for it.
+    """
+    parts: list[Any] = [call] if isinstance(call, str) or not isinstance(call, Sequence) or not call else list(call)
+    function = parts[0]
+    check_choice(f"agg[{column!r}]", function, get_args(Function))
+    if column == ROWS and function != "count":
+        raise SpecError(f'agg["*"]={function!r}: matches can be counted only. Name a column for {function}.')
+    if function not in _TAKES:
+        if len(parts) > 1:
+            raise SpecError(f"agg[{column!r}]={call!r}: {function} takes no argument. Write {function!r}.")
+        return str(function)
+    shown = f'("quantile", {QUANTILE})' if function == "quantile" else f'("{function}", "column")'
+    if len(parts) != 2:
+        raise SpecError(
+            f"agg[{column!r}]={call!r}: {function} takes {_TAKES[function]}. Expected something like {shown}."
+        )
+    argument = parts[1]
+    if function == "quantile":
+        is_number = isinstance(argument, int | float) and not isinstance(argument, bool)
+        if not is_number or not 0 <= argument <= 1:
+            raise SpecError(f"agg[{column!r}]={call!r}: expected a quantile between 0 and 1, such as {shown}.")
+        return function, float(argument)
+    check_name(f"agg[{column!r}]", argument)
+    return function, argument
 
 
 def aggregate_how(how: How | None, agg: Agg | None) -> How:
@@ -98,7 +191,12 @@ def aggregate_how(how: How | None, agg: Agg | None) -> How:
 
 
 def resolve_aggregates(
-    agg: Agg | None, left: pa.Schema, right: pa.Schema, tie_columns: Sequence[str], suffix: str
+    agg: Agg | None,
+    left: pa.Schema,
+    right: pa.Schema,
+    tie_columns: Sequence[str],
+    suffix: str,
+    windows: Sequence[str | None] = (None,),
 ) -> tuple[Aggregate, ...]:
     """Return the aggregates with their names and types in the output.
 
@@ -112,6 +210,8 @@ def resolve_aggregates(
         The right columns that decide which of several equal matches is the first.
     suffix
         Added to names that the left table has too.
+    windows
+        The windows that have the aggregates each, in names that end with theirs; a single None where there is but one.
 
     Raises
     ------
@@ -119,30 +219,59 @@ def resolve_aggregates(
         If a column is missing, its type lacks the function, or a name is taken even with the suffix.
     """
     frozen = freeze_aggregates(agg) or {}
-    check_columns(right, [column for column in frozen if column != ROWS], argument="agg", side="right")
+    calls = [(column, _parts(call)) for column, given in frozen.items() for call in given]
+    seconds = [str(argument) for _, (function, argument) in calls if function in OF_TWO]
+    check_columns(right, [*(column for column in frozen if column != ROWS), *seconds], argument="agg", side="right")
     taken, aggregates = set(left.names), []
-    for column, functions in frozen.items():
-        for function in functions:
-            name = function if column == ROWS else f"{column}_{function}"
-            shown = name if name not in taken else name + suffix
-            if shown in taken:
-                raise SchemaError(
-                    f"The {function} of {column!r} would be named {shown!r}, which is taken too. "
-                    f"Pass another suffix= than {suffix!r}, or rename the column."
-                )
-            taken.add(shown)
-            if column == ROWS:
-                aggregates.append(Aggregate(shown, None, function, pa.int64()))
-            else:
-                aggregates.append(Aggregate(shown, column, function, _result_type(function, right.field(column))))
-    if _have_order(aggregates):
+    for window, (column, (function, argument)) in product(windows, calls):
+        ending = [] if window is None else [window]
+        name = "_".join([*([] if column == ROWS else [column]), function, *_named(argument), *ending])
+        shown = name if name not in taken else name + suffix
+        if shown in taken:
+            raise SchemaError(
+                f"The {function} of {column!r} would be named {shown!r}, which is taken too. "
+                f"Pass another suffix= than {suffix!r}, or rename the column."
+            )
+        taken.add(shown)
+        if column == ROWS:
+            aggregates.append(Aggregate(shown, None, function, pa.int64(), window=window))
+            continue
+        if function in OF_TWO:
+            _check_second(function, right.field(str(argument)))
+        data_type = _result_type(function, right.field(column))
+        aggregates.append(Aggregate(shown, column, function, data_type, argument, window))
+    if have_order(aggregates):
         check_ties(right, tie_columns)
     return tuple(aggregates)
 
 
+def _parts(call: Call) -> tuple[Function, str | float | None]:
+    """Return a function and its argument."""
+    function, argument = (call, None) if isinstance(call, str) else call
+    return cast("Function", function), argument
+
+
+def _named(argument: str | float | None) -> list[str]:
+    """Return how an argument stands in the name of an aggregate, where a dot would have to be quoted in SQL."""
+    if argument is None:
+        return []
+    return [argument if isinstance(argument, str) else f"{argument:g}".replace(".", "_")]
+
+
+def aggregated_types(agg: Agg | None) -> dict[str, pa.DataType]:
+    """Return the type that each aggregated column is taken for if it is of the null type."""
+    types: dict[str, pa.DataType] = {}
+    for column, given in (freeze_aggregates(agg) or {}).items():
+        calls = [_parts(call) for call in given]
+        is_truth = all(function in ("any", "all") for function, _ in calls)
+        types[column] = pa.bool_() if is_truth else pa.int64()
+        types |= {str(argument): pa.int64() for function, argument in calls if function in OF_TWO}
+    return types
+
+
 def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
-    """Return a right schema whose aggregated columns of the null type are integers, which all functions take."""
-    return typed(right, dict.fromkeys(agg or (), pa.int64()))
+    """Return a right schema whose aggregated columns of the null type have a type that their functions take."""
+    return typed(right, aggregated_types(agg))
 
 
 def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:
@@ -154,36 +283,87 @@ def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[st
     >>> aggregated_columns([total], ["value", "name"])
     ('value',)
     """
-    own = [each.column for each in aggregates if each.column is not None]
-    return tuple(dict.fromkeys((*own, *(tie_columns if _have_order(aggregates) else ()))))
+    return tuple(dict.fromkeys((*folded_columns(aggregates), *(tie_columns if have_order(aggregates) else ()))))
 
 
-def _have_order(aggregates: Sequence[Aggregate]) -> bool:
+def folded_columns(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
+    """Return the right columns whose values aggregates are made of."""
+    named = [name for each in aggregates for name in (each.column, each.other) if name is not None]
+    return tuple(dict.fromkeys(named))
+
+
+def have_order(aggregates: Sequence[Aggregate]) -> bool:
     """Tell whether the order of the matches makes a difference."""
-    return any(each.function in ("first", "last") for each in aggregates)
+    return any(each.function in _ORDERED for each in aggregates)
 
 
 def _result_type(function: Function, field: pa.Field) -> pa.DataType:
     """Return the type of a function of a column."""
     data_type = plain_type(field.type)
-    is_number = pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)
     if function == "count":
         return pa.int64()
-    if function in ("first", "last"):
+    if function in ("first", "last", "arg_min", "arg_max"):
         return field.type
-    if function in ("min", "max"):
-        check_order(field, asked=f"agg={{{field.name!r}: {function!r}}}", side="right")
-        if is_number or pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type):
+    if function == "list":
+        return pa.list_(field.type)
+    if function == "count_distinct":
+        if can_be_key(field.type):
+            return pa.int64()
+        takes = "types whose values have equality"
+    elif function in ("any", "all"):
+        if pat.is_boolean(data_type):
+            return pa.bool_()
+        takes = "truth values"
+    elif function in ("min", "max"):
+        if _has_least(field, f"agg={{{field.name!r}: {function!r}}}"):
             return field.type
         takes = "numbers, dates, timestamps and durations"
     else:
-        if is_number:
+        if _is_number(data_type):
             return _sum_type(data_type) if function == "sum" else pa.float64()
         takes = "numbers"
     raise SchemaError(
         f"agg asks for the {function} of the right column {field.name!r} of type {field.type}, but {function} takes "
         f"{takes}. Cast the column first, or ask for its count, first or last."
     )
+
+
+def _check_second(function: Function, field: pa.Field) -> None:
+    """Refuse weights that are no numbers, and columns that have no least value.
+
+    Raises
+    ------
+    SchemaError
+        If the column is one.
+    """
+    if function == "weighted_mean":
+        fits, takes = _is_number(plain_type(field.type)), "weights that are numbers"
+    else:
+        fits = _has_least(field, f"agg={function!r} by {field.name!r}")
+        takes = "a column of numbers, dates, timestamps or durations to go by"
+    if not fits:
+        raise SchemaError(
+            f"agg names the right column {field.name!r} of type {field.type} for {function}, which takes {takes}. Cast "
+            "the column first, or name another."
+        )
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
+
+
+def _has_least(field: pa.Field, asked: str) -> bool:
+    """Tell whether the values of a column have a least and a greatest one.
+
+    Raises
+    ------
+    SchemaError
+        If they are ordered categories.
+    """
+    check_order(field, asked=asked, side="right")
+    data_type = plain_type(field.type)
+    is_time = pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type)
+    return _is_number(data_type) or bool(is_time)
 
 
 def _sum_type(data_type: pa.DataType) -> pa.DataType:

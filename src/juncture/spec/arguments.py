@@ -29,6 +29,18 @@ def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     raise SpecError(message)
 
 
+def check_condition(value: object, example: str) -> None:
+    """Check a further condition, in SQL, if there is one.
+
+    Raises
+    ------
+    SpecError
+        If it is no string.
+    """
+    if value is not None and not isinstance(value, str):
+        raise SpecError(f'where={value!r} ({type(value).__name__}) is not SQL. Expected a string such as "{example}".')
+
+
 def check_sequence(argument: str, value: object) -> None:
     """Refuse what is neither the name of a column nor a list of names.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.spec.arguments import (
     check_choice,
+    check_condition,
     check_name,
     check_sequence,
     check_suffix,
@@ -44,6 +45,9 @@ from juncture.spec.schema import (
     shared_domain,
 )
 from juncture.spec.values import TimeLength, whole
+
+if TYPE_CHECKING:
+    from juncture.predicate.language.nodes import Node
 
 Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
@@ -101,6 +105,8 @@ class ResolvedAsof(Resolved):
         The tolerance in that domain, or None.
     known
         Since when right rows are known; None if all always are.
+    where
+        What has to be true of a match besides, with every column and type known; None if nothing has.
     tie_columns
         The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, or the
         least with ``ties="first"``, nulls lowest, NaN highest. None where the order of the right table decides.
@@ -112,6 +118,7 @@ class ResolvedAsof(Resolved):
     domain: Domain
     tolerance: Tolerance | None
     known: Known | None
+    where: Node | None
     tie_columns: tuple[str, ...]
 
     @property
@@ -129,7 +136,16 @@ class ResolvedAsof(Resolved):
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
         known = None if self.known is None else getattr(self.known, side)
         names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, known)
+        names += self._in_where(side)
         return tuple(name for name in dict.fromkeys(names) if name is not None)
+
+    def _in_where(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that `where` names."""
+        if self.where is None:
+            return ()
+        from juncture.predicate.language.nodes import columns
+
+        return tuple(column.name for column in columns(self.where) if column.side == side)
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.
@@ -189,6 +205,7 @@ class Asof(OrderedSpec):
     prefer: Prefer = "earlier"
     nulls_equal: bool = False
     known: str | Sequence[str] | None = None
+    where: str | None = None
     coalesce: bool = True
     suffix: str = "_right"
 
@@ -215,6 +232,7 @@ class Asof(OrderedSpec):
             check_name("order_by", name)
         object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
         self.known_pair()
+        check_condition(self.where, "r.price < l.limit")
         freeze_names(self, "by", "left_by", "right_by", "order_by", "known")
 
     def known_pair(self) -> tuple[str, str] | None:
@@ -242,6 +260,8 @@ class Asof(OrderedSpec):
 
         Raises
         ------
+        SpecError
+            If ``where`` cannot be read, with the place where reading stopped.
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
@@ -281,6 +301,7 @@ class Asof(OrderedSpec):
             domain=domain,
             tolerance=_resolve_tolerance(self.tolerance, domain, left),
             known=known,
+            where=None if self.where is None else _parsed(self.where, left, right),
             tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
@@ -301,6 +322,13 @@ class Asof(OrderedSpec):
         if self.ties in ("first", "last") and not order_by:
             return ()
         return tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
+
+
+def _parsed(where: str, left: pa.Schema, right: pa.Schema) -> Node:
+    # The parser is slow to import, and not every join needs it.
+    from juncture.predicate.language.parse import parse
+
+    return parse(where, left, right)
 
 
 def _freeze_tolerance(value: object) -> Distance | None:

@@ -15,7 +15,7 @@ from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Closed, How
+from juncture.spec.schema import How
 from juncture.spec.values import TimeLength
 
 _DISTANCES = ("tolerance", "lower", "upper")
@@ -34,6 +34,11 @@ class Spec(ABC):
 
     kind: ClassVar[str]
     title: ClassVar[str]
+
+    @property
+    def joined_as(self) -> type[Spec]:
+        """The kind of join that engines run for it: its own, unless its matches are aggregated in another way."""
+        return type(self)
 
     @abstractmethod
     def resolve(self, left: pa.Schema, right: pa.Schema) -> Resolved:
@@ -122,7 +127,6 @@ class OrderedSpec(KeyedSpec):
 class AggregatingSpec(KeyedSpec):
     """What a join means that gives all matches of a left row, or aggregates of them."""
 
-    closed: Closed
     how: How | None
     agg: Agg | None
     suffix: str
@@ -130,13 +134,23 @@ class AggregatingSpec(KeyedSpec):
     def check_matches(self) -> None:
         """Check what these specs have in common, and keep it as it is compared and pickled."""
         self.by_pairs()
-        check_choice("closed", self.closed, get_args(Closed))
-        if self.how is not None:
-            check_choice("how", self.how, get_args(How))
-        check_suffix(self.suffix)
-        object.__setattr__(self, "agg", freeze_aggregates(self.agg))
-        aggregate_how(self.how, self.agg)
+        check_answer(self)
         freeze_names(self, "by", "left_by", "right_by")
+
+
+def check_answer(spec: Any) -> None:
+    """Check what a spec says of the rows and columns that it gives, aggregates included, and keep it in one form.
+
+    Raises
+    ------
+    SpecError
+        If it makes no sense.
+    """
+    if spec.how is not None:
+        check_choice("how", spec.how, get_args(How))
+    check_suffix(spec.suffix)
+    object.__setattr__(spec, "agg", freeze_aggregates(spec.agg))
+    aggregate_how(spec.how, spec.agg)
 
 
 def _plain(argument: str, value: Any) -> Any:
@@ -145,7 +159,13 @@ def _plain(argument: str, value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
     if isinstance(value, tuple):
-        return list(value)
+        return [_plain(argument, item) for item in value]
+    if isinstance(value, Mapping) and argument == "windows":
+        # TOML has no null.
+        ends = {name: zip(("lower", "upper"), pair, strict=True) for name, pair in value.items()}
+        return {
+            name: {side: _plain(argument, end) for side, end in pair if end is not None} for name, pair in ends.items()
+        }
     if isinstance(value, Mapping):
         return {key: _plain(argument, item) for key, item in value.items()}
     return value

@@ -261,10 +261,18 @@ class ResolvedInequality(Resolved, ABC):
     Attributes
     ----------
     tie_columns
-        The right columns that order right rows of the same value for ``first`` and ``last``.
+        The right columns that order right rows for ``first`` and ``last``, after the value that `order_column` names.
+    nulls_equal
+        Whether null equals null in the ``by`` columns.
     """
 
     tie_columns: tuple[str, ...] = ()
+    nulls_equal: bool = False
+
+    @property
+    def order_column(self) -> str | None:
+        """The right column that orders the matches of a left row, before ties are looked at; None if there is none."""
+        return None
 
     @property
     @abstractmethod

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names, pair_names
-from juncture.spec.base import Spec
+from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
+from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
+from juncture.spec.base import Spec, check_answer
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
+from juncture.spec.where import ResolvedWhere, Where, resolved_where
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -54,7 +56,8 @@ class Equi(Spec):
     """What an equality join means, without a word about where or how it runs.
 
     A left and a right row match if their keys are equal, and ``where`` is true of them. NaN equals NaN as in Spark, and
-    -0.0 equals 0.0; a null equals nothing unless ``nulls_equal`` says so.
+    -0.0 equals 0.0; a null equals nothing unless ``nulls_equal`` says so. With ``agg`` it resolves to a join by equal
+    columns and a predicate, which is what engines aggregate.
 
     Its arguments are those of `juncture.join`, which says what each of them means.
 
@@ -76,7 +79,8 @@ class Equi(Spec):
     on: str | Sequence[str] | None = None
     left_on: str | Sequence[str] | None = None
     right_on: str | Sequence[str] | None = None
-    how: How = "inner"
+    how: How | None = None
+    agg: Agg | None = field(default=None, hash=False)
     where: str | None = None
     nulls_equal: bool = False
     coalesce: bool = True
@@ -88,21 +92,21 @@ class Equi(Spec):
                 "An equality join needs a key: pass on= with a column of both tables, or left_on= and right_on=. "
                 "For a condition without a key there is join_where(…)."
             )
-        check_choice("how", self.how, get_args(How))
-        if self.where is not None and not isinstance(self.where, str):
-            raise SpecError(
-                f"where={self.where!r} ({type(self.where).__name__}) is not SQL. Expected a string such as "
-                '"l.price < r.limit".'
-            )
+        check_answer(self)
+        check_condition(self.where, "l.price < r.limit")
         freeze_flags(self, "nulls_equal", "coalesce")
-        check_suffix(self.suffix)
         freeze_names(self, "on", "left_on", "right_on")
 
     def on_pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of left and right key columns."""
         return pair_names("on", self.on, self.left_on, self.right_on)
 
-    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui:
+    @property
+    def joined_as(self) -> type[Spec]:
+        """The kind of join that engines run for it: one by a predicate where matches are aggregated."""
+        return type(self) if self.agg is None else Where
+
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
         """Check the spec against two schemas, and work out all that follows from them.
 
         Raises
@@ -117,17 +121,31 @@ class Equi(Spec):
         check_pairs(left, right, pairs, argument="on", shared=self.on is not None)
         check_keys(left, right, left_on, right_on, role="on")
         left, right = typed_pairs(left, right, pairs)
+        how = aggregate_how(self.how, self.agg)
+        if self.agg is not None:
+            return self._aggregated(left, right, (left_on, right_on))
         return ResolvedEqui(
             spec=self,
-            how=self.how,
+            how=how,
             left_schema=left,
             right_schema=right,
             left_by=left_on,
             right_by=right_on,
             predicate=self._predicate(left, right),
             nulls_equal=self.nulls_equal,
-            output=output_columns(left, right, how=self.how, equal=pairs if self.coalesce else (), suffix=self.suffix),
+            output=output_columns(left, right, how=how, equal=pairs if self.coalesce else (), suffix=self.suffix),
         )
+
+    def _aggregated(
+        self, left: pa.Schema, right: pa.Schema, on: tuple[tuple[str, ...], tuple[str, ...]]
+    ) -> ResolvedWhere:
+        """Return the join by equal columns whose matches are aggregated."""
+        from juncture.predicate.decompose.shape import shape
+        from juncture.predicate.language.parse import parse
+
+        predicate = parse("TRUE" if self.where is None else self.where, left, right)
+        right = typed_aggregated(self.agg, right)
+        return resolved_where(self, left, right, on, predicate, shape(predicate), nulls_equal=self.nulls_equal)
 
     def _predicate(self, left: pa.Schema, right: pa.Schema) -> Node | None:
         if self.where is None:

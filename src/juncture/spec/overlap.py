@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from juncture.spec.aggregate import (
     resolve_aggregates,
     typed_aggregated,
 )
-from juncture.spec.arguments import check_name
+from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.base import AggregatingSpec
 from juncture.spec.condition import (
     BoundedValue,
@@ -66,6 +66,11 @@ class ResolvedOverlap(ResolvedInequality):
     right_interval: Interval
     domain: Domain
     closed: Closed
+
+    @property
+    def order_column(self) -> str | None:
+        """The right column that orders the matches of a left row."""
+        return self.right_interval[0]
 
     @cached_property
     def condition(self) -> JoinCondition:
@@ -137,6 +142,7 @@ class Overlap(AggregatingSpec):
     def __post_init__(self) -> None:
         for argument in ("left_interval", "right_interval"):
             object.__setattr__(self, argument, _interval(argument, getattr(self, argument)))
+        check_choice("closed", self.closed, get_args(Closed))
         self.check_matches()
 
     def to_dict(self) -> dict[str, Any]:

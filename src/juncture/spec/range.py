@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from juncture.spec.aggregate import (
     resolve_aggregates,
     typed_aggregated,
 )
+from juncture.spec.arguments import check_choice
 from juncture.spec.base import AggregatingSpec, OrderedSpec
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
 from juncture.spec.distance import (
@@ -42,6 +43,7 @@ from juncture.spec.schema import (
     output_columns,
 )
 from juncture.spec.values import TimeLength
+from juncture.spec.window import Ends, Windows, freeze_windows
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,10 @@ class ResolvedRange(ResolvedInequality):
     domain
         The values in which they are compared.
     lower, upper
-        The ends of the window in that domain; None where it is unbounded, which is on one side at most.
+        The ends of the window in that domain; None where it is unbounded, which is on one side at most. Of several
+        windows, those of the least that holds them all.
+    windows
+        The ends of each of several windows, by its name; empty if there is but one.
     """
 
     spec: Range
@@ -87,6 +92,17 @@ class ResolvedRange(ResolvedInequality):
     domain: Domain
     lower: Bound | None
     upper: Bound | None
+    windows: Mapping[str, tuple[Bound | None, Bound | None]] = field(default_factory=dict, hash=False)
+
+    def in_window(self, name: str) -> ResolvedRange:
+        """Return the join that matches the rows of one of several windows."""
+        lower, upper = self.windows[name]
+        return replace(self, lower=lower, upper=upper, windows={})
+
+    @property
+    def order_column(self) -> str:
+        """The right column that orders the matches of a left row."""
+        return self.right_on
 
     @cached_property
     def condition(self) -> JoinCondition:
@@ -127,6 +143,11 @@ class ResolvedRange(ResolvedInequality):
         return tuple(dict.fromkeys((*own, *super().compared(side))))
 
 
+def windows_of(join: object) -> tuple[str, ...]:
+    """Return the names of a join's windows, where it has several."""
+    return tuple(join.windows) if isinstance(join, ResolvedRange) else ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Range(OrderedSpec, AggregatingSpec):
     """What a range join means, without a word about where or how it runs.
@@ -159,6 +180,7 @@ class Range(OrderedSpec, AggregatingSpec):
     right_by: str | Sequence[str] | None = None
     lower: Distance | None = None
     upper: Distance | None = None
+    windows: Windows | None = field(default=None, hash=False)
     closed: Closed = "both"
     how: How | None = None
     agg: Agg | None = field(default=None, hash=False)
@@ -166,10 +188,33 @@ class Range(OrderedSpec, AggregatingSpec):
 
     def __post_init__(self) -> None:
         self.on_pair()
+        check_choice("closed", self.closed, get_args(Closed))
         self.check_matches()
         for argument in ("lower", "upper"):
             object.__setattr__(self, argument, freeze_distance(argument, getattr(self, argument)))
-        _check_window(self.lower, self.upper)
+        object.__setattr__(self, "windows", freeze_windows(self.windows))
+        self._check_windows()
+
+    def _check_windows(self) -> None:
+        """Refuse windows that make no sense for any tables, or beside a single one.
+
+        Raises
+        ------
+        SpecError
+            If there are some.
+        """
+        if self.windows is None:
+            _check_window(self.lower, self.upper)
+            return
+        if self.lower is not None or self.upper is not None:
+            raise SpecError("Pass either windows= or lower= and upper=, not both: name the window that they make, too.")
+        if self.agg is None:
+            raise SpecError(
+                "windows= goes with agg=, which is made for each of them. For the matches of one window pass lower= "
+                "and upper=."
+            )
+        for lower, upper in (freeze_windows(self.windows) or {}).values():
+            _check_window(lower, upper)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
         """Check the spec against two schemas, and work out all that follows from them.
@@ -186,14 +231,16 @@ class Range(OrderedSpec, AggregatingSpec):
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         check_pairs(left, right, [(left_on, right_on)], argument="on", shared=self.on is not None)
         check_pairs(left, right, equal, argument="by", shared=self.by is not None)
-        ends = (self.lower, self.upper)
+        named = freeze_windows(self.windows) or {"": (self.lower, self.upper)}
+        ends = tuple(end for pair in named.values() for end in pair)
         default = value_type(ends, left)
         domain = common_domain(left.field(left_on), right.field(right_on), default=default)
         left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         left, right = typed_distances(ends, domain, left), typed_aggregated(self.agg, right)
-        lower, upper = self._bounds(domain, left)
+        bounds = {name: self._bounds(domain, left, pair) for name, pair in named.items()}
+        lower, upper = bounds[""] if self.windows is None else _around(list(bounds.values()))
         tie_columns = tuple(name for name in right.names if name not in {right_on, *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedRange(
@@ -208,21 +255,29 @@ class Range(OrderedSpec, AggregatingSpec):
             domain=domain,
             lower=lower,
             upper=upper,
-            aggregates=resolve_aggregates(self.agg, left, right, tie_columns, self.suffix),
+            windows={} if self.windows is None else bounds,
+            aggregates=resolve_aggregates(
+                self.agg, left, right, tie_columns, self.suffix, [None] if self.windows is None else list(named)
+            ),
             tie_columns=tie_columns,
             output=left_columns(left)
             if self.agg
             else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
         )
 
-    def _bounds(self, domain: Domain, left: pa.Schema) -> tuple[Bound | None, Bound | None]:
-        """Return the ends of the window in the domain."""
+    def _bounds(self, domain: Domain, left: pa.Schema, ends: Ends) -> tuple[Bound | None, Bound | None]:
+        """Return the ends of a window in the domain."""
         bounds: list[Bound | None] = []
         constants: list[Decimal] = []
-        for argument, value, closed in (("lower", self.lower, "left"), ("upper", self.upper, "right")):
+        for argument, value, closed in (("lower", ends[0], "left"), ("upper", ends[1], "right")):
             belongs = self.closed in ("both", closed)
             if value is None:
                 bounds.append(None)
+            elif isinstance(value, str) and value in left.names and self.windows is not None:
+                raise SpecError(
+                    f"windows= has the end {value!r}, which is a left column. Several windows are the same for all "
+                    "rows: pass constants, or lower= and upper= in a join of its own."
+                )
             elif isinstance(value, str) and value in left.names:
                 check_distance_column(argument, left.field(value), domain)
                 bounds.append(Bound(column=value, closed=belongs))
@@ -230,9 +285,9 @@ class Range(OrderedSpec, AggregatingSpec):
                 constants.append(in_steps(argument, value, domain, left))
                 bounds.append(_constant_bound(argument, value, constants[-1], domain, belongs))
         if len(constants) == 2 and constants[0] > constants[1]:
-            raise _starts_after_end(self.lower, self.upper)
+            raise _starts_after_end(*ends)
         if bounds == [None, None]:
-            raise _has_no_end(self.lower, self.upper)
+            raise _has_no_end(*ends)
         return bounds[0], bounds[1]
 
 
@@ -246,6 +301,25 @@ def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Doma
         raise SpecError(f"{argument}={value!r} is beyond all values of kind {domain.kind}: nothing would ever match.")
     whole = math.ceil(steps) if argument == "lower" else math.floor(steps)
     return Bound(constant=whole, closed=closed or whole != steps)
+
+
+def _around(windows: Sequence[tuple[Bound | None, Bound | None]]) -> tuple[Bound | None, Bound | None]:
+    """Return the ends of the least window that holds several.
+
+    Raises
+    ------
+    SpecError
+        If it has none.
+    """
+    lowers, uppers = zip(*windows, strict=True)
+    lower = None if None in lowers else min(lowers, key=lambda end: (end.constant, not end.closed))
+    upper = None if None in uppers else max(uppers, key=lambda end: (end.constant, end.closed))
+    if lower is None and upper is None:
+        raise SpecError(
+            "windows= leaves the line open on both sides, taken together. Pass those that look back and those that "
+            "look ahead to joins of their own."
+        )
+    return lower, upper
 
 
 def _check_window(lower: Distance | None, upper: Distance | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.spec.aggregate import Aggregate
+from juncture.spec.aggregate import CHOSEN, Aggregate
 from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side, is_null_type
 
 
@@ -73,7 +73,7 @@ class Resolved:
             fields.append(pa.field(column.name, data_type, is_nullable, both or None))
         for aggregate in self.aggregates:
             data_type = aggregate.type
-            if aggregate.column is not None and aggregate.function in ("min", "max", "first", "last"):
+            if aggregate.column is not None and aggregate.function in CHOSEN:
                 own_type = right.field(aggregate.column).type
                 data_type = own_type if is_null_type(own_type) else data_type
             fields.append(pa.field(aggregate.name, data_type))

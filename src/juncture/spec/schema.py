@@ -374,6 +374,17 @@ def check_keys(
             )
 
 
+def can_be_key(data_type: pa.DataType) -> bool:
+    """Tell whether values of a type have equality.
+
+    Examples
+    --------
+    >>> can_be_key(pa.string()), can_be_key(pa.map_(pa.string(), pa.int64()))
+    (True, False)
+    """
+    return not any(kind in _key_kind(data_type) for kind in ("map", "interval", "union"))
+
+
 _LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.spec.arguments import check_choice, check_suffix, freeze_flags, freeze_names
-from juncture.spec.base import KeyedSpec
+from juncture.spec.aggregate import Agg, aggregate_how, resolve_aggregates, typed_aggregated
+from juncture.spec.arguments import freeze_flags, freeze_names
+from juncture.spec.base import AggregatingSpec
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.nulls import typed_pairs
-from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
+from juncture.spec.schema import How, Side, check_keys, check_pairs, left_columns, output_columns
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
     from juncture.predicate.language.nodes import Node
+    from juncture.spec.equi import Equi
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,7 @@ class ResolvedWhere(ResolvedInequality):
         What a planner can use of the condition.
     """
 
-    spec: Where
+    spec: Where | Equi
     predicate: Node
     shape: Shape
 
@@ -44,7 +46,11 @@ class ResolvedWhere(ResolvedInequality):
         """When two rows match, their ``by`` columns aside."""
         from juncture.predicate.decompose.join_condition import condition_of
 
-        return condition_of(self.predicate, self.shape)
+        condition = condition_of(self.predicate, self.shape)
+        if self.nulls_equal and condition.equalities:
+            # One table of keys has nulls that are equal or none.
+            return replace(condition, equalities=(), exact=False)
+        return condition
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
@@ -55,7 +61,7 @@ class ResolvedWhere(ResolvedInequality):
 
 
 @dataclass(frozen=True)
-class Where(KeyedSpec):
+class Where(AggregatingSpec):
     """What a predicate join means, without a word about where or how it runs.
 
     A left and a right row match if their ``by`` are equal and the predicate is true: neither false nor null.
@@ -83,6 +89,7 @@ class Where(KeyedSpec):
     left_by: str | Sequence[str] | None = None
     right_by: str | Sequence[str] | None = None
     how: How | None = None
+    agg: Agg | None = field(default=None, hash=False)
     allow_cross: bool = False
     names: tuple[str, str] = ("l", "r")
     suffix: str = "_right"
@@ -93,15 +100,12 @@ class Where(KeyedSpec):
                 f"predicate={self.predicate!r} ({type(self.predicate).__name__}) is not SQL. Expected a string such as "
                 '"l.a > r.b - 3".'
             )
-        self.by_pairs()
-        if self.how is not None:
-            check_choice("how", self.how, get_args(How))
+        self.check_matches()
         freeze_flags(self, "allow_cross")
-        check_suffix(self.suffix)
         pair = isinstance(self.names, Sequence) and not isinstance(self.names, str) and len(self.names) == 2
         if not pair or not all(isinstance(name, str) for name in self.names):
             raise SpecError(f'names={self.names!r} is not a pair of names for the two tables, such as ("l", "r").')
-        freeze_names(self, "by", "left_by", "right_by", "names")
+        freeze_names(self, "names")
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
         """Check the spec against two schemas, and work out all that follows from them.
@@ -132,15 +136,55 @@ class Where(KeyedSpec):
                 f"tables ({self.names[0]}. and {self.names[1]}.), so that it would join every row that it lets through "
                 "with every other. Add a condition over both or by=, or pass allow_cross=True if that is what you want."
             )
-        how = self.how or "inner"
-        return ResolvedWhere(
-            spec=self,
-            how=how,
-            left_schema=left,
-            right_schema=right,
-            left_by=left_by,
-            right_by=right_by,
-            predicate=predicate,
-            shape=parts,
-            output=output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
+        return resolved_where(
+            self,
+            left,
+            typed_aggregated(self.agg, right),
+            (left_by, right_by),
+            predicate,
+            parts,
         )
+
+
+def resolved_where(
+    spec: Where | Equi,
+    left: pa.Schema,
+    right: pa.Schema,
+    by: tuple[tuple[str, ...], tuple[str, ...]],
+    predicate: Node,
+    shape: Shape,
+    *,
+    nulls_equal: bool = False,
+) -> ResolvedWhere:
+    """Return a join by equal columns and a predicate, once both have been checked.
+
+    Parameters
+    ----------
+    spec, left, right
+        The spec, and the schemas in which columns have the types that the join takes them for.
+    by
+        The columns that have to be equal, of each side.
+    predicate, shape
+        What has to be true, and what a planner can use of it.
+    nulls_equal
+        Whether null equals null in the columns that have to be equal.
+    """
+    how = aggregate_how(spec.how, spec.agg)
+    tie_columns = tuple(name for name in right.names if name not in by[1])
+    pairs = list(zip(*by, strict=True))
+    return ResolvedWhere(
+        spec=spec,
+        how=how,
+        left_schema=left,
+        right_schema=right,
+        left_by=by[0],
+        right_by=by[1],
+        predicate=predicate,
+        shape=shape,
+        aggregates=resolve_aggregates(spec.agg, left, right, tie_columns, spec.suffix),
+        tie_columns=tie_columns,
+        nulls_equal=nulls_equal,
+        output=left_columns(left)
+        if spec.agg
+        else output_columns(left, right, how=how, equal=pairs, suffix=spec.suffix),
+    )

@@ -21,8 +21,7 @@ from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.limits import GREATEST, Limits
 from juncture.streams.output import held_schema
-from juncture.streams.state.keys import HeldKeys, in_order
-from juncture.streams.state.segment import lines_of
+from juncture.streams.state.keys import HeldKeys
 from juncture.streams.state.store import RowStore
 
 
@@ -46,7 +45,7 @@ class AggregateJoin:
             "left": RowStore(condition.matching),
             "right": RowStore(condition.matching),
         }
-        self._keys = HeldKeys(condition.key_types, self.stores)
+        self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
@@ -63,10 +62,9 @@ class AggregateJoin:
         """Hold the rows of a side that can match at all; return which these are, or None if they are all."""
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
-        rows = in_order(keys, seen.codes)
-        codes = lines_of(seen.codes, rows)
-        self.stores[side].add(batch, rows, keys[rows], codes, np.zeros(len(rows), np.bool_))
-        return None if len(rows) == batch.num_rows else keys != EMPTY
+        found = self._keys.arranged(keys, seen.codes)
+        self.stores[side].add(batch, found.rows, found.keys, found.codes, np.zeros(len(found.rows), np.bool_))
+        return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, _matched: Mask) -> None:
         """Hold rows that were held before."""

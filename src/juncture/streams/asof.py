@@ -26,7 +26,7 @@ from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output
 from juncture.streams.reach import Reach, improving, reach_of, served
-from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.keys import HeldKeys
 from juncture.streams.state.sorted_rows import SortedRows
 
 Number = TypeVar("Number", np.int32, np.int64)
@@ -38,6 +38,11 @@ def _check(join: ResolvedAsof) -> None:
         raise PlanError(
             f"known={join.spec.known!r} asks of each right row since when it is known, and a stream would have to hold "
             "rows for as long as any may become known. Join in batch, or by the time at which rows come."
+        )
+    if join.where is not None:
+        raise PlanError(
+            f"where={join.spec.where!r} may pass over any number of right rows for each left one, and a stream would "
+            "have to hold them all. Join in batch, or filter the streams before."
         )
     if join.goes_by_table_order and join.how not in ("semi", "anti"):
         ties = join.spec.ties
@@ -179,9 +184,9 @@ class AsofJoin:
                 "to a type of fewer digits, or of a coarser unit."
             ) from None
         keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
-        rows = in_order(keys, codes.reshape(1, -1))
-        self.stores[side].add(batch, rows, keys[rows], codes[rows], matched)
-        return None if len(rows) == batch.num_rows else keys != EMPTY
+        found = self._keys.arranged(keys, codes.reshape(1, -1))
+        self.stores[side].add(batch, found.rows, found.keys, found.codes[0], matched)
+        return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Hold rows that were held before."""

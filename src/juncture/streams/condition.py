@@ -22,7 +22,8 @@ from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import DataError
 from juncture.kernels.array_types import Mask
-from juncture.local.inequality.conditions import CodedValue, equal_columns, equal_types
+from juncture.local.equal_values import equal_columns, equal_types
+from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
@@ -38,6 +39,7 @@ from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
+from juncture.streams.plain_lines import PlainLines, plain_lines
 
 Table = npt.NDArray[np.int64]
 OneValue = Callable[[pa.Array], int]
@@ -159,7 +161,7 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
         parts = Shape() if join.predicate is None else shape(join.predicate)
         return _of_predicate(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
     if isinstance(join, ResolvedWhere):
-        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=False)
+        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=join.nulls_equal)
     assert isinstance(join, ResolvedInequality)
     found = join.condition
     values = [value for value in (found.first, found.second) if value is not None and value.limits]
@@ -194,8 +196,8 @@ def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Co
         key_types=(parts.key_types("left"), parts.key_types("right")),
         nulls_equal=nulls_equal,
         relations=tuple(_relation(parts.join, value, limit) for value in parts.values for limit in value.value.limits),
-        left=parts.left,
-        right=parts.right,
+        left=parts.rows("left"),
+        right=parts.rows("right"),
         check=None if condition.exact else condition.predicate,
         predicate=condition.predicate,
         matching=matching,
@@ -290,6 +292,27 @@ class _Parts:
             for coded in self.values
             for limit in coded.value.limits
         ]
+
+    def rows(self, side: Side) -> Callable[[pa.RecordBatch], Rows]:
+        """Return what the join sees in rows of a side, in the least way that its values allow."""
+        seen, plain = self.left if side == "left" else self.right, self._plain(side)
+        if plain is None:
+            return seen
+
+        def easily_seen(batch: pa.RecordBatch) -> Rows:
+            codes = plain.codes(batch)
+            return seen(batch) if codes is None else Rows(self._keys(batch, side), codes, None)
+
+        return easily_seen
+
+    def _plain(self, side: Side) -> PlainLines | None:
+        """Return the codes of a side where they are an addition away; None where rows need more than that."""
+        is_left, condition = side == "left", self.condition
+        node = condition.left_filter if is_left else condition.right_filter
+        guards = self.guards or {}
+        if (condition.left_interval if is_left else condition.right_interval) or (node and node not in guards):
+            return None
+        return plain_lines(self._single, side, self._of(side)[0], dict(guards[node]) if node else {})
 
     def left(self, batch: pa.RecordBatch) -> Rows:
         """Return what the join sees in left rows."""

@@ -63,23 +63,19 @@ class Frontier:
         return (late if late is not None and late.any() else None), placed
 
     def _behind(self, place: int, codes: Ints) -> Mask | None:
-        """Move on in one order, and return which codes are too far behind; None if none is."""
+        """Move on in one order, and return which codes are too far behind those before them; None if none is."""
         if len(codes) == 0:
             return None
-        order, known = self.orders[place], self.least[place]
+        behind = self._marked(codes, place)
         greatest = max(int(codes.max()), self._greatest[place])
-        least_now = order.behind_one(greatest) if greatest > _LEAST else _LEAST
-        if int(codes.min()) >= max(least_now, least_now if known is None else known):
-            # Not even the greatest of them makes another one late.
-            self._move(place, greatest, least_now)
-            return None
-        behind = self._marked(codes, place, known)
-        self._move(place, greatest, least_now)
+        if greatest > self._greatest[place]:
+            self._greatest[place] = greatest
+            self._raise(place, self.orders[place].behind_one(greatest))
         return behind
 
-    def _marked(self, codes: Ints, place: int, known: int | None) -> Mask | None:
+    def _marked(self, codes: Ints, place: int) -> Mask | None:
         """Return which codes are too far behind those before them; None if none is."""
-        order, greatest = self.orders[place], self._greatest[place]
+        order, greatest, known = self.orders[place], self._greatest[place], self.least[place]
         known = _LEAST if known is None else known
         if order.steps is not None:
             late = np.empty(len(codes), np.bool_)
@@ -92,11 +88,6 @@ class Frontier:
         least = np.where(before == _LEAST, np.int64(_LEAST), order.behind(before))
         behind: Mask = codes < np.maximum(least, np.int64(known))
         return behind if behind.any() else None
-
-    def _move(self, place: int, greatest: int, least: int) -> None:
-        if greatest > self._greatest[place]:
-            self._greatest[place] = greatest
-            self._raise(place, least)
 
     def advance(self, codes: Sequence[int | None]) -> None:
         """Let nothing below some codes come any more."""

@@ -113,7 +113,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._set_apart(side, given, batch, late)
-            held = batch.select(self._plan.held[side].names)
+            held = to_streaming(batch, self._plan.held[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)
@@ -205,7 +205,7 @@ class StreamJoin:
             )
 
     def run(
-        self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int = 1 << 15
+        self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Join two readers to their ends, and yield the answer as it becomes final.
 
@@ -217,10 +217,12 @@ class StreamJoin:
             moment: what has been read is joined, and the other side is read next.
         rows_at_once
             How many rows of a side to read before they are joined: small batches are gathered, since each costs as much
-            as some thousand rows. 1 joins each batch as it is read.
+            as some thousand rows. 1 joins each batch as it is read. None gathers 32,768, and 131,072 of an as-of join,
+            which looks through all that it holds each time.
         """
         self._check_open()
-        for side, batches, is_last in Turns({"left": left, "right": right}, self.setup, self._frontiers, rows_at_once):
+        rows = self._plan.rows_at_once if rows_at_once is None else rows_at_once
+        for side, batches, is_last in Turns({"left": left, "right": right}, self.setup, self._frontiers, rows):
             for batch in batches:
                 self._ready += self._push(side, batch)
                 yield from self._given()

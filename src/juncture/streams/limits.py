@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.symmetric import living_rows
 
 NO_LIMIT, GREATEST = -(2**63), 2**63 - 1
 
@@ -52,6 +53,13 @@ class Limits:
                 all_gone &= _below(codes, branch)
             gone |= all_gone
         return gone
+
+    def alive(self, codes: Table) -> Codes:
+        """Return which rows with some codes can still match."""
+        if self.ended or self.branches:
+            return np.flatnonzero(~self.dead(codes)).astype(np.int32)
+        found = np.empty(codes.shape[1], np.int32)
+        return found[: living_rows(codes, self.least, found)]
 
     def may_kill(self, least: Ints) -> bool:
         """Tell whether any row may be dead, given the least code of each line."""

@@ -35,6 +35,8 @@ def held_schema(join: Resolved, side: Side) -> pa.Schema:
 
 def to_streaming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a batch that a schema names, in its types."""
+    if batch.schema.equals(schema):
+        return batch
     columns = [
         array if array.type == field.type else converted(array, field.type)
         for field, array in ((field, batch.column(field.name)) for field in schema)

@@ -17,7 +17,7 @@ from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.output import Output
-from juncture.streams.state.keys import HeldKeys, in_order
+from juncture.streams.state.keys import Arranged, HeldKeys
 from juncture.streams.state.segment import Segment, lines_of
 from juncture.streams.state.store import RowStore
 
@@ -64,13 +64,12 @@ class PairJoin:
         other = other_side(side)
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
-        rows = in_order(keys, seen.codes)
-        keys, codes = keys[rows], lines_of(seen.codes, rows)
-        matched = np.zeros(len(rows), np.bool_)
+        came = self._keys.arranged(keys, seen.codes)
+        matched = np.zeros(len(came.rows), np.bool_)
         for segment in self.stores[other].segments:
-            for found, positions in segment.find(keys, codes):
-                yield from self._matches(side, batch, rows, segment, found, positions, matched)
-        yield from self._hold(side, batch, rows, keys, codes, matched)
+            for found, positions in segment.find(came.keys, came.codes):
+                yield from self._matches(side, batch, came.rows, segment, found, positions, matched)
+        yield from self._hold(side, batch, came, matched)
         if self._how == "semi" and side == "right":
             self.stores["left"].sweep()
 
@@ -87,7 +86,7 @@ class PairJoin:
         """Yield candidates that do match, and mark them."""
         own: pa.RecordBatch | None = None
         if self._condition.check is not None or self._how not in ("semi", "anti"):
-            own, others = rows_of(batch, array_of(rows[found], pa.int32())), segment.taken(positions)
+            own, others = _taken(batch, rows[found]), segment.taken(positions)
             left, right = (own, others) if side == "left" else (others, own)
             good = self._good(left, right)
             if good is not None:
@@ -116,19 +115,15 @@ class PairJoin:
         mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
         return None if mask.all() else mask
 
-    def _hold(
-        self, side: Side, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: npt.NDArray[np.int64], matched: Mask
-    ) -> Iterator[pa.RecordBatch]:
+    def _hold(self, side: Side, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Hold rows that can still match, and yield those that will not and have to be given."""
-        other = other_side(side)
-        bounds, store = self._bounds[side], self.stores[side]
-        codes = bounds.codes(rows_of(batch, array_of(rows, pa.int32())), codes) if bounds.watches else codes
-        dead = bounds.limits(self._frontiers[other]).dead(codes)
+        bounds, store, rows = self._bounds[side], self.stores[side], came.rows
+        codes = bounds.codes(_taken(batch, rows), came.codes) if bounds.watches else came.codes
+        kept = bounds.limits(self._frontiers[other_side(side)]).alive(codes)
         if side == "left" and self._how in ("semi", "anti"):
             if self._how == "semi" and matched.any():
                 yield self._output.alone(_taken(batch, rows[matched]), "left")
-            dead = dead | matched
-        kept = np.flatnonzero(~dead)
+            kept = kept[~matched[kept]]
         if self._keeps[side]:
             done = np.ones(batch.num_rows, np.bool_)
             done[rows[matched]] = False
@@ -136,9 +131,9 @@ class PairJoin:
             if done.any():
                 yield self._output.alone(_taken(batch, np.flatnonzero(done)), side)
         if len(kept) == len(rows):
-            store.add(batch, rows, keys, codes, matched)
+            store.add(batch, rows, came.keys, codes, matched)
         elif len(kept):
-            store.add(batch, rows[kept], keys[kept], lines_of(codes, kept), matched[kept])
+            store.add(batch, rows[kept], came.keys[kept], lines_of(codes, kept), matched[kept])
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
         """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""
@@ -154,11 +149,10 @@ class PairJoin:
         """Hold rows that were held before."""
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
-        rows = in_order(keys, seen.codes)
-        codes = lines_of(seen.codes, rows)
+        held = self._keys.arranged(keys, seen.codes)
         bounds = self._bounds[side]
-        codes = bounds.codes(_taken(batch, rows), codes) if bounds.watches else codes
-        self.stores[side].add(batch, rows, keys[rows], codes, matched[rows])
+        codes = bounds.codes(_taken(batch, held.rows), held.codes) if bounds.watches else held.codes
+        self.stores[side].add(batch, held.rows, held.keys, codes, matched[held.rows])
 
 
 def _taken(batch: pa.RecordBatch, rows: Positions) -> pa.RecordBatch:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.predicate.language.nodes import columns
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side, other_side
-from juncture.spec.where import Where
+from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams import explain
 from juncture.streams.aggregates import AggregateJoin
 from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
@@ -54,7 +55,8 @@ class StreamPlan:
     SpecError, SchemaError
         If the spec or an order does not fit the columns.
     PlanError
-        If rows of a side would be held for ever, and that is not allowed.
+        If rows of a side would be held for ever, and that is not allowed; or matches by a predicate or equal keys are
+        to be aggregated.
 
     Notes
     -----
@@ -64,6 +66,7 @@ class StreamPlan:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
+        _check_aggregates(resolved)
         self._join = streaming_join(resolved)
         self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
         self.output = Output(self._join, self.schema)
@@ -102,6 +105,11 @@ class StreamPlan:
         names = {*self.held[side].names, *ordered}
         return pa.schema([field for field in schema if field.name in names])
 
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows of a side to join at once, where nobody says."""
+        return 1 << 15 if self._asof is None else 1 << 17
+
     def operator(self, frontiers: Mapping[Side, Frontier]) -> StreamOperator:
         """Return what does the join, which holds no rows yet.
 
@@ -120,3 +128,18 @@ class StreamPlan:
     def explain(self, rates: Mapping[Side, float | None]) -> str:
         """Say what is held and for how long, and when what is given."""
         return explain.explained(self._join, self.bounds, self.orders, rates)
+
+
+def _check_aggregates(join: Resolved) -> None:
+    """Refuse aggregates of matches that no window holds together.
+
+    Raises
+    ------
+    PlanError
+        If the join asks for some.
+    """
+    if join.aggregates and isinstance(join, ResolvedWhere):
+        raise PlanError(
+            f"agg= aggregates what {join.spec.title} matches in tables and in changing tables, and one of streams "
+            "gives each match. Aggregate a window with Range(…, agg=…) or Overlap(…, agg=…), or the matches afterwards."
+        )

@@ -55,13 +55,15 @@ class Turns:
             table = next(self._open[side], None)
             if table is None:
                 return found, True, False
-            batches = (
-                [table] if isinstance(table, pa.RecordBatch) else batches_of(table, side, self._setup.schema(side))
-            )
-            rows = sum(batch.num_rows for batch in batches)
+            if isinstance(table, pa.RecordBatch):
+                rows = table.num_rows
+                found.append(table)
+            else:
+                batches = batches_of(table, side, self._setup.schema(side))
+                rows = sum(batch.num_rows for batch in batches)
+                found += batches
             if not rows:
                 return found, False, True
-            found += batches
             count += rows
         return found, False, False
 

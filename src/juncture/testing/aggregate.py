@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cmp_to_key
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError
-from juncture.spec.aggregate import Aggregate
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
-from juncture.testing.output import assemble, gathered
-from juncture.testing.rows import compare, tie_order, values
+from juncture.spec.aggregate import CHOSEN, Aggregate
+from juncture.spec.condition import ResolvedInequality
+from juncture.testing.output import assemble, encoded, gathered
+from juncture.testing.rows import cell, compare, tie_order, values
 
 
 def aggregated_rows(
-    join: ResolvedRange | ResolvedOverlap,
+    join: ResolvedInequality,
     left: pa.Table,
     right: pa.Table,
     matches: Iterable[list[int]],
     order: list[Any],
+    windows: Mapping[str, list[list[int]]] = MappingProxyType({}),
 ) -> pa.Table:
     """Return a row per left row: its columns, and the aggregates over its matches.
 
@@ -36,7 +37,9 @@ def aggregated_rows(
     matches
         The right rows that each left row matches.
     order
-        What orders the right rows for ``first`` and ``last``, before the tie columns do.
+        What orders the right rows, before the tie columns do.
+    windows
+        The right rows that each left row matches in each of several windows.
 
     Raises
     ------
@@ -50,10 +53,15 @@ def aggregated_rows(
     def by_rank(a: int, b: int) -> int:
         return compare(order[a], order[b]) or by_ties(a, b)
 
-    ranked = [sorted(others, key=cmp_to_key(by_rank)) for _, others in numbered]
+    def ranked(window: str | None) -> list[list[int]]:
+        found = [others if window is None else windows[window][row] for row, others in numbered]
+        return [sorted(others, key=cmp_to_key(by_rank)) for others in found]
+
     schema = join.given_back(left.schema, right.schema)
     types = schema.types[len(join.output) :]
-    columns = [_column(each, kind, right, ranked) for each, kind in zip(join.aggregates, types, strict=True)]
+    columns = [
+        _column(each, kind, right, ranked(each.window)) for each, kind in zip(join.aggregates, types, strict=True)
+    ]
     return pa.table([*assemble(join, left, right, [(row, None) for row, _ in numbered]), *columns], schema=schema)
 
 
@@ -64,15 +72,37 @@ def _column(
     if aggregate.column is None:
         return pa.array([len(others) for others in ranked], aggregate.type)
     cells = values(right[aggregate.column])
-    present = [[other for other in others if cells[other] is not None] for others in ranked]
-    if aggregate.function in ("min", "max", "first", "last"):
-        chosen = [_chosen(aggregate.function, others, cells) for others in present]
+    seconds = cells if aggregate.other is None else values(right[aggregate.other])
+    present = [
+        [other for other in others if cells[other] is not None and seconds[other] is not None] for others in ranked
+    ]
+    if aggregate.function in CHOSEN:
+        chosen = [_chosen(aggregate.function, others, seconds) for others in present]
         return gathered([None if row is None else (right[aggregate.column], row) for row in chosen], data_type)
+    if aggregate.function == "list":
+        return _lists([[(right[aggregate.column], other) for other in others] for others in present], data_type)
+    if aggregate.function in ("any", "all"):
+        whether = any if aggregate.function == "any" else all
+        return pa.array([whether(cells[other] for other in others) if others else None for others in present])
+    if aggregate.function == "weighted_mean":
+        pairs = [[(cells[other], seconds[other]) for other in others] for others in present]
+        return pa.array([_weighted_mean(each) for each in pairs], aggregate.type)
     results = [_number(aggregate, [cells[other] for other in others]) for others in present]
     try:
         return _array(results, aggregate.type)
     except (pa.ArrowInvalid, OverflowError) as error:
         raise DataError(f"A sum of {aggregate.column!r} does not fit {aggregate.type}.") from error
+
+
+def _lists(cells: list[list[tuple[pa.ChunkedArray, int]]], data_type: pa.DataType) -> pa.ChunkedArray:
+    """Return a column of lists of values."""
+    chunks = []
+    for row in cells:
+        items = [encoded(cell(column, place), data_type.value_type) for column, place in row]
+        whole = pa.concat_arrays(items) if items else pa.nulls(0, data_type.value_type)
+        offsets = pa.array([0, len(items)], pa.int32())
+        chunks.append(pa.ListArray.from_arrays(offsets, whole, type=data_type))
+    return pa.chunked_array(chunks, data_type)
 
 
 def _chosen(function: str, others: list[int], cells: list[Any]) -> int | None:
@@ -85,16 +115,21 @@ def _chosen(function: str, others: list[int], cells: list[Any]) -> int | None:
     def by_value(a: int, b: int) -> int:
         return compare(cells[a], cells[b])
 
-    return (min if function == "min" else max)(others, key=cmp_to_key(by_value))
+    # Of several, both take the first.
+    return (min if function.endswith("min") else max)(others, key=cmp_to_key(by_value))
 
 
 def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
-    """Return a count, sum, mean or standard deviation."""
+    """Return a count, sum, mean, standard deviation or quantile."""
     count = len(cells)
     if aggregate.function == "count":
         return count
+    if aggregate.function == "count_distinct":
+        return sum(not any(compare(one, other) == 0 for other in cells[:place]) for place, one in enumerate(cells))
     if not count:
         return None
+    if aggregate.function in ("median", "quantile"):
+        return _quantile(cells, 0.5 if aggregate.function == "median" else float(aggregate.argument or 0))
     if aggregate.function == "std" and count == 1:
         return None
     if endless := [cell for cell in cells if isinstance(cell, float) and not math.isfinite(cell)]:
@@ -112,6 +147,32 @@ def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
         with localcontext(prec=100):
             return Decimal(total.numerator) / Decimal(total.denominator)
     return int(total)
+
+
+def _quantile(cells: list[Any], share: float) -> float:
+    """Return the value at a share of the way from the least to the greatest, on the line between two of them."""
+    ordered = sorted(cells, key=cmp_to_key(compare))
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    one, other, part = ordered[below], ordered[math.ceil(place)], place - below
+    if part == 0 or compare(one, other) == 0:
+        return float(one)
+    if any(isinstance(each, float) and not math.isfinite(each) for each in (one, other)):
+        return float(one) + float(other)
+    return _float(Fraction(one) + (Fraction(other) - Fraction(one)) * Fraction(part))
+
+
+def _weighted_mean(pairs: list[tuple[Any, Any]]) -> float | None:
+    """Return the mean of values that have weights."""
+    if not pairs:
+        return None
+    if any(isinstance(each, float) and not math.isfinite(each) for pair in pairs for each in pair):
+        products = sum(float(value) * float(weight) for value, weight in pairs)
+        weights = sum(float(weight) for _, weight in pairs)
+        return None if weights == 0 else products / weights
+    total = sum((Fraction(weight) for _, weight in pairs), Fraction(0))
+    weighted = sum((Fraction(value) * Fraction(weight) for value, weight in pairs), Fraction(0))
+    return None if total == 0 else _float(weighted / total)
 
 
 def _array(results: list[Any], data_type: pa.DataType) -> pa.Array:

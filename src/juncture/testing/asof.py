@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from functools import cmp_to_key
 from heapq import nsmallest
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from juncture.errors import DataError
 from juncture.spec.asof import ResolvedAsof
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, sign, tie_order, values
+from juncture.testing.where import passing
 
 
 def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -53,6 +55,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
     seen, known = known_values(join, left, right)
+    allowed = allowed_rows(join, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
 
@@ -70,13 +73,15 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
             or (by_ties(a[2], b[2]) if spec.ties == "first" else by_ties(b[2], a[2]))
         )
 
-    for row, (on, key, limit) in enumerate(zip(left_on, left_keys, limits(join, left), strict=True)):
+    rows = zip(left_on, left_keys, limits(join, left), allowed, strict=True)
+    for row, (on, key, limit, others) in enumerate(rows):
         if on is None or key is None or limit is None or seen[row] is None:
             yield []
             continue
         near: list[tuple[tuple[Any, ...], Any, int]] = []
-        for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True)):
-            if other_on is None or other_key != key or known[other] is None or known[other] > seen[row]:
+        for other in others:
+            other_on = right_on[other]
+            if other_on is None or right_keys[other] != key or known[other] is None or known[other] > seen[row]:
                 continue
             if (spec.direction == "backward" and other_on > on) or (spec.direction == "forward" and other_on < on):
                 continue
@@ -99,6 +104,11 @@ def known_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[l
         return [0] * left.num_rows, [0] * right.num_rows
     domain = join.known.domain
     return on_values(left[join.known.left], domain), on_values(right[join.known.right], domain)
+
+
+def allowed_rows(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[Sequence[int]]:
+    """Yield, for each left row, the right rows with which the further condition is true, if there is one."""
+    return passing(join.where, left, right) if join.where else repeat(range(right.num_rows), left.num_rows)
 
 
 def limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from juncture.spec.equi import ResolvedEqui
+from juncture.spec.where import ResolvedWhere
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys
-from juncture.testing.where import passing
+from juncture.testing.where import passing, where_join
 
 
-def equi_join(join: ResolvedEqui, left: pa.Table, right: pa.Table) -> pa.Table:
+def equi_join(join: ResolvedEqui | ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return an equality join's rows.
 
     Parameters
@@ -26,12 +27,19 @@ def equi_join(join: ResolvedEqui, left: pa.Table, right: pa.Table) -> pa.Table:
     -------
     pyarrow.Table
         Left rows in their order, and the matches of each in right order; then, for ``right`` and ``full``, the right
-        rows without a match, in their order.
+        rows without a match, in their order. With aggregates, a row per left row.
+
+    Raises
+    ------
+    DataError
+        If a sum does not fit its type.
 
     Notes
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
+    if isinstance(join, ResolvedWhere):
+        return where_join(join, left, right)
     return matched_rows(join, left, right, _matches(join, left, right))
 
 

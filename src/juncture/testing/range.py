@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -41,10 +42,13 @@ def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
-    matches = _matches(join, left, right)
+    matches = list(_matches(join, left, right))
     if join.aggregates:
         order = on_values(right[join.right_on], join.domain)
-        return aggregated_rows(join, left, right, matches, order)
+        windows = {name: list(_matches(join.in_window(name), left, right)) for name in join.windows}
+        if windows:
+            matches = [sorted({*chain(*each)}) for each in zip(*windows.values(), strict=True)]
+        return aggregated_rows(join, left, right, matches, order, windows)
     return matched_rows(join, left, right, matches)
 
 

@@ -10,6 +10,7 @@ from juncture.predicate.evaluate.evaluate import matches as satisfied
 from juncture.predicate.language.nodes import Column, Node, walk
 from juncture.spec.schema import Side, plain_type
 from juncture.spec.where import ResolvedWhere
+from juncture.testing.aggregate import aggregated_rows
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import cell, keys
 
@@ -30,20 +31,28 @@ def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table
     -------
     pyarrow.Table
         Left rows in their order, and the matches of each in right order; then, for ``right`` and ``full``, the right
-        rows without a match, in their order.
+        rows without a match, in their order. With aggregates, a row per left row.
+
+    Raises
+    ------
+    DataError
+        If a sum does not fit its type.
 
     Notes
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
-    return matched_rows(join, left, right, _matches(join, left, right))
+    matches = _matches(join, left, right)
+    if join.aggregates:
+        return aggregated_rows(join, left, right, matches, [0] * right.num_rows)
+    return matched_rows(join, left, right, matches)
 
 
 def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows with which the predicate is true."""
-    right_keys = keys(right, join.right_by)
+    right_keys = keys(right, join.right_by, nulls_equal=join.nulls_equal)
     passed = passing(join.predicate, left, right)
-    for key, others in zip(keys(left, join.left_by), passed, strict=True):
+    for key, others in zip(keys(left, join.left_by, nulls_equal=join.nulls_equal), passed, strict=True):
         yield [other for other in others if key is not None and right_keys[other] == key]
 
 

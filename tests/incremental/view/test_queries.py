@@ -69,10 +69,22 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
-def test_a_query(query, tmp_path):
-    for seed in range(2):
-        check(Viewed(query, seed, tmp_path / "state" if seed else None))
+@pytest.mark.parametrize(
+    ("query", "is_kept"),
+    [
+        # Each query in each run, in memory or with a state that is opened again; and in both ways in a nightly run.
+        pytest.param(
+            query,
+            is_kept,
+            marks=pytest.mark.nightly if (number + is_kept) % 2 else [],
+            id=f"{name}, {'kept' if is_kept else 'in memory'}",
+        )
+        for number, (name, query) in enumerate(QUERIES.items())
+        for is_kept in (False, True)
+    ],
+)
+def test_a_query(query, is_kept, tmp_path):
+    check(Viewed(query, int(is_kept), tmp_path / "state" if is_kept else None))
 
 
 @pytest.mark.parametrize("query", ["comma join", "common table", "self join", "full join", "group of join"])

@@ -38,18 +38,19 @@ def in_process(measure: Callable[..., Any], *calls: tuple[Any, ...]) -> Iterator
 def long_stream(rows: int) -> dict[str, Any]:
     """Return the CPU time, memory and state of a join of two long streams, after each tenth of them."""
     pa.set_cpu_count(1)
-    left, right = (growing_table(rows, _KEYS, seed).to_batches(LONG_BATCH) for seed in (1, 2))
+    left, right = (growing_table(rows, _KEYS, seed) for seed in (1, 2))
     order = jn.Order("a", delay=1)
-    schema = left[0].schema
-    _drain(jn.stream(schema, schema, jn.Where(CONDITION), left=order, right=order).run(left[:20], right[:20]))
+    schema = left.schema
+    first = [table.slice(0, 20 * LONG_BATCH) for table in (left, right)]
+    _drain(jn.stream(schema, schema, jn.Where(CONDITION), left=order, right=order).run(*map(_batches, first)))
     join = jn.stream(schema, schema, jn.Where(CONDITION), left=order, right=order)
     parts: list[dict[str, Any]] = []
-    given = 0
+    given, count = 0, -(-rows // LONG_BATCH)
 
     def watched() -> Iterator[pa.RecordBatch]:
-        for number, batch in enumerate(left, 1):
+        for number, batch in enumerate(_batches(left), 1):
             yield batch
-            if number * _PARTS // len(left) > (number - 1) * _PARTS // len(left):
+            if number * _PARTS // count > (number - 1) * _PARTS // count:
                 state = join.state
                 parts.append(
                     {
@@ -61,9 +62,15 @@ def long_stream(rows: int) -> dict[str, Any]:
                 )
 
     began = time.process_time()
-    for batch in join.run(watched(), right):
+    for batch in join.run(watched(), _batches(right)):
         given += batch.num_rows
     return {"cpu_s": time.process_time() - began, "rows": 2 * rows, "given": given, "parts": parts}
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table as a stream has them: each batch is made when it comes, and gone after that."""
+    for start in range(0, table.num_rows, LONG_BATCH):
+        yield from table.slice(start, LONG_BATCH).to_batches()
 
 
 def _drain(batches: Iterator[pa.RecordBatch]) -> int:

@@ -22,7 +22,7 @@ __all__ = ["measured"]
 
 
 def measured(session: SparkSession, names: Sequence[str], rounds: int) -> dict[str, dict[str, Any]]:
-    """Return the figures of some contestants of one section, run in turn over the same files.
+    """Return the figures of some contestants of one section, run in turn over the same files, and back again.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def measured(session: SparkSession, names: Sequence[str], rounds: int) -> dict[s
         workload.write()
         answer = workload.answer(spec_of(one.section))
         for number in range(rounds):
-            for name in names:
+            for name in names if number % 2 else reversed(names):
                 found = _run(session, CONTESTANTS[name], workload, f"{name}-{number}")
                 found["is_the_batch_answer"] = found.pop("answer") == answer
                 figures[name].append(found)
@@ -56,7 +56,8 @@ def _median(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the round of median speed, and how right all were."""
     ordered = sorted(rounds, key=lambda each: float(each["rows_per_second"]))
     found = ordered[(len(ordered) - 1) // 2]
-    found["rounds_rows_per_second"] = [each["rows_per_second"] for each in rounds]
+    for figure in ("rows_per_second", "rows_per_cpu_second"):
+        found[f"rounds_{figure}"] = [each[figure] for each in rounds]
     found["is_the_batch_answer"] = all(each["is_the_batch_answer"] for each in rounds)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from juncture_benchmarks.report import hardware, versions
@@ -77,11 +78,17 @@ def _flat(entries: Sequence[Mapping[str, Any]]) -> str:
 def _ratio(section: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
     if section != "native" or not {"native", "by-hand"} <= kept.keys():
         return ""
-    ours, theirs = kept["native"], kept["by-hand"]
-    times = theirs["rows_per_second"] / ours["rows_per_second"]
-    cpu = theirs["rows_per_cpu_second"] / ours["rows_per_cpu_second"]
-    rounds = len(ours["rounds_rows_per_second"])
-    counted = f"the median of {rounds} rounds in turn, after one that warms up"
+    times, cpu = (
+        median(
+            theirs / ours
+            for ours, theirs in zip(
+                kept["native"][f"rounds_{figure}"], kept["by-hand"][f"rounds_{figure}"], strict=True
+            )
+        )
+        for figure in ("rows_per_second", "rows_per_cpu_second")
+    )
+    rounds = len(kept["native"]["rounds_rows_per_second"])
+    counted = f"medians of {rounds} rounds, in turn and back again, after one that warms up"
     return f"Ours takes {times:.2f} times as long, and {cpu:.2f} times the CPU time: {counted}."
 
 

@@ -21,6 +21,8 @@ LAST_KEY = "the end"
 _SECOND = 1_000_000
 _SECONDS = 60
 """How much time a micro-batch spans."""
+_BEYOND = 10
+"""How many spans the last rows are beyond all others: more than any window, of several operators in turn."""
 _FIRST = 1_700_000_000
 """When the first file appeared, and its first row was: Spark takes rows at the beginning of time for late ones."""
 
@@ -79,7 +81,7 @@ class Workload:
     def _last(self, target: Path) -> pa.Table:
         """Return a row beyond all others, with a key that is nobody's."""
         schema = pq.read_schema(target / "0000.parquet")
-        last = pa.array([self._start(self.batches + 1)], pa.timestamp("us", "UTC"))
+        last = pa.array([self._start(self.batches + _BEYOND)], pa.timestamp("us", "UTC"))
         rest = (pa.nulls(1, field.type) for field in list(schema)[2:])
         return pa.table([last, pa.array([LAST_KEY]), *rest], schema=schema)
 

@@ -96,12 +96,21 @@ def weighted_schema(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field(_WEIGHT, pa.int64()))
 
 
+def weighted(batch: pa.RecordBatch, weights: Ints) -> pa.RecordBatch:
+    """Return rows with weights as one batch."""
+    columns = [*batch.columns, array_of(weights, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, schema=weighted_schema(batch.schema))
+
+
+def unweighted(whole: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+    """Return the rows and weights that `weighted` was given."""
+    weights = np.asarray(whole.column(whole.num_columns - 1))
+    return whole.select(whole.schema.names[:-1]), weights
+
+
 def packed(batch: pa.RecordBatch, weights: Ints) -> bytes:
     """Return rows with weights as bytes."""
-    whole = pa.RecordBatch.from_arrays(
-        [*batch.columns, array_of(weights, pa.int64())], schema=weighted_schema(batch.schema)
-    )
-    content: bytes = whole.serialize().to_pybytes()
+    content: bytes = weighted(batch, weights).serialize().to_pybytes()
     return content
 
 
@@ -109,5 +118,4 @@ def unpacked(content: bytes, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
     """Return the rows and weights that `packed` was given."""
     whole = pa.ipc.read_record_batch(pa.py_buffer(content), weighted_schema(schema))
     whole.validate()
-    weights = np.asarray(whole.column(whole.num_columns - 1))
-    return whole.select(schema.names), weights
+    return unweighted(whole)

@@ -17,6 +17,7 @@ from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints, Mask
+from juncture.local.asof.condition import Condition, search_where
 from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
 from juncture.local.asof.left import Left, in_chains, read_left
@@ -174,6 +175,7 @@ class Search:
         if join.known is not None:
             sides = (join.left_schema.field(join.known.left), join.right_schema.field(join.known.right))
             self._known_coder = StepCoder.between(join.known.domain, [side.type for side in sides])
+        self._condition = None if join.where is None else Condition.of(join.where)
         self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
         # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
@@ -183,9 +185,11 @@ class Search:
     def row_bytes(self) -> int:
         """The bytes that a left row takes while the right side goes by."""
         row, candidate = _LEFT_ROW_BYTES, _CANDIDATE_BYTES
-        if self._join.known is not None:
+        if self._join.known is not None or self._condition is not None:
             # Twice, since those of a batch of right rows come beside those so far.
             row, candidate = row + _WORD_BYTES, 2 * (candidate + _WORD_BYTES)
+        if self._condition is not None:
+            row += self._condition.row_bytes(self._left, "left")
         return row + candidate * self._places * len(self._directions)
 
     @property
@@ -254,7 +258,7 @@ class Search:
             ):
                 return self._prepared(self._coder)
             left = read_left(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
-            streams = self._algorithm is probe and join.spec.direction == "backward"
+            streams = self._algorithm is probe and join.spec.direction == "backward" and self._condition is None
             return in_chains(left) if seen_coder is not None and streams else left
 
     def _values(self, left: str, right: str) -> Iterator[pa.Array]:
@@ -268,12 +272,19 @@ class Search:
         with self._context.progress.during("right"):
             right = self._prepare(left)
             asked = self._directions, self._places, self._context
-            if right.known is None:
+            at_once = self._algorithm is merge
+            if self._condition is not None:
+                first_row = int(self._left.bounds[piece.start])
+                best, seen = search_where(
+                    self._condition, self._join, left, self._left, first_row, right, *asked, at_once=at_once,
+                    within_tolerance=self._skip_parts,
+                )  # fmt: skip
+            elif right.known is None:
                 best, seen = self._algorithm(left.slots, right, *asked)
             elif left.chains:
                 best, seen = probe(left.slots, right, *asked, seen_codes=left.seen, chains=left.chains)
             else:
-                best, seen = search_known(left.slots, left.seen, right, *asked, at_once=self._algorithm is merge)
+                best, seen = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
         if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import concatenated, plain
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.sort import mark_runs
-from juncture.local.inequality.folds import Fold, Values, fold_of
+from juncture.local.inequality.folds import Fold, Values, counting, summing
+from juncture.local.inequality.order_folds import ordering
+from juncture.local.inequality.probe import InequalityProber
 from juncture.local.output.batches import taken
-from juncture.local.output.pairs import BuildSide, Prober, cut, pairs_of, spans_of
+from juncture.local.output.pairs import PAIRS_MOST, BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
@@ -20,18 +24,23 @@ from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls
 from juncture.runtime.tie_keys import tie_keys
-from juncture.spec.aggregate import Aggregate
+from juncture.spec.aggregate import Aggregate, folded_columns, have_order
 from juncture.spec.condition import ResolvedInequality
+
+_PAIRS_MOST = PAIRS_MOST
+"""About how many pairs are made at once."""
+_LISTED_MOST = 1 << 20
+"""About how many values lists have that are made at once."""
 
 
 def aggregate_columns(join: ResolvedInequality) -> tuple[str, ...]:
     """Return the right columns that are aggregated."""
-    return tuple(dict.fromkeys(each.column for each in join.aggregates if each.column is not None))
+    return folded_columns(join.aggregates)
 
 
 def tie_orderer(join: ResolvedInequality, right: Source, context: JoinContext) -> Callable[[Slots], None] | None:
     """Return what brings right rows of the same key and value into tie order, where an aggregate depends on it."""
-    if not any(each.function in ("first", "last") for each in join.aggregates):
+    if not have_order(join.aggregates) or join.condition.predicate is not None:
         return None
 
     def order(slots: Slots) -> None:
@@ -48,8 +57,19 @@ def tie_orderer(join: ResolvedInequality, right: Source, context: JoinContext) -
     return order
 
 
+def _match_order(join: ResolvedInequality, right: Source, build: BuildSide, context: JoinContext) -> Ints | None:
+    """Return the place of each position's row in the order of matches; None if positions are in that order."""
+    if join.condition.predicate is None or not have_order(join.aggregates):
+        return None
+    rows = build.rows_at(np.arange(len(build), dtype=np.int32)).astype(np.int64)
+    places = np.empty(len(rows), np.int64)
+    places[order_of(tie_keys(right, join.tie_columns, rows, context), context)] = np.arange(len(rows))
+    return places
+
+
 def stream_aggregates(
     join: ResolvedInequality,
+    right: Source,
     left: Source,
     prober: Prober,
     payload: Payload,
@@ -59,6 +79,8 @@ def stream_aggregates(
 
     Parameters
     ----------
+    right
+        The right side.
     join, left, prober, payload, context
         As for `juncture.local.output.batches.stream`; the payload holds the aggregated columns.
 
@@ -71,17 +93,19 @@ def stream_aggregates(
     -----
     Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
     """
-    folds = folds_of(join.aggregates, prober.right, payload, context)
+    order = _match_order(join, right, prober.right, context)
+    folds = folds_of(join.aggregates, prober.right, payload, context, order)
     # Folds hold the columns in their own order.
-    payload.release()
+    payload.release(kept=() if join.condition.predicate is None else join.compared("right"))
     context.threads.release_unused()
-    counter = fold_of(Aggregate("", None, "count", pa.int64()), None, context)
+    counter, probers = counting(), _probers(join.aggregates, prober)
     shown = [column.source for column in join.output]
     columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
 
-    def folded(_first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def folded(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
-        _add((counter, *folds), states, batch, prober)
+        for each, places in probers:
+            _add([(counter, *folds)[place] for place in places], [states[place] for place in places], batch, each)
         rows = np.arange(batch.num_rows, dtype=np.int32)
         if join.how == "inner":
             rows = np.flatnonzero(states[0] > 0).astype(np.int32)
@@ -90,32 +114,105 @@ def stream_aggregates(
         batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
-    for batches in read_through(left, folded, context, "left", columns=columns, coded=prober.coded):
+    def piece_by_piece(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for piece in _pieces(batch, prober):
+            yield from folded(piece)
+
+    made = piece_by_piece if any(fold.grows for fold in folds) else folded
+    reading = read_through(left, lambda _, batch: made(batch), context, "left", columns=columns, coded=prober.coded)
+    for batches in reading:
         yield from batches
 
 
-def folds_of(aggregates: tuple[Aggregate, ...], right: BuildSide, payload: Payload, context: JoinContext) -> list[Fold]:
-    """Return what folds each column, in the order of the positions."""
-    values: dict[str | None, Values | None] = {None: None}
+def _probers(aggregates: tuple[Aggregate, ...], prober: Prober) -> list[tuple[Prober, list[int]]]:
+    """Return what finds matches, and the places of what folds them: of the count of all first, then the aggregates."""
+    windows: Mapping[str, Prober] = prober.windows if isinstance(prober, InequalityProber) else {}
+    if not windows:
+        return [(prober, list(range(len(aggregates) + 1)))]
+    named = {name: [0] for name in windows}
+    whole: list[int] = []
+    for place, each in enumerate(aggregates, 1):
+        (whole if each.window is None else named[each.window]).append(place)
+    return [(prober, whole), *((windows[name], places) for name, places in named.items())]
+
+
+def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[pa.RecordBatch]:
+    """Cut a batch where its rows have as many matches, at most, as are made at once."""
+    spans = spans_of(batch, prober.find(batch), prober.right)
+    assert spans.match_spans.rows is not None
+    counts = np.bincount(spans.match_spans.rows, spans.counts, minlength=batch.num_rows)
+    parts = (np.cumsum(counts) // _LISTED_MOST).astype(np.int64)
+    edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), batch.num_rows]
+    for first, end in pairwise(edges):
+        yield batch.slice(first, end - first)
+
+
+def folds_of(
+    aggregates: tuple[Aggregate, ...],
+    right: BuildSide,
+    payload: Payload,
+    context: JoinContext,
+    order: Ints | None = None,
+) -> list[Fold]:
+    """Return what folds each column, in the order of the positions.
+
+    Parameters
+    ----------
+    aggregates, right, payload, context
+        What to fold, and where its values are.
+    order
+        The place of each position's row in the order of matches; None if positions are in that order.
+    """
+    columns: dict[str, pa.Array] = {}
+    for name in folded_columns(aggregates):
+        [column] = payload.take([name], right.rows_at(np.arange(len(right), dtype=np.int32)))
+        chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
+        columns[name] = chunks[0] if len(chunks) == 1 else concatenated(chunks)
+    values: dict[tuple[str, str | None], Values] = {}
+    folds: dict[Any, Fold] = {}
+    found: list[Fold] = []
     for each in aggregates:
-        if each.column is not None and each.column not in values:
-            [column] = payload.take([each.column], right.rows_at(np.arange(len(right), dtype=np.int32)))
-            chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
-            values[each.column] = Values(chunks[0] if len(chunks) == 1 else concatenated(chunks))
-    return [fold_of(each, values[each.column], context) for each in aggregates]
+        # Of several windows all fold the same.
+        same = each.column, each.function, each.argument
+        if same not in folds:
+            folds[same] = counting()
+            if each.column is not None:
+                key = each.column, each.other
+                if key not in values:
+                    other = None if each.other is None else columns[each.other]
+                    values[key] = Values(columns[each.column], other, order)
+                folds[same] = _fold_of(each, values[key], context)
+        found.append(folds[same])
+    return found
 
 
-def _add(folds: tuple[Fold, ...], states: list[Any], batch: pa.RecordBatch, prober: Prober) -> None:
+def _fold_of(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:
+    """Return what folds a column."""
+    if aggregate.function == "count":
+        return counting(values)
+    if aggregate.function in ("sum", "mean", "std", "weighted_mean"):
+        return summing(aggregate, values, context)
+    return ordering(aggregate, values, context)
+
+
+def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober: Prober) -> None:
     """Add the matches of a batch to the states of its rows."""
     match_spans = prober.find(batch)
     if match_spans.thresholds is None and match_spans.check is None and match_spans.rows is None:
         for state, fold in zip(states, folds, strict=True):
             fold.add_spans(state, match_spans.first, match_spans.end)
         return
-    for task in cut(spans_of(batch, match_spans, prober.right), keep=False):
+    waits, waiting = any(fold.of_whole_rows for fold in folds), list[tuple[Codes, Codes]]()
+    for task in cut(spans_of(batch, match_spans, prober.right, _PAIRS_MOST), keep=False, most=_PAIRS_MOST):
         rows, positions = pairs_of(task, prober.right, keep=False)
         if match_spans.check is not None:
             good = match_spans.check(rows, positions)
             rows, positions = rows[good], positions[good]
+        waiting.append((rows, positions))
+        if waits and task.continues:
+            # The right side is held, and a row matches each of its rows once.
+            continue
+        whole = waiting[0] if len(waiting) == 1 else tuple(map(np.concatenate, zip(*waiting, strict=True)))
         for state, fold in zip(states, folds, strict=True):
-            fold.add_pairs(state, rows, positions)
+            fold.add_pairs(state, *whole)
+        waiting = []

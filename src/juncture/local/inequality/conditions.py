@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from juncture.columnar.arrays import plain
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Floats, Ints, Mask
+from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.limits import GREATEST, LEAST, LimitEncoding, LimitEnd, Offset, both, floats
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.local.inequality.probe import ProbeKeys
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
-from juncture.predicate.language.types import arrow_type
 from juncture.runtime.sources import Source
-from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
 
@@ -117,6 +116,15 @@ class CodedCondition:
         first, second = (self._ranked(value, right) for value in (self.first, self.second))
         return replace(self, first=first, second=second)
 
+    def in_window(self, name: str) -> CodedCondition:
+        """Return the condition of one of several windows, in the same codes."""
+        assert isinstance(self.join, ResolvedRange)
+        assert self.first is not None
+        join = self.join.in_window(name)
+        value = join.condition.first
+        assert value is not None
+        return replace(self, join=join, condition=join.condition, first=replace(self.first, value=value))
+
     @property
     def has_keys(self) -> bool:
         """Whether anything has to be equal."""
@@ -135,7 +143,7 @@ class CodedCondition:
 
     def key_codes(self) -> KeyCodes:
         """Return an empty table of keys, which the right side fills and the left one looks up."""
-        return KeyCodes(*self.key_types)
+        return KeyCodes(*self.key_types, nulls_equal=self.join.nulls_equal)
 
     def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         """Return the key columns of a side's rows."""
@@ -200,36 +208,6 @@ class CodedCondition:
         parts = range(len(right.part_rows))
         batches = (batch for part in parts for batch in right.read(part, names))
         return replace(coded, encoding=coded.encoding.by_rank(coded.right_values(batch) for batch in batches))
-
-
-def equal_types(equality: EqualValues, side: Side) -> list[pa.DataType]:
-    """Return the types of the key columns that an equality makes of a side's values."""
-    value = equality.type or arrow_type((equality.left if side == "left" else equality.right).type)
-    return [pa.bool_(), value] if equality.null_safe else [value]
-
-
-def equal_columns(equality: EqualValues, values: pa.Array) -> list[pa.Array]:
-    """Return the key columns that an equality makes of a side's values of its expression."""
-    if equality.type is not None:
-        values = values.cast(equality.type, safe=False)
-    if not equality.null_safe:
-        return [values]
-    return [pc.is_null(values), pc.fill_null(values, _zero(values.type))]
-
-
-def _zero(data_type: pa.DataType) -> pa.Scalar:
-    """Return a value that nulls have in common; that they are null is told apart from it."""
-    if pa.types.is_boolean(data_type):
-        return pa.scalar(False)
-    if pa.types.is_decimal(data_type):
-        return pa.scalar(Decimal(0), data_type)
-    if pa.types.is_string(data_type):
-        return pa.scalar("")
-    if pa.types.is_binary(data_type):
-        return pa.scalar(b"")
-    if pa.types.is_date32(data_type):
-        return pa.scalar(0, pa.int32()).cast(data_type)
-    return pa.scalar(0, pa.int64()).cast(data_type)
 
 
 def _offset(limit: Limit, batch: pa.RecordBatch) -> Offset:

@@ -1,4 +1,4 @@
-"""Aggregates of one right column over the matches of left rows, from spans or from pairs of rows and positions."""
+"""Counts and sums over the matches of left rows, from spans or from pairs of rows and positions."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, plain, raw_values, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
+from juncture.columnar.arrays import array_of, plain, validity
+from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.errors import DataError
 from juncture.kernels import fold as kernels
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.inequality.limits import floats
-from juncture.local.output.max_tree import MaxTree, levels_of
-from juncture.local.output.payload import Payload
+from juncture.local.inequality.limits import both, floats
+from juncture.local.output.max_tree import levels_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
@@ -41,18 +40,36 @@ class Values:
     ----------
     array
         The column in that order.
+    other
+        A second column in that order. Where it has a null, so has the first.
+    order
+        The place of each row among all in the order of matches; None if that is the order of the positions.
+
+    Attributes
+    ----------
+    array
+        The values.
+    other
+        Those of the second column beside them; None if there is none.
+    order, is_ordered
+        Their places in the order of matches, and whether they come in it.
     """
 
-    def __init__(self, array: pa.Array) -> None:
-        self.whole = array
+    def __init__(self, array: pa.Array, other: pa.Array | None = None, order: Ints | None = None) -> None:
         values = plain(array)
-        present = validity(values)
+        second = None if other is None else plain(other)
+        present = both(validity(values), None if second is None else validity(second))
         self._ranks: Codes | None = None
         self._present = present
         if present is not None:
             self._ranks = np.concatenate([[0], np.cumsum(present)]).astype(np.int32)
-            values = values.drop_null()
+            kept = pa.array(present)
+            values, second = values.filter(kept), None if second is None else second.filter(kept)
+            order = None if order is None else order[present]
         self.array = values
+        self.other = None if second is None else Values(second)
+        self.order: Ints = np.arange(len(values), dtype=np.int64) if order is None else order
+        self.is_ordered = order is None
 
     def __len__(self) -> int:
         return len(self.array)
@@ -69,13 +86,6 @@ class Values:
             return rows, positions
         here = self._present[positions]
         return rows[here], self._ranks[positions[here]]
-
-    @cached_property
-    def places(self) -> Codes:
-        """The position of each value."""
-        if self._present is None:
-            return np.arange(len(self), dtype=np.int32)
-        return np.flatnonzero(self._present).astype(np.int32)
 
     @cached_property
     def domain(self) -> Domain:
@@ -108,7 +118,18 @@ class Values:
 
 
 class Fold(ABC):
-    """One aggregate. Its state has an item for each of the left rows at hand."""
+    """One aggregate. Its state has an item for each of the left rows at hand.
+
+    Attributes
+    ----------
+    of_whole_rows
+        Whether pairs have to come with all others of their left row at once.
+    grows
+        Whether what a left row gives takes the more memory the more matches it has.
+    """
+
+    of_whole_rows: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
 
     @abstractmethod
     def start(self, rows: int) -> Any:
@@ -244,17 +265,9 @@ class _Totals(Fold):
         if is_spread:
             has_squares = least > -_SQUARED_EXPONENT_MOST and most < _SQUARED_EXPONENT_MOST
             words = kernels.SPREAD_WORDS if has_squares else kernels.WIDE_SPREAD_WORDS
-        sizes, self._levels = levels_of(len(values))
-        self._tree = np.zeros((int(self._levels[-1]), words))
-        leaves = self._tree[: len(values)]
-        if is_spread:
-            leaves[:, 0] = 1
-        for word, part in enumerate((high, low), int(is_spread)):
-            leaves[:, word] = np.ldexp(part, -self._exponent)
-        for level in range(1, len(sizes)):
-            below, above = int(self._levels[level - 1]), int(self._levels[level])
-            build = partial(_build, self._tree, below, above)
-            context.threads.run(build, slices(sizes[level - 1] // WINDOW, 4 * context.threads.count, least=1 << 12))
+        parts = [np.ldexp(part, -self._exponent) for part in (high, low)]
+        columns = [np.ones(len(values)), *parts] if is_spread else parts
+        self._tree, self._levels = _tree_of(columns, words, context)
 
     def start(self, rows: int) -> tuple[Ints, Floats]:
         return self._count.start(rows), np.zeros((rows, self._tree.shape[1]))
@@ -286,6 +299,18 @@ class _Totals(Fold):
         return array_of(result, pa.float64(), there)
 
 
+def _tree_of(columns: Sequence[Floats], words: int, context: JoinContext) -> tuple[Floats, Ints]:
+    """Return a tree over totals of so many words, of which these are the first, and where its levels start."""
+    sizes, levels = levels_of(len(columns[0]))
+    tree = np.zeros((int(levels[-1]), words))
+    for word, values in enumerate(columns):
+        tree[: len(values), word] = values
+    for level in range(1, len(sizes)):
+        build = partial(_build, tree, int(levels[level - 1]), int(levels[level]))
+        context.threads.run(build, slices(sizes[level - 1] // WINDOW, 4 * context.threads.count, least=1 << 12))
+    return tree, levels
+
+
 def _build(tree: Floats, below: int, above: int, nodes: tuple[int, int]) -> None:
     kernels.build_totals(tree, below, above, *nodes)
 
@@ -300,59 +325,67 @@ def _quotient(high: Floats, low: Floats, number: Floats) -> Floats:
     return np.where(np.isfinite(quotient), quotient + (rest + low) / number, quotient)
 
 
-class _Chosen(Fold):
-    """The value at one of the positions: the least, greatest, first or last."""
+class _WeightedMean(Fold):
+    """The sum of the products of values and weights, divided by that of the weights."""
 
-    def __init__(self, aggregate: Aggregate, values: Values, context: JoinContext) -> None:
-        self._aggregate = aggregate
+    def __init__(self, values: Values, context: JoinContext) -> None:
+        assert values.other is not None
         self._values = values
-        self._by_place = aggregate.function in ("first", "last")
-        codes = np.arange(len(values), dtype=np.int64) if self._by_place else _order_codes(values)
-        self._codes = ~codes if aggregate.function in ("min", "first") else codes
-        self._tree = None if self._by_place else MaxTree(self._codes, context)
-        self._payload = Payload({"value": values.array}, {"value": aggregate.type})
+        self._scale = values.domain.scale
+        weights = values.other.numbers
+        products = _products(values.numbers, weights)
+        self._trees = [_tree_of(columns, kernels.SUM_WORDS, context) for columns in (products, weights)]
 
-    def start(self, rows: int) -> tuple[Ints, Codes]:
-        return np.zeros(rows, np.int64), np.full(rows, -1, np.int32)
+    def start(self, rows: int) -> tuple[Floats, Floats]:
+        return np.zeros((rows, kernels.SUM_WORDS)), np.zeros((rows, kernels.SUM_WORDS))
 
-    def add_spans(self, state: tuple[Ints, Codes], first: Codes, end: Codes) -> None:
-        first, end = self._values.spans(first, end)
-        if self._tree is not None:
-            kernels.add_greatest_of_spans(first, end, self._tree.values, self._tree.levels, *state)
-            return
-        place = first if self._aggregate.function == "first" else end - 1
-        state[1][:] = np.where(first < end, place, -1)
+    def add_spans(self, state: tuple[Floats, Floats], first: Codes, end: Codes) -> None:
+        spans = self._values.spans(first, end)
+        for totals, (tree, levels) in zip(state, self._trees, strict=True):
+            kernels.add_span_totals(*spans, tree, levels, totals)
 
-    def add_pairs(self, state: tuple[Ints, Codes], rows: Codes, positions: Codes) -> None:
-        kernels.add_greatest_of_pairs(*self._values.pairs(rows, positions), self._codes, *state)
+    def add_pairs(self, state: tuple[Floats, Floats], rows: Codes, positions: Codes) -> None:
+        pairs = self._values.pairs(rows, positions)
+        for totals, (tree, _) in zip(state, self._trees, strict=True):
+            kernels.add_pair_totals(*pairs, tree, totals)
 
-    def finish(self, state: tuple[Ints, Codes], rows: Codes) -> pa.ChunkedArray:
-        return self._payload.take(["value"], state[1][rows])[0]
-
-
-def _order_codes(values: Values) -> Ints:
-    """Return integers in the order of the values, NaN greatest."""
-    array = values.array
-    if pat.is_duration(array.type):
-        durations: Ints = raw_values(array, np.int64)
-        return durations
-    if values.domain.kind == "float":
-        return float_codes(floats(array))
-    try:
-        codes, _ = StepCoder(values.domain, pat.is_unsigned_integer(array.type)).encode(array)
-        return codes
-    except TooWideError:
-        steps = steps_of(array, values.domain)
-        ranks = {step: rank for rank, step in enumerate(sorted({step for step in steps if step is not None}))}
-        return np.array([ranks[step] for step in steps if step is not None], np.int64)
+    def finish(self, state: tuple[Floats, Floats], rows: Codes) -> pa.Array:
+        products, weights = (totals[rows] for totals in state)
+        with np.errstate(all="ignore"):
+            result = products[:, 0] / weights[:, 0]
+            result = result / 10.0**self._scale if self._scale >= 0 else result * 10.0**-self._scale
+        return array_of(result, pa.float64(), weights[:, 0] != 0.0)
 
 
-def fold_of(aggregate: Aggregate, values: Values | None, context: JoinContext) -> Fold:
-    """Return what folds a column; without values, what counts matches."""
-    if values is None or aggregate.function == "count":
-        return _Count(values)
-    if aggregate.function in ("min", "max", "first", "last"):
-        return _Chosen(aggregate, values, context)
+def _products(ones: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return the products of double-double numbers; of those beyond all floats the upper half alone."""
+    (one, one_low), (other, other_low) = ones, others
+    with np.errstate(all="ignore"):
+        product = one * other
+        rest = product_rest(one, other, product) + one * other_low + one_low * other
+        return product, np.where(np.isfinite(rest) & np.isfinite(product), rest, 0.0)
+
+
+def product_rest(one: Floats, other: Floats, product: Floats) -> Floats:
+    """Return what a product of floats lacks of the exact one; not finite where it cannot be told (Dekker's)."""
+    halves = []
+    for number in (one, other):
+        wide = number * 134_217_729.0
+        upper = wide - (wide - number)
+        halves.append((upper, number - upper))
+    (a, b), (c, d) = halves
+    return ((a * c - product) + a * d + b * c) + b * d
+
+
+def counting(values: Values | None = None) -> Fold:
+    """Return what counts values, or matches."""
+    return _Count(values)
+
+
+def summing(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:
+    """Return what makes sums, or what is made of them."""
+    if aggregate.function == "weighted_mean":
+        return _WeightedMean(values, context)
     if aggregate.function == "sum" and values.domain.kind != "float":
         return _Sum(aggregate, values)
     return _Totals(aggregate, values, context)

@@ -34,6 +34,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
+from juncture.spec.range import windows_of
 
 InequalityAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
 
@@ -92,10 +93,10 @@ def _in_memory(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose right side is held."""
     used = _used(join.condition, algorithm)
-    looked_at = aggregate_columns(join) if used.exact else join.compared("right")
+    looked_at = aggregate_columns(join) + (() if used.exact else join.compared("right"))
     return run(
         join, left, right, _prepared(join, used, left, right, algorithm), context,
-        checked=looked_at, emit=partial(stream_aggregates, join) if join.aggregates else None,
+        checked=looked_at, emit=partial(stream_aggregates, join, right) if join.aggregates else None,
     )  # fmt: skip
 
 
@@ -146,6 +147,7 @@ def _prepared(
                 by_row=used.predicate is not None,
                 nested=algorithm == "nested",
                 check=check,
+                windows={name: coded.in_window(name).probe_keys for name in windows_of(join)},
             )
 
         return make
@@ -170,7 +172,7 @@ def _key_ranges(join: ResolvedInequality) -> KeyRangeRules:
 
 
 def _key_ranges_by_hash(coded: CodedCondition) -> KeyRangeRules:
-    hashes = KeyHashes(*coded.key_types)
+    hashes = KeyHashes(*coded.key_types, nulls_equal=coded.join.nulls_equal)
 
     def code(batch: pa.RecordBatch, _first_row: int) -> BuildKeys:
         codes, usable = hashes.of(coded.keys(batch, "right"))

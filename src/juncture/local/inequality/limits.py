@@ -154,7 +154,7 @@ class LimitEncoding:
         for row, (step, more) in enumerate(zip(steps, added, strict=True)):
             if step is None or more is None:
                 continue
-            limit = _inward(step + more, end) - shift
+            limit = inward(step + more, end) - shift
             if ranked is not None:
                 codes[row] = bisect_right(ranked, limit) - 1 if end.upper else bisect_left(ranked, limit)
                 possible[row] = True
@@ -164,7 +164,7 @@ class LimitEncoding:
         return codes, possible
 
 
-def _inward(value: Fraction | int, end: LimitEnd) -> int:
+def inward(value: Fraction | int, end: LimitEnd) -> int:
     """Return the last whole number within an end."""
     if end.upper:
         return math.ceil(value) - 1 if end.strict else math.floor(value)
@@ -207,7 +207,7 @@ def _whole_offsets(offset: Offset, domain: Domain, end: LimitEnd) -> tuple[int |
         If one does not fit 64 bits.
     """
     if not isinstance(offset, pa.Array):
-        whole = _inward(Fraction(offset), end)
+        whole = inward(Fraction(offset), end)
         return whole, False, None
     array = plain(offset)
     values, ratio = _scaled(array, domain)

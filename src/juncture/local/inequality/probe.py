@@ -6,8 +6,9 @@ whose second value is at least a threshold. Range joins, overlaps, and the inequ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,8 @@ class InequalityProber:
         Whether to compare each row with all others instead of searching.
     check
         Makes of a left batch what tells which of the pairs found do match; None if all do.
+    windows
+        What the rows of a batch seek in each of several windows, by its name.
     """
 
     def __init__(
@@ -77,7 +80,12 @@ class InequalityProber:
         by_row: bool = False,
         nested: bool = False,
         check: Callable[[pa.RecordBatch], Check] | None = None,
+        windows: Mapping[str, Callable[[pa.RecordBatch], ProbeKeys]] = MappingProxyType({}),
     ) -> None:
+        self.windows: Mapping[str, Prober] = {
+            name: InequalityProber(right, columns, coded, each, by_row=by_row, nested=nested, check=check)
+            for name, each in windows.items()
+        }
         self.right = right
         self.columns = tuple(dict.fromkeys(columns))
         self.coded = tuple(coded)

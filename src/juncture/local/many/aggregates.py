@@ -25,7 +25,7 @@ from juncture.runtime.sources import Source
 from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
-from juncture.spec.range import ResolvedRange
+from juncture.spec.range import ResolvedRange, windows_of
 
 Aggregated = tuple[Mask | None, pa.Table]
 """Which rows of the spine have a match, if that was asked for, and the aggregates of each."""
@@ -75,21 +75,25 @@ def aggregated(
         As that does.
     """
     # A table without columns would have no rows either.
-    counts = (_MATCHES,) if marks_matches or not join.aggregates else ()
+    windows = windows_of(join) or (None,)
+    counts = tuple(replace(_MATCHES, name=f"{_MATCHES.name}{i}", window=name) for i, name in enumerate(windows))
+    counts = counts if marks_matches or not join.aggregates else ()
     join = replace(join, output=(), aggregates=(*join.aggregates, *counts))
     if has_own_order(join, algorithm):
         try:
-            return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)), bool(counts))
+            return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)), len(counts))
         except TooWideError:
             pass
-    batches = list(EXECUTORS[type(join.spec)](join, left, right, algorithm, context))
-    return _split(pa.Table.from_batches(batches, join.output_schema), bool(counts))
+    batches = list(EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context))
+    return _split(pa.Table.from_batches(batches, join.output_schema), len(counts))
 
 
-def _split(table: pa.Table, is_counted: bool) -> Aggregated:
-    if not is_counted:
+def _split(table: pa.Table, counts: int) -> Aggregated:
+    if not counts:
         return None, table
-    return table.column(table.num_columns - 1).to_numpy() > 0, table.remove_column(table.num_columns - 1)
+    kept = table.num_columns - counts
+    matched = np.logical_or.reduce([table.column(place).to_numpy() > 0 for place in range(kept, table.num_columns)])
+    return matched, table.select(range(kept))
 
 
 def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: JoinContext) -> pa.Table:
@@ -108,7 +112,9 @@ def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: Joi
     right = within_reach(join, left, right, context)
     coded = CodedCondition.of(join)
     order = spine.order(join, left, StepCoder.of(join))
-    low, high, possible = _limits(coded, left, context)
+    parts = {None: coded} | {name: coded.in_window(name) for name in windows_of(join)}
+    used = {each.window for each in join.aggregates}
+    limits = {name: _limits(part, left, context) for name, part in parts.items() if name in used}
     holder = Holder(right, aggregate_columns(join))
     index = read_sorted_index(
         right, join.compared("right"), join.right_by, coded.coded, order.coded.keys, context,
@@ -121,16 +127,18 @@ def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: Joi
 
     def fold(part: tuple[int, int]) -> list[pa.Array | pa.ChunkedArray]:
         here = rows[slice(*part)]
-        keys = codes[here] if possible is None else np.where(possible[here], codes[here], EMPTY)
-        first, end = index.spans(keys, low[here], high[here])
+        spans = {}
+        for name, (low, high, possible) in limits.items():
+            keys = codes[here] if possible is None else np.where(possible[here], codes[here], EMPTY)
+            spans[name] = index.spans(keys, low[here], high[here])
         states = [each.start(len(here)) for each in folds]
-        for each, state in zip(folds, states, strict=True):
-            each.add_spans(state, first, end)
+        for each, aggregate, state in zip(folds, join.aggregates, states, strict=True):
+            each.add_spans(state, *spans[aggregate.window])
         places = np.arange(len(here), dtype=np.int32)
         return [each.finish(state, places) for each, state in zip(folds, states, strict=True)]
 
-    parts = slices(spine.rows, 4 * context.threads.count, least=_SLICE_LEAST)
-    return _in_order_of_rows(list(context.threads.map(fold, parts)), rows, join.output_schema, context)
+    ranges = slices(spine.rows, 4 * context.threads.count, least=_SLICE_LEAST)
+    return _in_order_of_rows(list(context.threads.map(fold, ranges)), rows, join.output_schema, context)
 
 
 def _limits(coded: CodedCondition, left: Source, context: JoinContext) -> tuple[Ints, Ints, Mask | None]:

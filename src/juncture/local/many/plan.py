@@ -49,7 +49,7 @@ class _ManyExecution:
             for each in self.tables:
                 with about(each.table.name):
                     parts.append(JoinedTable(each.table, self._found(each, spine, left, context), each.input.given))
-            return together(self.spine.given, left, parts, context)
+            return self.spine.given.as_given(together(self.spine.given, left, parts, context))
 
     def match_report(self) -> ManyReport:
         """Return what becomes of the rows of the spine in each table."""

@@ -30,10 +30,10 @@ def grid(spec: Grid, data: Any) -> Any:
     if given.frame is not None:
         whole = _frame_of(given, list(resolved.by), rows, made)
         # The labels of the rows that keys were first in mean nothing here.
-        return whole.reset_index(drop=True) if hasattr(whole, "reset_index") else whole
+        return given.as_given(whole.reset_index(drop=True) if hasattr(whole, "reset_index") else whole)
     keys = table.select(list(resolved.by)).take(pa.array(rows))
     fields = [*(given.schema.field(name) for name in resolved.by), pa.field(resolved.on, resolved.type)]
-    return pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields))
+    return given.as_given(pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields)))
 
 
 def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources) -> Any:
@@ -45,10 +45,10 @@ def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources
     rows = plan(own, spec.tables(found.select(theirs.schema.names)), resources).execute()
     made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
     if given.frame is not None:
-        return _frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made)
+        return given.as_given(_frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made))
     for name in made.column_names:
         own = own.append_column(name, made.column(name))
-    return own
+    return given.as_given(own)
 
 
 def _read(table: Any) -> tuple[Given, pa.Table]:

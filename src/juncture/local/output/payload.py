@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from threading import Lock
 
 import numpy as np
@@ -37,9 +37,9 @@ class Payload:
         """About how many bytes a row takes."""
         return sum(int(column.nbytes) // max(len(column), 1) for column in self._columns.values())
 
-    def release(self) -> None:
-        """Let go of the columns in memory. None of them can be taken after that."""
-        self._columns.clear()
+    def release(self, kept: Collection[str] = ()) -> None:
+        """Let go of the columns in memory but some. No other can be taken after that."""
+        self._columns = {name: column for name, column in self._columns.items() if name in kept}
 
     def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,6 +14,9 @@ from juncture.runtime.progress import Phase
 _CHOSEN, _OTHER = "#d1495b", "#8d99ae"
 _WIDTH = 640
 _BOX_WIDTH, _BOX_HEIGHT, _GAP = 180, 92, 50
+_LETTER_WIDTH = 8
+_LEAST_S = 0.001
+"""Costs below are drawn as this."""
 _LINE_LETTERS, _LINE_HEIGHT, _LINES_MAX = 28, 15, 4
 
 
@@ -68,17 +72,21 @@ def draw_flow(left: Sequence[str], right: Sequence[str], step: Sequence[str], re
 
 
 def draw_costs(options: Sequence[dict[str, Any]]) -> str:
-    """Draw the cost of each algorithm that can serve as a bar: dicts with ``algorithm``, ``cost_s`` and ``chosen``."""
+    """Draw the cost of each algorithm that can serve: dicts with ``algorithm``, ``cost_s``, ``says`` and ``chosen``.
+
+    The axis is logarithmic: costs differ by orders of magnitude, and are right to within a factor.
+    """
     alt, _ = charting()
-    base = _chart(alt, options).encode(
-        y=alt.Y("algorithm:N", sort=None, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False))
+    costs = [max(option["cost_s"], _LEAST_S) for option in options]
+    ends = [10.0 ** math.floor(math.log10(min(costs)) - 0.3), 10.0 ** math.ceil(math.log10(max(costs)) + 0.3)]
+    rows = [{**option, "from_s": ends[0], "cost_s": cost} for option, cost in zip(options, costs, strict=True)]
+    base = _chart(alt, rows).encode(y=_names(alt, "algorithm", [option["algorithm"] for option in options]))
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    x = {"title": "estimated time, s", "scale": scale, "axis": alt.Axis(tickCount=6, format="~r")}
+    bars = base.mark_rule(strokeWidth=8).encode(
+        x=alt.X("from_s:Q", **x), x2="cost_s:Q", color=_by_chosen(alt, alt.Color)
     )
-    bars = base.mark_bar(height={"band": 0.7}).encode(
-        x=alt.X("cost_s:Q", title="estimated time, s", axis=alt.Axis(tickCount=6)), color=_by_chosen(alt, alt.Color)
-    )
-    labels = base.mark_text(align="left", dx=4, color="currentColor").encode(
-        x="cost_s:Q", text=alt.Text("cost_s:Q", format=".3~g")
-    )
+    labels = base.mark_text(align="left", dx=6, color="currentColor").encode(x=alt.X("cost_s:Q", **x), text="says:N")
     return _svg((bars + labels).properties(width=_WIDTH, height={"step": 26}))
 
 
@@ -90,9 +98,9 @@ def draw_timeline(phases: Sequence[Phase]) -> str:
         _chart(alt, rows)
         .mark_bar(color=_CHOSEN, height={"band": 0.6})
         .encode(
-            x=alt.X("start:Q", title="seconds since the join began"),
+            x=alt.X("start:Q", title="seconds since the join began", axis=alt.Axis(tickCount=6)),
             x2="end:Q",
-            y=alt.Y("phase:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
+            y=_names(alt, "phase", [each.name for each in phases]),
         )
     )
     return _svg(bars.properties(width=_WIDTH, height={"step": 26}))
@@ -108,6 +116,13 @@ def draw_distances(points: Sequence[dict[str, Any]]) -> str:
         x=x, color=alt.Color("share:N", sort=None, title=None, legend=alt.Legend(labelColor="currentColor"))
     )
     return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}))
+
+
+def _names(alt: Any, field: str, names: Iterable[str]) -> Any:
+    """Return an axis of names, with room for the longest in whatever font the page has."""
+    room = _LETTER_WIDTH * max((len(name) for name in names), default=0)
+    axis = alt.Axis(labelLimit=room, minExtent=room, domain=False, ticks=False)
+    return alt.Y(f"{field}:N", sort=None, title=None, axis=axis)
 
 
 def _box(x: float, y: float, lines: Sequence[str], *, chosen: bool = False) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from html import escape
 from juncture.planner.decision import Decision
 from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
 from juncture.planner.explain.facts import ranked_options
-from juncture.planner.explain.meaning import meaning_of
-from juncture.planner.explain.text import happened, plan_words, title, verdict
+from juncture.planner.explain.meaning import conditions_of, meaning_of
+from juncture.planner.explain.text import KNOWN, about, happened, known_of, plan_words, title, verdict
 from juncture.planner.run import Measured
 from juncture.spec.schema import Side
+
+_SIDES: tuple[Side, ...] = ("left", "right")
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --line: #d5dae1; --quiet: #566173; }
@@ -28,6 +30,7 @@ table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top; }
 th { font-weight: normal; white-space: nowrap; }
 tr.chosen { font-weight: 600; }
+td small { display: block; color: var(--quiet); }
 """
 
 
@@ -44,7 +47,9 @@ def plan_page(plan: Decision, run: Measured | None = None) -> str:
         f"<h1>{heading}</h1>",
         f"<p>{escape(meaning[:1].upper() + meaning[1:])}.</p>",
         _figure(_flow(plan, run), "Both sides, the algorithm and the result"),
-        rows_table(plan_words(plan)),
+        rows_table((name, text) for name, text in plan_words(plan) if name not in ("left", "right")),
+        "<h2>What is known</h2>",
+        _known(plan),
         "<h2>What was weighed</h2>",
         *_costs(plan),
         _weighed(plan),
@@ -78,13 +83,37 @@ def _flow(plan: Decision, run: Measured | None) -> str:
 def _side(side: Side, plan: Decision, counted: int | None) -> Sequence[str]:
     rows = plan.stats.of(side).rows if counted is None else counted
     by = plan.join.left_by if side == "left" else plan.join.right_by
-    keys = f"by {', '.join(by)}" if by else "no key"
+    # What a predicate has equal is no column of one side.
+    equal = [condition for kind, condition in conditions_of(plan.join) if kind == "key"]
+    keys = f"by {', '.join(by)}" if by else f"where {' and '.join(equal)}" if equal else "no key"
     return [side, "rows not counted" if rows is None else f"{rows:,} rows", keys]
+
+
+def _known(plan: Decision) -> str:
+    """Return what is known of both sides, each figure above its source."""
+    sides = [known_of(plan, plan.stats.of(side)) for side in _SIDES]
+    rows = "".join(
+        f'<tr><th scope="row">{heading}</th>{"".join(_fact(*side.get(name, ("", ""))) for side in sides)}</tr>'
+        for name, heading in KNOWN.items()
+        if any(name in side for side in sides)
+    )
+    if not rows:
+        return "<p>Nothing yet: neither side has been looked at.</p>"
+    return f"<table><thead><tr><td></td><th>left</th><th>right</th></tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _fact(fact: str, source: str) -> str:
+    return f"<td>{escape(fact)}{f'<small>{escape(source)}</small>' if source else ''}</td>"
 
 
 def _costs(plan: Decision) -> Iterable[str]:
     able = [
-        {"algorithm": each.algorithm, "cost_s": each.cost_s, "chosen": each.algorithm == plan.algorithm}
+        {
+            "algorithm": each.algorithm,
+            "cost_s": each.cost_s,
+            "says": about(each.cost_s),
+            "chosen": each.algorithm == plan.algorithm,
+        }
         for each in ranked_options(plan)
         if each.refusal is None and each.cost_s is not None
     ]

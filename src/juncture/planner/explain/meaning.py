@@ -33,14 +33,14 @@ def title_of(spec: Any) -> str:
 
 def meaning_of(join: Resolved) -> str:
     """Say in a sentence what a join means."""
-    return f"each left row gets {_KINDS[type(join.spec)][0](join)} ({join.how} join)"
+    return f"each left row gets {_KINDS[join.spec.joined_as][0](join)} ({join.how} join)"
 
 
 def conditions_of(join: Resolved) -> tuple[Condition, ...]:
     """Return what a pair of rows has to satisfy: the equality of each pair of ``by`` columns, and more."""
     pairs = zip(join.left_by, join.right_by, strict=True)
     keys = (("key", f"left {ours} = right {theirs}") for ours, theirs in pairs)
-    return (*keys, *_KINDS[type(join.spec)][1](join))
+    return (*keys, *_KINDS[join.spec.joined_as][1](join))
 
 
 def _equal_names(join: Resolved) -> str:
@@ -84,7 +84,8 @@ def _asof(join: ResolvedAsof) -> str:
         within = f", within {_distance(join.tolerance.constant or 0, join.domain)}"
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
     since = "" if join.known is None else f", of those known by its {join.known.left} (right {join.known.right})"
-    return f"{side}{keys}, by {on}{within}{since}{_in_ties(join)}"
+    condition = "" if join.where is None else f", of those for which {describe(join.where)}"
+    return f"{side}{keys}, by {on}{within}{since}{condition}{_in_ties(join)}"
 
 
 def _in_ties(join: ResolvedAsof) -> str:
@@ -106,6 +107,9 @@ def _equi_conditions(join: ResolvedEqui) -> tuple[Condition, ...]:
 
 
 def _range(join: ResolvedRange) -> str:
+    if join.windows:
+        named = "; ".join(f"{name}: {_range(join.in_window(name))}" for name in join.windows)
+        return f"for each of {len(join.windows)} windows {_right_rows(join)} in it ({named})"
     lower, upper = (_end(join, bound, join.left_on) for bound in (join.lower, join.upper))
     on = join.right_on if join.right_on != join.left_on else f"right {join.right_on}"
     if join.lower is None:
@@ -151,7 +155,10 @@ def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
 
 
 def _where(join: ResolvedWhere) -> str:
-    return f"the right rows for which {describe(join.predicate)}{_of_equal_keys(join)}"
+    keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
+    if isinstance(join.spec, Equi) and join.spec.where is None:
+        return f"{_right_rows(join)}{keys}".replace(", of equal", " of equal", 1)
+    return f"{_right_rows(join)} for which {describe(join.predicate)}{keys}"
 
 
 _KINDS: Mapping[type, tuple[Callable[[Any], str], Callable[[Any], tuple[Condition, ...]]]] = {

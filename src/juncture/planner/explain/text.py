@@ -17,6 +17,17 @@ from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 
+KNOWN: Mapping[str, str] = {
+    "rows": "rows",
+    "row_bytes": "size",
+    "keys": "keys",
+    "hottest_share": "hottest key",
+    "nulls": "nulls",
+    "extent": "extent",
+    "is_sorted": "order",
+}
+"""What may be known of a side, and what a table calls it."""
+
 _WHERE: Mapping[Engine, str] = {"local": "in-process", "spark": "on Spark"}
 
 
@@ -97,8 +108,8 @@ def _budget(plan: Decision) -> str:
     return f"{room} may be held: right rows of about {format_size(held)} {verdict}"
 
 
-def _side(plan: Decision, side: SideStats) -> str:
-    """Say what is known of a side, each figure with its source."""
+def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
+    """Say what is known of a side: each figure in words, and its source, by what `KNOWN` calls it."""
     facts = {
         "rows": None if side.rows is None else f"{side.rows:,} rows",
         "row_bytes": None if side.bytes is None else f"about {format_size(side.bytes)}",
@@ -108,8 +119,13 @@ def _side(plan: Decision, side: SideStats) -> str:
         "extent": None if side.extent is None else "from {} to {}".format(*(_place(plan, end) for end in side.extent)),
         "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
     }
-    sources = {name: f" ({source})" for name, source in side.sources.items()}
-    return ", ".join(f"{fact}{sources.get(name, '')}" for name, fact in facts.items() if fact) or "not known"
+    return {name: (fact, side.sources.get(name, "")) for name, fact in facts.items() if fact}
+
+
+def _side(plan: Decision, side: SideStats) -> str:
+    """Say what is known of a side, each figure with its source, in a line."""
+    known = known_of(plan, side).values()
+    return ", ".join(f"{fact} ({source})" if source else fact for fact, source in known) or "not known"
 
 
 def _expected(estimate: Estimate, unit: str = "") -> str:
@@ -134,7 +150,7 @@ def verdict(option: Option) -> str:
         return f"no: {option.refusal}"
     if option.cost_s is None:
         return option.remark or "only when it is named: a reference to compare with"
-    return _about(option.cost_s)
+    return about(option.cost_s)
 
 
 def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
@@ -142,7 +158,7 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     expected_s = plan.choice.chosen.cost_s
     if run.algorithm not in (None, plan.algorithm):
         yield "algorithm", f"{run.algorithm}: what came was too large for {plan.algorithm}"
-    yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {_about(expected_s)})")
+    yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {about(expected_s)})")
     for name, rows, known in (
         ("left", run.left_rows, plan.stats.left.rows),
         ("right", run.right_rows, plan.stats.right.rows),
@@ -180,7 +196,7 @@ def _memory(peak: int, earlier: int) -> str:
     return f"the process stayed below the {format_size(peak)} that it had held before"
 
 
-def _about(seconds: float) -> str:
+def about(seconds: float) -> str:
     """Say what a formula gives, to two digits: it is right to within a factor."""
     if seconds < 0.1:
         return "under 0.1 s"

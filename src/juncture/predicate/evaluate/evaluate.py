@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import SpecError
-from juncture.predicate.evaluate import operations
+from juncture.predicate.evaluate import functions, operations
 from juncture.predicate.evaluate.options import Options
 from juncture.predicate.evaluate.vectors import Vector, constant, from_column, to_column
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node, children, walk
+from juncture.predicate.language.types import arrow_type
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
@@ -66,7 +67,10 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
     if len(counts) != 1:
         raise SpecError(f"Rows are paired one by one, so both tables need as many: got {sorted(counts)}.")
     if isinstance(node, nodes.Column):
-        column = from_column(tables[node.side].column(node.name), node.type)
+        given = tables[node.side].column(node.name)
+        if given.type == arrow_type(node.type) and isinstance(given, pa.Array):
+            return given
+        column = from_column(given, node.type)
         return to_column(column, node.type, counts.pop())
     parts = list(walk(node))
     users = Counter(child for part in parts for child in children(part))
@@ -109,6 +113,8 @@ def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
         case nodes.Extreme(function=function, operands=operands):
             parts = [vectors[operand] for operand in operands]
             return reduce(lambda one, other: operations.extreme(function, one, other, node.type), parts)
+        case nodes.Call(operands=operands):
+            return functions.call(node, [vectors[operand] for operand in operands])
         case nodes.Cast(operand=operand):
             return operations.convert(vectors[operand], operand.type, node.type)
         case nodes.Compare(operator=comparison, left=left, right=right):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from juncture.predicate.intervals import arithmetic as calculate
+from juncture.predicate.intervals import functions
 from juncture.predicate.intervals import truth as logic
 from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
 from juncture.predicate.intervals.narrow import narrow
@@ -246,6 +247,8 @@ def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:
             return calculate.unary(sign, operands[0], node.type)
         case nodes.Extreme(function=function):
             return calculate.extreme(function, operands, node.type)
+        case nodes.Call():
+            return functions.value(node, operands)
         case nodes.Cast(type=target):
             return calculate.convert(operands[0], target)
         case nodes.Compare(operator=comparison):

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from juncture.predicate.intervals import spans
+from juncture.predicate.intervals import functions, spans
 from juncture.predicate.intervals import truth as logic
 from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, scale_between, widened
 from juncture.predicate.intervals.interval import (
@@ -55,6 +55,8 @@ def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
             return _sign(node, result, operands)
         case nodes.Extreme():
             return _extreme(node, result, operands)
+        case nodes.Call():
+            return functions.narrow(node, result, operands)
         case nodes.Cast():
             return _cast(node, result, operands)
         case nodes.Compare():

@@ -19,6 +19,21 @@ from juncture.predicate.evaluate.options import Options
 from juncture.predicate.language.types import BOOLEAN, ArithmeticOperator, Type, Value
 from juncture.spec.schema import Side
 
+Function = OneOf[
+    "%",
+    "div",
+    "floor",
+    "ceil",
+    "round",
+    "case",
+    "coalesce",
+    "like",
+    "startswith",
+    "upper",
+    "lower",
+    "||",
+    "date_trunc",
+]
 CompareOperator = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
 _NO_SIDE: frozenset[Side] = frozenset()
@@ -172,6 +187,28 @@ class Cast(Node):
     @property
     def _operands(self) -> tuple[Node, ...]:
         return (self.operand,)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Node):
+    """What a function gives, or an operator that is one: see `juncture.predicate.language.functions`.
+
+    ``detail`` is what it takes beside operands: the digits of ``round``, the pattern of ``like``, the unit of
+    ``date_trunc``. The operands of ``case`` are conditions with a value behind each, and at last the value of all
+    others.
+    """
+
+    function: Function
+    operands: tuple[Node, ...]
+    detail: int | str | None = None
+
+    @property
+    def _own(self) -> tuple[object, ...]:
+        return self.function, self.detail
+
+    @property
+    def _operands(self) -> tuple[Node, ...]:
+        return self.operands
 
 
 @dataclass(frozen=True, eq=False, slots=True)

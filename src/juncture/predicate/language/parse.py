@@ -6,19 +6,32 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import chain
+from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from juncture.errors import JunctureError, SchemaError, SpecError
 from juncture.predicate.intervals.rounding import near_float
-from juncture.predicate.language import build, conversions
+from juncture.predicate.language import build, conversions, functions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.language.nodes import Column, Literal, Node
 from juncture.predicate.language.syntax import FUNCTIONS, read_sql
 from juncture.predicate.language.syntax_tree import Tree, pointer
-from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type, Value, from_arrow
+from juncture.predicate.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    ArithmeticOperator,
+    Type,
+    Value,
+    from_arrow,
+)
 from juncture.spec.schema import Side, check_columns, check_order, hint
 
 _ORDERS = ("<", "<=", ">", ">=")
@@ -60,7 +73,8 @@ def parse(
     ----------
     text
         The predicate, in Spark's dialect: columns, numbers, strings, dates, timestamps, day-time intervals,
-        ``+ - * /``, comparisons, BETWEEN, IN, IS NULL, AND, OR, NOT, and the functions in `FUNCTIONS`.
+        ``+ - * / % div ||``, comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and the functions in
+        `FUNCTIONS`.
     left, right
         The schemas of the two tables.
     names
@@ -177,7 +191,7 @@ class _Reader:
         node = self.read(tree.parts[0])
         for operator, part in zip(tree.value, tree.parts[1:], strict=True):
             try:
-                node = build.arithmetic(operator, *self._moments(node, self.read(part)))
+                node = _OPERATORS[operator](*self._moments(node, self.read(part)))
             except JunctureError as error:
                 raise self._at(error, tree.start, part.end) from None
         return node
@@ -193,6 +207,8 @@ class _Reader:
         if function == "least" or function == "greatest":
             self._check_order(tree.parts, asked=function)
             return build.extreme(function, operands)
+        if function in functions.NAMES:
+            return functions.call(function, operands)
         if function != "abs":
             raise SpecError(f"The function {tree.value!r} is not known. Expected one of {', '.join(FUNCTIONS)}.")
         if len(operands) != 1:
@@ -358,6 +374,19 @@ class _Reader:
         options = [self.read(part) for part in tree.parts[1:] if part.kind != "list"]
         return build.is_in(operand, options, self._moment, steps=_constants(list(chain.from_iterable(lists))))
 
+    def _like(self, tree: Tree) -> Node:
+        operand, pattern = (self.read(part) for part in tree.parts)
+        return functions.like(operand, pattern, tree.value or "\\")
+
+    def _case(self, tree: Tree) -> Node:
+        before, after = tree.value
+        parts = [self.read(part) for part in tree.parts]
+        end = len(parts) - after
+        conditions, values = parts[before:end:2], parts[before + 1 : end : 2]
+        if before:
+            conditions = [build.compare("=", parts[0], each, self._moment) for each in conditions]
+        return functions.case(conditions, values, parts[-1] if after else None)
+
     def _is(self, tree: Tree) -> Node:
         operand, truth = (self.read(part) for part in tree.parts)
         return build.compare("<=>", build.conjunction([operand]), truth)
@@ -381,11 +410,19 @@ def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
     return {data_type: values for data_type, values in found.items() if values}
 
 
+_OPERATORS: dict[str, Callable[[Node, Node], Node]] = {
+    **{sign: partial(build.arithmetic, sign) for sign in get_args(ArithmeticOperator)},
+    "%": functions.remainder,
+    "DIV": functions.quotient,
+    "||": functions.joined,
+}
+
 _READERS: dict[str, Callable[[_Reader, Tree], Node]] = {
     "and": lambda reader, tree: build.conjunction([reader.read(part) for part in tree.parts]),
     "between": _Reader._between,
     "binary": _Reader._binary,
     "call": _Reader._call,
+    "case": _Reader._case,
     "cast": _Reader._cast,
     "column": _Reader._column,
     "compare": _Reader._compare,
@@ -394,6 +431,7 @@ _READERS: dict[str, Callable[[_Reader, Tree], Node]] = {
     "interval": _Reader._interval,
     "is": _Reader._is,
     "is null": lambda reader, tree: build.is_null(reader.read(tree.parts[0])),
+    "like": _Reader._like,
     "moment": _Reader._moment_literal,
     "neg": lambda reader, tree: build.negate(reader.read(tree.parts[0])),
     "not": lambda reader, tree: build.negation(reader.read(tree.parts[0])),

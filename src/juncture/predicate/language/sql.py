@@ -11,9 +11,10 @@ from typing import TypeVar
 from juncture.errors import PlanError
 from juncture.predicate.evaluate.options import Options
 from juncture.predicate.language import nodes
+from juncture.predicate.language.function_sql import call_sql, guarded_sql
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.language.nodes import Literal, Node, depth
-from juncture.predicate.language.types import DOUBLE, Type, Value
+from juncture.predicate.language.types import DOUBLE, STRING, Type, Value
 
 _Item = TypeVar("_Item")
 
@@ -107,6 +108,13 @@ class _Writer:
                 return f"abs({self.write(operand, _OR)})", _ATOM
             case nodes.Extreme(function=function, operands=operands):
                 return f"{function}({', '.join(self.write(each, _OR) for each in operands)})", _ATOM
+            case nodes.Call(function="%" | "div" | "||" as function, operands=(left, right)):
+                binding = _SUM if function == "||" else _PRODUCT
+                return f"{self.write(left, binding)} {function} {self.write(right, binding + 1)}", binding
+            case nodes.Call(function="like", operands=(operand,), detail=str(pattern)):
+                return f"{self.write(operand, _SUM)} LIKE {self.write(Literal(STRING, pattern), _SUM)}", _RELATION
+            case nodes.Call():
+                return call_sql(node, lambda each: self.write(each, _OR)), _ATOM
             case nodes.Cast(type=target, operand=operand, implicit=implicit):
                 if implicit:
                     return self._write(operand)
@@ -201,6 +209,9 @@ class _GuardedWriter(_Writer):
                 wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
                 one, other = self._operand(left, wanted), self._operand(right, wanted)
                 return f"{_TRIED[operator]}({one}, {other})", _ATOM
+            case nodes.Call():
+                guarded = guarded_sql(node, lambda each: self.write(each, _OR))
+                return super()._write(node) if guarded is None else (f"({guarded})", _ATOM)
             case nodes.In(operand=operand, options=options) if options.type.kind == "float" and 0.0 in options.values:
                 # Among many values Spark looks for -0.0 by its bits.
                 text = self.write(operand, _SUM)

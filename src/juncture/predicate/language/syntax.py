@@ -7,7 +7,24 @@ import re
 from juncture.errors import SpecError
 from juncture.predicate.language.syntax_tree import Tree, pointer
 
-FUNCTIONS = ("abs", "cast", "greatest", "least", "try_cast")
+FUNCTIONS = (
+    "abs",
+    "cast",
+    "ceil",
+    "ceiling",
+    "coalesce",
+    "date_trunc",
+    "floor",
+    "greatest",
+    "if",
+    "least",
+    "lower",
+    "mod",
+    "round",
+    "startswith",
+    "try_cast",
+    "upper",
+)
 """The functions that a predicate may call."""
 
 COMPARISONS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
@@ -38,15 +55,16 @@ _PLAIN_LIST = re.compile(rf"\s*+(?:(?:{_PLAIN.pattern})\s*+,\s*+)++")
 _LOOSEST, _OR, _AND, _NOT, _RELATION, _BITS, _SUM, _PRODUCT, _SIGN = range(9)
 """How tightly operators bind."""
 
-_BINDING = {"OR": _OR, "AND": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
-_BINDING |= dict.fromkeys((*COMPARISONS, "BETWEEN", "IN", "IS", "NOT", "!"), _RELATION)
+_BINDING = {"OR": _OR, "AND": _AND, **dict.fromkeys(("+", "-", "||"), _SUM)}
+_BINDING |= dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT)
+_BINDING |= dict.fromkeys((*COMPARISONS, "BETWEEN", "IN", "IS", "LIKE", "NOT", "!"), _RELATION)
 _KINDS = {_OR: "or", _AND: "and", _SUM: "sum", _PRODUCT: "product"}
-_UNKNOWN = {"%": "MOD", "DIV": "DIV", "LIKE": "LIKE", "ILIKE": "ILIKE", "RLIKE": "RLIKE", "REGEXP": "REGEXP"}
-_UNKNOWN |= {"||": "||", "|": "|", "&": "&", "^": "^", "[": "[…]"}
+_UNKNOWN = {"ILIKE": "ILIKE", "RLIKE": "RLIKE", "REGEXP": "REGEXP", "|": "|", "&": "&", "^": "^", "[": "[…]"}
 """Operators of Spark that a predicate does not know."""
 
 _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "FROM", "EXISTS"])
-_NO_OPERANDS = frozenset(["AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", *_UNKNOWN])
+_NO_OPERANDS = frozenset(["AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", "DIV", "LIKE", *_UNKNOWN])
+_NO_UNITS = _NO_OPERANDS | {"WHEN", "THEN", "ELSE", "END"}
 _MOMENTS = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"])
 _MOST_NESTED = 100
 """How many brackets, functions and signs may be inside one another."""
@@ -124,8 +142,8 @@ class _Parser:
 
     def _unknown(self, name: str, start: int) -> SpecError:
         return self._error(
-            f"{name} is not known in a predicate. Expected columns, literals, + - * /, comparisons, BETWEEN, IN, "
-            f"IS NULL, AND, OR, NOT, or one of the functions {', '.join(FUNCTIONS)}.",
+            f"{name} is not known in a predicate. Expected columns, literals, + - * / % div ||, comparisons, BETWEEN, "
+            f"IN, LIKE, IS NULL, AND, OR, NOT, CASE, or one of the functions {', '.join(FUNCTIONS)}.",
             start,
             self._last,
         )
@@ -206,13 +224,15 @@ class _Parser:
         opposite = word in ("NOT", "!")
         if opposite:
             word = self._word
-            if not self._is("BETWEEN", "IN", *_UNKNOWN):
-                raise self._unreadable("NOT is followed by BETWEEN or IN here")
+            if not self._is("BETWEEN", "IN", "LIKE", *_UNKNOWN):
+                raise self._unreadable("NOT is followed by BETWEEN, IN or LIKE here")
             self._advance()
         if word == "BETWEEN":
             tree = self._between(operand)
         elif word == "IN":
             tree = self._in(operand)
+        elif word == "LIKE":
+            tree = self._like(operand)
         else:
             self._expression(_BITS)
             raise self._unknown(_UNKNOWN[word], start)
@@ -226,6 +246,28 @@ class _Parser:
         self._expect("AND")
         high = self._expression(_BITS)
         return Tree("between", operand.start, high.end, None, (operand, low, high))
+
+    def _like(self, operand: Tree) -> Tree:
+        pattern, escape = self._expression(_BITS), None
+        if self._take("ESCAPE"):
+            escape = self._text_literal().value
+        return Tree("like", operand.start, self._last, escape, (operand, pattern))
+
+    def _case(self) -> Tree:
+        """Return the conditions and values of a CASE, of which an operand in front is compared to each condition."""
+        start = self._start
+        self._advance()
+        operands = () if self._is("WHEN") else (self._inside(_LOOSEST),)
+        parts: list[Tree] = []
+        while self._take("WHEN"):
+            parts.append(self._inside(_LOOSEST))
+            self._expect("THEN")
+            parts.append(self._inside(_LOOSEST))
+        if not parts:
+            raise self._unreadable("CASE is followed by WHEN")
+        otherwise = (self._inside(_LOOSEST),) if self._take("ELSE") else ()
+        self._expect("END")
+        return Tree("case", start, self._last, (len(operands), len(otherwise)), (*operands, *parts, *otherwise))
 
     def _in(self, operand: Tree) -> Tree:
         start = self._start
@@ -315,8 +357,7 @@ class _Parser:
             self._advance()
             return Tree("constant", start, self._last, word)
         if word == "CASE" and self._peek() in ("name", "quoted", "number", "text"):
-            self._advance()
-            raise self._unknown("CASE", start)
+            return self._case()
         if word in _NO_OPERANDS:
             raise self._unreadable("An operand is missing")
         if word in _MOMENTS and self._peek() in ("text", "raw"):
@@ -436,7 +477,7 @@ class _Parser:
 
     def _unit(self) -> str | None:
         """Return the unit that comes next, if any: a word, or two as in ``HOUR TO MINUTE``."""
-        if self._kind != "name" or self._word in _NO_OPERANDS:
+        if self._kind != "name" or self._word in _NO_UNITS:
             return None
         unit = self._text[self._start : self._end]
         self._advance()

@@ -19,6 +19,8 @@ class Tree(NamedTuple):
 
         - ``and``, ``or``, ``not``, ``neg``, ``between``, ``in`` (the operand comes first), ``is null``, ``compare``
           (``value`` is the operator) and ``distinct``;
+        - ``like`` (``value`` is what ESCAPE says), ``case`` (``value`` is how many operands stand before and after the
+          pairs of condition and value);
         - ``sum`` and ``product`` of all operands that stand beside each other (``value`` has the operators);
         - ``list``, of constants that IN names one after another (``value`` has the words: plain numbers and texts);
         - ``call`` (``value`` is the function's name), ``cast`` (``value`` is the type: its name and sizes);

@@ -73,11 +73,8 @@ class AsofPlanning(Planning):
         if not self._algorithms[algorithm].in_python:
             return BuiltJoin((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
         count = self._partitions()
-        if algorithm == "hash":
-            cuts = even_cuts(count)
-        else:
-            assert self._sample is not None
-            cuts = balanced_cuts(self._sample, count)
+        splits_keys = self._algorithms[algorithm].splits_keys
+        cuts = even_cuts(count) if self._sample is None else balanced_cuts(self._sample, count, split_keys=splits_keys)
         stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources)
         return BuiltJoin(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
 

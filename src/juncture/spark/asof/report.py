@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from juncture.errors import PlanError
 from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -52,6 +53,11 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
     Costs two jobs, and those that planning may take. Right rows are counted by key and ``on`` first; then the left keys
     are joined to these counts without a tolerance, so that rows beyond it can be told from rows with nothing to match.
     """
+    if join.where is not None:
+        raise PlanError(
+            f"where={join.spec.where!r} is decided row by row, and on Spark right rows are counted by key and on "
+            "before. Report on Arrow tables, of a sample if need be: jn.plan(left, right, spec).match_report()."
+        )
     candidates = _candidates(join, right)
     nearest = _with_known_keys(join, _nearest(join, left, candidates, joined), candidates)
     judged = nearest.select(

@@ -1,8 +1,8 @@
 """As-of joins with one shuffle: ``hash`` and ``range``.
 
 Tasks read both sides once, and cut their rows into packets for the partitions that they go to: ranges of (key hash,
-``on``). With ``hash`` all cuts fall between keys. With ``range`` they divide a sample evenly, so that a hot key spans
-many partitions; then each task also sends the boundary rows that these have to know of one another, found in the same
+``on``), which divide a sample evenly. With ``hash`` all cuts fall between keys. With ``range`` a hot key spans many
+partitions; then each task also sends the boundary rows that these have to know of one another, found in the same
 pass (see `juncture.spark.tasks.asof.boundary`).
 """
 

@@ -17,7 +17,7 @@ from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 
-_LEFT_WEIGHT = 2.0
+LEFT_WEIGHT = 2.0
 """What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
 
 
@@ -88,7 +88,7 @@ class AsofStatistics(Statistics):
         for name, placement, sampled in zip(self.sides, placements, (left, right), strict=True):
             if placement.by:
                 self.learn_keys(name, sampled.ranges.hashes, sampled.picked)
-        return balanced_by(left, right, left_weight=_LEFT_WEIGHT)
+        return balanced_by(left, right, left_weight=LEFT_WEIGHT)
 
     def _columns(self, name: Side) -> tuple[tuple[str, ...], str]:
         join = self._join

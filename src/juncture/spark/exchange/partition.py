@@ -21,7 +21,7 @@ BEFORE_ALL = -(2**63)
 
 _FEW = 16
 """How many cuts are few."""
-_SLACK = 0.25
+_SLACK = 0.1
 """How far, as a share of a partition, a cut may move to fall between two keys."""
 
 
@@ -106,7 +106,7 @@ def even_cuts(partitions: int) -> Cuts:
     return Cuts(np.array(hashes, np.uint64), np.full(len(hashes), BEFORE_ALL, np.int64))
 
 
-def balanced_cuts(sample: Sample, partitions: int) -> Cuts:
+def balanced_cuts(sample: Sample, partitions: int, *, split_keys: bool = True) -> Cuts:
     """Return cuts that divide the rows that a sample stands for evenly.
 
     Parameters
@@ -115,6 +115,12 @@ def balanced_cuts(sample: Sample, partitions: int) -> Cuts:
         Rows that have a key and an ``on``.
     partitions
         How many to make. There are fewer if many rows share both key and ``on``.
+    split_keys
+        Whether a cut may fall within a key.
+
+    Notes
+    -----
+    A cut falls between two keys if that makes no partition weigh more than `_SLACK` above the average.
     """
     if len(sample.hashes) == 0 or partitions == 1:
         return even_cuts(partitions)
@@ -125,14 +131,18 @@ def balanced_cuts(sample: Sample, partitions: int) -> Cuts:
     key_starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     before_keys = np.concatenate([[0.0], ends])[key_starts]
     cuts: list[tuple[int, int]] = []
+    cut, position = (int(hashes[0]), BEFORE_ALL), 0.0
     for number in range(1, partitions):
-        wanted = number * share
-        near = int(np.argmin(np.abs(before_keys - wanted)))
-        if abs(before_keys[near] - wanted) <= _SLACK * share:
-            cut = (int(hashes[key_starts[near]]), BEFORE_ALL)
+        last, wanted = cut, number * share
+        after = int(np.searchsorted(before_keys, wanted))
+        near = [key for key in (after - 1, after) if 0 <= key < len(before_keys)]
+        nearest = min(near, key=lambda key: abs(before_keys[key] - wanted))
+        most = position + (1 + _SLACK) * share
+        if not split_keys or (abs(before_keys[nearest] - wanted) <= _SLACK * share and before_keys[nearest] <= most):
+            cut, position = (int(hashes[key_starts[nearest]]), BEFORE_ALL), float(before_keys[nearest])
         else:
             row = int(np.searchsorted(ends, wanted))
-            cut = (int(hashes[row]), int(codes[row]))
-        if cut != (cuts[-1] if cuts else (int(hashes[0]), BEFORE_ALL)):
+            cut, position = (int(hashes[row]), int(codes[row])), wanted
+        if cut > last:
             cuts.append(cut)
     return Cuts(np.array([cut[0] for cut in cuts], np.uint64), np.array([cut[1] for cut in cuts], np.int64))

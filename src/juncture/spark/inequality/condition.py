@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import expression
-from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides, together
+from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides
 from juncture.spark.sql.order_encoding import OrderEncoding
 from juncture.spark.sql.times import DAY_MICROS, whole_steps
 from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
@@ -18,21 +18,26 @@ from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 _ROUNDING = 2.0**-50
 """How much of itself a float may be off after a few operations."""
 
 
-def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide) -> Pairs:
+def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide, *, inlined: bool = False) -> Pairs:
     """Return a join in terms of SQL. An interval that starts after its end fails the query.
+
+    Parameters
+    ----------
+    join, left, right, inlined
+        As for `SqlSides`.
 
     Raises
     ------
     PlanError
         If columns have no common type in SQL, or are decimals that it cannot add to.
     """
-    condition, sides = join.condition, SqlSides(join, left, right)
+    condition, sides = join.condition, SqlSides(join, left, right, inlined=inlined)
     for each in condition.equalities:
         if not each.null_safe and each.left.type == each.right.type:
             sides.add_key(expression(each.left, sides.names), expression(each.right, sides.names))
@@ -40,8 +45,8 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
     if interval is not None:
         types = [type_of_value(join, side, limit.value) for side, limit in interval.limits]
         order = OrderEncoding.of(interval.domain, types)
-        sides.left = _with_ends(sides, "left", interval, order, condition.left_interval)
-        sides.right = _with_ends(sides, "right", interval, order, condition.right_interval)
+        _add_ends(sides, "left", interval, order, condition.left_interval)
+        _add_ends(sides, "right", interval, order, condition.right_interval)
         if not interval.is_open:
             ranges = RangeColumns(not order.is_whole, interval.is_point("right"), interval.width, order.step_ns)
     if condition.predicate is not None:
@@ -50,10 +55,10 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
         return Pairs.of(sides, expression(condition.predicate, names), (ours, theirs), ranges)
     assert interval is not None
     ours, theirs = ["lfirst", "llast"], ["rfirst"] if interval.is_point("right") else ["rfirst", "rlast"]
-    return Pairs.of(sides, _overlap(condition, interval), (ours, theirs), ranges)
+    return Pairs.of(sides, _overlap(sides, condition, interval), (ours, theirs), ranges)
 
 
-def _overlap(condition: JoinCondition, interval: MatchInterval) -> Column:
+def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval) -> Column:
     """Return the condition that two rows have a value in common. Of floats, strict ends cannot be moved inward."""
     own = condition.left_interval
     touching = own is None or own.may_be_empty
@@ -61,24 +66,23 @@ def _overlap(condition: JoinCondition, interval: MatchInterval) -> Column:
         touching and not (limit is not None and limit.strict and interval.domain.kind == "float")
         for limit in interval.left
     )
-    begins = F.col("rfirst"), F.col("llast")
-    ends = F.col("lfirst"), F.col("rfirst" if interval.is_point("right") else "rlast")
+    begins = sides.value("rfirst"), sides.value("llast")
+    ends = sides.value("lfirst"), sides.value("rfirst" if interval.is_point("right") else "rlast")
     is_before_end = begins[0] <= begins[1] if last else begins[0] < begins[1]
     return is_before_end & (ends[0] <= ends[1] if first else ends[0] < ends[1])
 
 
-def _with_ends(
+def _add_ends(
     sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, own: OwnInterval | None
-) -> DataFrame:
+) -> None:
     """Add the ends that the rows of a side set, null where they match nothing."""
-    rows = sides.left if side == "left" else sides.right
     first, last = (
         order.limit(upper=upper) if limit is None else _end(sides, side, interval, order, limit)
         for limit, upper in zip(interval.ends(side), (False, True), strict=True)
     )
     if own is not None:
         if len(own.names) == 2:
-            rows = rows.where(_checked(sides, side, own, first > last))
+            sides.where(side, _checked(sides, side, own, first > last))
         first = first if own.may_be_empty else F.when(first < last, first)
     if interval.may_swap:
         first, last = F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)
@@ -86,7 +90,10 @@ def _with_ends(
         # Ends that are far from zero may be rounded to one value.
         lower, upper = (_distance(sides, side, limit) for limit in interval.ends(side))
         first = first if lower is None or upper is None else F.when(lower <= upper, first)
-    return together(rows, side[0], first, last)
+    ends = f"{side[0]}first", f"{side[0]}last"
+    sides.derive(side, dict(zip(ends, (first, last), strict=True)))
+    proper = sides.value(ends[0]) <= sides.value(ends[1])
+    sides.derive(side, {name: F.when(proper, sides.value(name)) for name in ends})
 
 
 def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, limit: Limit) -> Column:

@@ -216,12 +216,12 @@ def _with_own_columns(single: Any, placed: Placed, side: SparkSide) -> DataFrame
     )
 
 
-def _aggregate_names(placed: Placed) -> list[tuple[Any, Any]]:
-    return [(each.column, each.function) for each in placed.table.join.aggregates]
+def _aggregate_names(placed: Placed) -> list[tuple[Any, ...]]:
+    return [(each.column, each.function, each.argument, each.window) for each in placed.table.join.aggregates]
 
 
-def _shown_aggregates(placed: Placed) -> list[tuple[Any, Any]]:
-    return [(each.column, each.function) for each in placed.table.aggregates]
+def _shown_aggregates(placed: Placed) -> list[tuple[Any, ...]]:
+    return [(each.column, each.function, each.argument, each.window) for each in placed.table.aggregates]
 
 
 def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[st.StructField]) -> DataFrame:

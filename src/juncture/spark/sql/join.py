@@ -7,8 +7,8 @@ adds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,9 @@ class SqlSides:
     ----------
     join, left, right
         The join and its inputs.
+    inlined
+        Whether what is made of columns stays an expression, so that the rows of both sides have no more columns than
+        the inputs: a state that holds rows holds nothing twice.
 
     Raises
     ------
@@ -54,10 +57,14 @@ class SqlSides:
         What their columns are called.
     keys
         The names of the pairs of key columns.
+    derived
+        What is made of columns and stays an expression, by name.
     """
 
-    def __init__(self, join: Resolved, left: FrameSide, right: FrameSide) -> None:
+    def __init__(self, join: Resolved, left: FrameSide, right: FrameSide, *, inlined: bool = False) -> None:
         self.join = join
+        self._inlined = inlined
+        self.derived: dict[str, Column] = {}
         self.names: dict[Side, dict[str, str]] = {
             "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
             "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
@@ -76,8 +83,29 @@ class SqlSides:
     def add_key(self, left: Column, right: Column) -> None:
         """Add columns that have to be equal."""
         pair = (f"lkey{len(self.keys)}", f"rkey{len(self.keys)}")
-        self.left, self.right = self.left.withColumn(pair[0], left), self.right.withColumn(pair[1], right)
+        self.derive("left", {pair[0]: left})
+        self.derive("right", {pair[1]: right})
         self.keys.append(pair)
+
+    def derive(self, side: Side, columns: Mapping[str, Column]) -> None:
+        """Add what is made of the columns of an input, in place of what has the same name."""
+        if self._inlined:
+            self.derived.update(columns)
+        elif side == "left":
+            self.left = self.left.withColumns(dict(columns))
+        else:
+            self.right = self.right.withColumns(dict(columns))
+
+    def where(self, side: Side, condition: Column) -> None:
+        """Keep those rows of an input of which a condition is true."""
+        if side == "left":
+            self.left = self.left.where(condition)
+        else:
+            self.right = self.right.where(condition)
+
+    def value(self, name: str) -> Column:
+        """Return a column of a side, or what is made of its columns."""
+        return self.derived.get(name, F.col(name))
 
     def column(self, side: Side, column: str) -> Column:
         """Return a column of an input."""
@@ -147,6 +175,8 @@ class Pairs:
         Where rows lie, if that limits which ones match.
     nulls_equal
         Whether null equals null in the keys.
+    derived
+        Of the names of keys, those that are not columns of the rows, but made of them.
     """
 
     left: DataFrame
@@ -159,6 +189,7 @@ class Pairs:
     hashable: tuple[tuple[str, ...], tuple[str, ...]]
     spans: RangeColumns | None = None
     nulls_equal: bool = False
+    derived: Mapping[str, Column] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -183,11 +214,19 @@ class Pairs:
             hashable=(sides.hashable("left"), sides.hashable("right")),
             spans=spans,
             nulls_equal=nulls_equal,
+            derived=sides.derived,
         )
+
+    def key_values(self) -> list[tuple[Column, Column]]:
+        """Return the pairs of what has to be equal."""
+        return [(self._value(ours), self._value(theirs)) for ours, theirs in self.keys]
+
+    def _value(self, name: str) -> Column:
+        return self.derived.get(name, F.col(name))
 
     def condition(self, *more: Column) -> Column:
         """Return what pairs have to satisfy."""
-        keys = [(F.col(ours), F.col(theirs)) for ours, theirs in self.keys]
+        keys = self.key_values()
         conditions = [ours.eqNullSafe(theirs) if self.nulls_equal else ours == theirs for ours, theirs in keys]
         conditions += [self.match] if self.match is not None else []
         return reduce(lambda one, other: one & other, [*conditions, *more], F.lit(True))
@@ -213,14 +252,6 @@ class Pairs:
         """Return the result, given rows that hold the columns of both sides (of the left only where these are all)."""
         numbered = [column.alias(f"c{i}") for i, column in enumerate(self.output)]
         return rows.select(*numbered).toDF(*self.names)
-
-
-def together(frame: DataFrame, side: str, first: Column, last: Column) -> DataFrame:
-    """Add the ends of spans to the rows of a side, null where either is, or where the span is empty."""
-    ends = f"{side}first", f"{side}last"
-    frame = frame.withColumns(dict(zip(ends, (first, last), strict=True)))
-    proper = F.col(ends[0]) <= F.col(ends[1])
-    return frame.withColumns({name: F.when(proper, F.col(name)) for name in ends})
 
 
 def join_nested(pairs: Pairs, how: str) -> DataFrame:

@@ -59,7 +59,7 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     resources = Resources(cores=1, memory_bytes=context.memory.total_bytes)
     algorithm = choose(planning_input(join, stats, resources)).algorithm
     _log.debug("Join of %d left and %d right rows by %s", left.num_rows, right.num_rows, algorithm)
-    for batch in EXECUTORS[type(join.spec)](join, left, right, algorithm, context):
+    for batch in EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context):
         yield pa.Table.from_batches([batch])
 
 

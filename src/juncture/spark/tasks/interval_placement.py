@@ -17,7 +17,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import days, plain, validity
 from juncture.columnar.order_encoding import RoughCoder, float_codes
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
-from juncture.local.inequality.conditions import equal_columns, equal_types
+from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.limits import both, floats
 from juncture.local.inequality.own_interval import check_interval
 from juncture.predicate.decompose.match_interval import type_of_value
@@ -79,7 +79,8 @@ class Placement:
         for each in equalities:
             keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
         limits = [] if interval is None else interval.limits
-        coding = Coding(keys, tuple(type_of_value(join, place, limit.value) for place, limit in limits))
+        values = tuple(type_of_value(join, place, limit.value) for place, limit in limits)
+        coding = Coding(keys, values, nulls_equal=join.nulls_equal)
         by = join.left_by if side == "left" else join.right_by
         own = condition.left_interval if side == "left" else condition.right_interval
         return cls(side, by, coding, interval, join.compared(side), equalities, own)

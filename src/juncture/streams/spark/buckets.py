@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 
 import numpy as np
@@ -52,8 +52,16 @@ class BucketKeys:
         """Whether anything has to be equal, so that there is more than one bucket."""
         return self._hashes is not None
 
-    def of(self, batch: pa.RecordBatch, side: Side) -> Ints:
-        """Return the number of each row's bucket. What can match nothing is in any."""
+    def of(self, batch: pa.RecordBatch, side: Side, rest: Callable[[pa.RecordBatch], Ints] | None = None) -> Ints:
+        """Return the number of each row's bucket.
+
+        Parameters
+        ----------
+        batch, side
+            The rows.
+        rest
+            Returns a number for each row, by which those go to a bucket that can match nothing; by default to any.
+        """
         if self._hashes is None:
             return np.zeros(batch.num_rows, np.int64)
         if self._condition is not None:
@@ -65,7 +73,8 @@ class BucketKeys:
         found = ((hashes >> np.uint64(32)) * np.uint64(self._buckets) >> np.uint64(32)).astype(np.int64)
         if usable is not None:
             alone = np.flatnonzero(~usable)
-            found[alone] = alone % self._buckets
+            if len(alone):
+                found[alone] = (alone if rest is None else rest(batch)[alone]) % self._buckets
         return found
 
 

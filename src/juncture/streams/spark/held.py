@@ -10,34 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.errors import StateError
 from juncture.kernels.array_types import Mask
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.snapshot import from_ipc, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
+from juncture.streams.spark.cells import Table, put_rows, remove, rows_put, values_of
 from juncture.streams.state.held_batch import HeldBatch
-
-_CHUNK_BYTES = 16 << 20
-"""How many bytes are one value in the state store."""
-
-
-class Table(Protocol):
-    """Values by name: a map in Spark's state store."""
-
-    def getValue(self, key: tuple[str], /) -> Any:  # noqa: N802 - Spark's name
-        """Return a value, or None."""
-
-    def updateValue(self, key: tuple[str], value: tuple[bytes], /) -> None:  # noqa: N802 - Spark's name
-        """Set a value."""
-
-    def removeKey(self, key: tuple[str], /) -> None:  # noqa: N802 - Spark's name
-        """Remove a value."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +102,13 @@ class StoredRows:
                 self._mark(written.number, alive, matched)
             yield [written.number, written.parts, len(alive)]
         for written in known.values():
-            for name in ("marks", *range(written.parts)):
-                self._table.removeKey((f"{written.number} {name}",))
+            remove(self._table, written.number, ("marks", *range(written.parts)))
 
     def _add(self, held: HeldBatch) -> list[int]:
         """Write a batch that is not there yet."""
         number, self._next = self._next, self._next + 1
         rows = _taken(held.batch, held.alive)
-        data = to_ipc(pa.Table.from_batches([rows])).to_pybytes()
-        parts = -(-len(data) // _CHUNK_BYTES)
-        for part in range(parts):
-            chunk = data[part * _CHUNK_BYTES : (part + 1) * _CHUNK_BYTES]
-            self._table.updateValue((f"{number} {part}",), (chunk,))
+        parts = put_rows(self._table, number, rows)
         self._mark(number, np.ones(rows.num_rows, np.bool_), held.matched[held.alive])
         return [number, parts, rows.num_rows]
 
@@ -140,16 +118,11 @@ class StoredRows:
 
     def _batch(self, side: Side, number: int, parts: int, rows: int) -> _Written:
         """Read a batch."""
-        values = [self._table.getValue((f"{number} {name}",)) for name in ("marks", *range(parts))]
-        if None in values:
-            raise StateError(
-                f"The state in the checkpoint of this query is damaged: a part of the {side} rows is missing."
-            )
-        [marks], *chunks = values
+        [marks] = values_of(self._table, number, ["marks"], side)
+        batch = rows_put(self._table, number, parts, side)
         alive, matched = (
             np.unpackbits(each, count=rows).astype(np.bool_) for each in np.frombuffer(marks, np.uint8).reshape(2, -1)
         )
-        [batch] = from_ipc(b"".join(chunk for [chunk] in chunks)).to_batches()
         return _Written(number, parts, _taken(batch, alive), alive, matched)
 
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
-from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
-from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.exchange import finish, packets
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.plan import Query, typed_sides
-from juncture.spark.query import SHUFFLE_PARTITIONS
 from juncture.spark.result import given_back, result_schema, task_output
-from juncture.spark.session.session import resources, setting
-from juncture.spark.tasks.packets import Content, read_packets
-from juncture.spark.tasks.stage import OutputStage
+from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
@@ -33,29 +26,22 @@ from juncture.streams.plan import StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
 from juncture.streams.setup import Setup
 from juncture.streams.spark.buckets import BucketKeys
+from juncture.streams.spark.hosting import (
+    FromBuckets,
+    bucket_count,
+    buckets_told,
+    check_store,
+    hosted_choice,
+    without_watermarks,
+)
 from juncture.streams.spark.processor import RESULT_COLUMNS, JoinProcessor
 from juncture.streams.spark.progress import observed
-from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
+from juncture.streams.spark.refusals import refuse_to_count, refuse_to_measure
 from juncture.streams.spark.scatter import ToBuckets
 from juncture.streams.spark.virtual_time import delay_of
-from juncture.streams.spark.watermarks import WATERMARK, watermarks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_STORE = "spark.sql.streaming.stateStore.providerClass"
-_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-@dataclass(frozen=True)
-class FromBuckets(OutputStage):
-    """Makes rows of the result of what buckets give."""
-
-    def tables(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield the rows."""
-        for packet in read_packets(batches):
-            if packet.content is Content.OUTPUT:
-                yield packet.rows
+    from pyspark.sql import DataFrame
 
 
 def plan_hosted(
@@ -92,17 +78,15 @@ def plan_hosted(
     for side in SIDES:
         if not plan.bounds[side].is_bounded:
             raise PlanError(unbounded(plan.bounds[side], on_spark=True))
-    _check_store(session)
-    buckets = int(session.conf.get(SHUFFLE_PARTITIONS) or 1)
-    if not BucketKeys(streaming_join(join), 1).is_keyed:
-        buckets = 1
+    check_store(session)
+    buckets = bucket_count(session, BucketKeys(streaming_join(join), 1))
     limits = resources(session)
     frame = _joined(plan, join, typed, buckets, limits)
-    query = Query(_without_watermarks(given_back(frame, join, *sides)))
+    query = Query(without_watermarks(given_back(frame, join, *sides)))
     return Plan(
         join=join,
         engine="spark",
-        choice=replace(_CHOICE, reason=reason),
+        choice=hosted_choice(_DOES, reason),
         stats=Stats(left=SideStats(), right=SideStats()),
         resources=limits,
         details=tuple(_words(plan, join, buckets)),
@@ -112,45 +96,7 @@ def plan_hosted(
     )
 
 
-def _without_watermarks(frame: DataFrame) -> DataFrame:
-    """Return a result whose columns have no watermarks: rows that have waited for the other side would be behind."""
-    fields = frame.schema.fields
-    if not watermarks(frame.schema):
-        return frame
-    kept = [{name: value for name, value in field.metadata.items() if name != WATERMARK} for field in fields]
-    safe = [f"c{place}" for place in range(len(fields))]
-    columns = [F.col(name).alias(name, metadata=metadata) for name, metadata in zip(safe, kept, strict=True)]
-    return frame.toDF(*safe).select(*columns).toDF(*(field.name for field in fields))
-
-
-def _check_store(session: SparkSession) -> None:
-    """Refuse sessions whose state store hosts no operators of others.
-
-    Raises
-    ------
-    PlanError
-        With the setting that mends it.
-    """
-    store = setting(session, _STORE) or ""
-    if not store.endswith("RocksDBStateStoreProvider"):
-        raise PlanError(
-            f"Spark hosts this join in transformWithState, whose state has to be in RocksDB, and {_STORE} is "
-            f"{store or 'not set'!r}. Set it before the join is made: spark.conf.set({_STORE!r}, {_ROCKS!r})."
-        )
-
-
-_CHOICE = Choice(
-    algorithm="hosted",
-    reason="",
-    options=(
-        Option(
-            algorithm="hosted", does="our own join of two streams inside Spark's stateful operator", remark=UNENDING
-        ),
-    ),
-    rows=Estimate(value=None, how="streams have no end"),
-    shuffle_bytes=None,
-    task_bytes=None,
-)
+_DOES = "our own join of two streams inside Spark's stateful operator"
 
 
 def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str, str]]:
@@ -160,10 +106,7 @@ def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str
         yield f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])
     for side in SIDES:
         yield f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}"
-    if buckets > 1:
-        yield "partitions", f"{buckets:,} by key, as long as the checkpoint lives"
-    else:
-        yield "partitions", "one task joins all rows"
+    yield buckets_told(buckets)
     yield "watermarks", "each side's own: the greatest of its orders in all micro-batches so far, less the delay"
     yield "given", given_text(join)
 

@@ -118,7 +118,7 @@ def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
         )
     if not isinstance(spec, Where | Range):
         raise NoEquivalentError(f"Spark has no operator for {spec.title} of two streams")
-    if isinstance(spec, Range) and spec.agg is not None:
+    if spec.agg is not None:
         raise NoEquivalentError("Spark's own join of two streams gives each match, and agg= folds them")
     if spec.how == "anti":
         raise NoEquivalentError("how='anti' is not among the joins of two streams that Spark has")
@@ -215,7 +215,7 @@ class _Bounded:
 
 def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
     """Return the join of two streams as Spark runs it."""
-    pairs = inequality_pairs(join, left, right)
+    pairs = inequality_pairs(join, left, right, inlined=True)
     names: dict[Side, dict[str, str]] = {
         "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
         "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
@@ -223,7 +223,7 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
     token = token_hex(4)
     ours, theirs = (_watermarked(side, pairs, names, bounded, token) for side in _SIDES)
     # Rows without a key or a time match nothing, and a full join of streams would match null keys with one another.
-    guards = [F.col(name).isNotNull() for pair in pairs.keys for name in pair]
+    guards = [value.isNotNull() for pair in pairs.key_values() for value in pair]
     guards += [F.col(name).isNotNull() for name in NAMES.values()]
     if isinstance(join, ResolvedWhere):
         for key in join.shape.keys:
@@ -259,9 +259,8 @@ def _watermarked(
     side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded, token: str
 ) -> DataFrame:
     """Return the columns of a side that the state has to hold, with a virtual time and its watermark."""
-    is_left = side == "left"
-    rows, decisive = (pairs.left, pairs.decisive[0]) if is_left else (pairs.right, pairs.decisive[1])
-    held = dict.fromkeys([*(names[side][name] for name in bounded.join.needed(side)), *decisive])
+    rows = pairs.left if side == "left" else pairs.right
+    held = [names[side][name] for name in bounded.join.needed(side)]
     rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))
     steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))
     metrics = {"rows": F.count(F.lit(1)), "last": F.max(steps)}

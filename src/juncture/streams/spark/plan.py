@@ -50,7 +50,7 @@ def plan(
         If Spark cannot run it on these sides: with what can be done instead.
     """
     if is_stream(left) and is_stream(right):
-        _check_sessions(left.sparkSession, right.sparkSession)
+        check_sessions(left.sparkSession, right.sparkSession)
         orders: dict[Side, Sequence[Order]] = {
             "left": orders_given(left_order, "left", left.schema),
             "right": orders_given(right_order, "right", right.schema),
@@ -68,7 +68,7 @@ def plan(
     return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
 
 
-def _check_sessions(left: SparkSession, right: SparkSession) -> None:
+def check_sessions(left: SparkSession, right: SparkSession) -> None:
     """Refuse streams of two sessions, except of classic Spark: its sessions are in one process, and the left one runs.
 
     Raises

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
-from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, error_packet, read_packets
+from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
 from juncture.spark.tasks.worker import settle
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import check_same
@@ -22,6 +22,7 @@ from juncture.streams.snapshot import Snapshot, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
 from juncture.streams.spark.held import StoredRows
 from juncture.streams.spark.scatter import GREATEST
+from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
@@ -38,7 +39,6 @@ RESULT_COLUMNS = ", ".join(
 )
 """Beside packets and metrics, how many rows are given, and what sides have passed, which all buckets are told."""
 
-_CHECKPOINT = "the checkpoint of this query"
 _VERSION = 2
 """Of what is written, which changes when it does."""
 
@@ -74,7 +74,7 @@ class JoinProcessor(StatefulProcessor):
         try:
             join, rows_held = self._restored()
             late = [each.late_rows for each in (join.state.left, join.state.right)]
-            came, greatest = _sorted(read_packets(map(_packets, rows)))
+            came, greatest = _sorted(read_packets(map(received, rows)))
             batches = join.step(came, greatest)
             self._keep(join, rows_held)
         except JunctureError as error:
@@ -109,17 +109,12 @@ class JoinProcessor(StatefulProcessor):
         kept = json.loads(found[0])
         if kept.get("version") != _VERSION:
             raise StateError(
-                f"The state in {_CHECKPOINT} was written by another version of Juncture. Start the query with that "
+                f"The state in {CHECKPOINT} was written by another version of Juncture. Start the query with that "
                 "one, or with a new checkpoint and output."
             )
-        if kept["buckets"] != self._buckets:
-            raise StateError(
-                f"The state in {_CHECKPOINT} is of a join in {kept['buckets']} partitions, and this one was made for "
-                f"{self._buckets}. Set spark.sql.shuffle.partitions to {kept['buckets']} before the join is made, as "
-                "when the query first started: Spark keeps to that number, too."
-            )
+        check_buckets(kept["buckets"], self._buckets)
         snapshot = Snapshot(kept["setup"], kept["progress"], {})
-        check_same(_CHECKPOINT, snapshot, self._setup)
+        check_same(CHECKPOINT, snapshot, self._setup)
         join, rows = BucketJoin.of(plan, snapshot), StoredRows(self._tables, kept["rows"])
         rows.read(join)
         return join, rows
@@ -142,15 +137,6 @@ def _plan_of(setup: str) -> StreamPlan:
     return StreamPlan(Setup.from_dict(json.loads(setup)))
 
 
-def _packets(frame: pd.DataFrame) -> pa.RecordBatch:
-    """Return packets as they were sent."""
-    columns = [[0] * len(frame), *(frame[name].tolist() for name in PACKET_SCHEMA.names[1:])]
-    return pa.record_batch(
-        [pa.array(column, field.type) for column, field in zip(columns, PACKET_SCHEMA, strict=True)],
-        schema=PACKET_SCHEMA,
-    )
-
-
 def _sorted(
     packets: Iterable[Packet],
 ) -> tuple[dict[Side, list[pa.RecordBatch]], dict[Side, list[list[int | None]]]]:
@@ -170,10 +156,6 @@ def _frame(
     content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None] | None = None
 ) -> pd.DataFrame:
     """Return packets as Spark takes them."""
-    columns = {
-        "content": [str(content)] * len(cells),
-        "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
-    }
     told = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
     told |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
-    return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in told.items()})
+    return sent(content, cells, told)

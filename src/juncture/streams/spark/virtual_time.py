@@ -191,7 +191,8 @@ class VirtualTime:
         kind, step = order.node.type.kind, _step(order) if _is_whole(order) else Fraction(1)
         delay = float(delay_of(order) / step)
         scale = Scale(kind, order.node.type.zoned, float(step) * sign, delay, _BASE, float(self.unit) * sign)
-        return _whole_steps(order, value) if _is_whole(order) else _number(order, value), scale
+        grown = _whole_steps(order, value) if _is_whole(order) else _number(order, value)
+        return F.when(_has_place(order, value), grown), scale
 
     def time(self, side: Side, value: Column) -> Column:
         """Return the time of a value: null where that is null or NaN."""
@@ -200,7 +201,8 @@ class VirtualTime:
         moved = max(shift, 0) if side == "right" else max(-shift, 0)
         placed = self._units(side, value) + F.lit(_BASE)
         cut = F.greatest(F.lit(1 + moved), F.least(F.lit(_LAST + moved), placed))
-        return F.when(placed.isNotNull(), F.timestamp_micros(cut.cast("long") * F.lit(_MARKS) + F.lit(self.mark)))
+        marked = F.timestamp_micros(cut.cast("long") * F.lit(_MARKS) + F.lit(self.mark))
+        return F.when(_has_place(self.order(side), value), marked)
 
     def is_foreign(self) -> Column:
         """Tell of both times of a row, either of which may be null, whether one is of another join."""
@@ -209,39 +211,44 @@ class VirtualTime:
         return left | right
 
     def _units(self, side: Side, value: Column) -> Column:
-        """Return a value in whole units that grow with its order, null where it is null or NaN."""
+        """Return a value that has a place in whole units that grow with its order."""
         order = self.order(side)
         if _is_whole(self.left) and _is_whole(self.right):
             known = _whole_steps(order, value)
             steps = F.lit(int(self.unit / _step(order))).cast("long")
-            return F.call_function("div", known, steps) - F.when(known % steps < 0, 1).otherwise(0)
+            return F.call_function("div", known - F.pmod(known, steps), steps)
         most = F.lit(float(1 << 60))
         units = _number(order, value) / F.lit(float(self.unit))
-        return F.floor(F.when(units.isNotNull(), F.greatest(-most, F.least(most, units)))).cast("long")
+        return F.floor(F.greatest(-most, F.least(most, units))).cast("long")
 
     def condition(self) -> Column:
         """Return what times of rows that match satisfy."""
         left, right = NAMES["left"], NAMES["right"]
-        lower, upper = (f"{left} + INTERVAL '{end}' MILLISECONDS" for end in (self.lower, self.upper))
+        # Spark takes a time apart by its zone to add to it.
+        lower, upper = (f"{left} + INTERVAL '{end}' MILLISECONDS" if end else left for end in (self.lower, self.upper))
         return F.expr(f"{right} >= {lower} AND {right} <= {upper}")
 
 
+def _has_place(order: SideOrder, value: Column) -> Column:
+    """Tell whether a value is neither null nor NaN."""
+    return value.isNotNull() & ~F.isnan(value) if order.node.type.kind == "float" else value.isNotNull()
+
+
 def _whole_steps(order: SideOrder, value: Column) -> Column:
-    """Return a value of a whole order in steps that grow, null where it is null, cut off where they would not fit."""
+    """Return a value of a whole order, which is not null, in steps that grow, cut off where they would not fit."""
     whole = value.cast("long")
     if order.node.type.kind == "date":
         whole = F.unix_date(value).cast("long")
     elif order.node.type.kind == "timestamp":
         whole = F.unix_micros(value) if order.node.type.zoned else ntz_micros(value)
-    limits = F.lit(-_WHOLE_MOST), F.lit(_WHOLE_MOST)
-    sign = -1 if order.order.descending else 1
-    return F.when(whole.isNotNull(), F.greatest(limits[0], F.least(limits[1], whole)) * F.lit(sign))
+    cut = F.greatest(F.lit(-_WHOLE_MOST), F.least(F.lit(_WHOLE_MOST), whole))
+    return -cut if order.order.descending else cut
 
 
 def _number(order: SideOrder, value: Column) -> Column:
-    """Return a value as a number that grows, null where it is null or NaN."""
-    number = value.cast("double") * F.lit(-1.0 if order.order.descending else 1.0)
-    return F.when(value.isNotNull() & ~F.isnan(number), number)
+    """Return a value of an order, which is neither null nor NaN, as a number that grows."""
+    number = value.cast("double")
+    return -number if order.order.descending else number
 
 
 def _is_whole(order: SideOrder) -> bool:

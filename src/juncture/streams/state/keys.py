@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Codes, Mask
 from juncture.kernels.hash_table import EMPTY
-from juncture.kernels.row_order import sort_rows
+from juncture.kernels.row_order import arrange_rows, sort_rows
 from juncture.spec.schema import Side
-from juncture.streams.state.segment import first_codes
+from juncture.streams.state.segment import Table, first_codes, lines_of
 
 _KEYS_LEAST = 1 << 12
 """Keys up to which those that nobody has any more are not looked for."""
@@ -32,6 +32,23 @@ class KeyedRows(Protocol):
 
     def rekey(self, mapping: Codes, /) -> None:
         """Take other codes for keys."""
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """Rows that have a key, in the order of keys and first codes.
+
+    Attributes
+    ----------
+    rows
+        Which of a batch they are.
+    keys, codes
+        Of these.
+    """
+
+    rows: Codes
+    keys: Codes
+    codes: Table
 
 
 class HeldKeys:
@@ -65,6 +82,20 @@ class HeldKeys:
             keys[~valid] = EMPTY
         return keys
 
+    def arranged(self, keys: Codes, codes: Table) -> Arranged:
+        """Return the rows that have a key, in the order of keys and first codes."""
+        rows, sorted_keys, sorted_codes = np.empty_like(keys), np.empty_like(keys), np.empty_like(codes)
+        count = arrange_rows(keys, codes, self._codes.count, rows, sorted_keys, sorted_codes)
+        if count == len(keys):
+            return Arranged(rows, sorted_keys, sorted_codes)
+        if count >= 0:
+            return Arranged(rows[:count], sorted_keys[:count], np.ascontiguousarray(sorted_codes[:, :count]))
+        found = np.flatnonzero(keys != EMPTY).astype(np.int32)
+        order = np.empty(len(found), np.int32)
+        sort_rows(keys[found], first_codes(codes)[found], order)
+        rows = found[order]
+        return Arranged(rows, keys[rows], lines_of(codes, rows))
+
     def forget(self) -> None:
         """Forget keys that no held row has, once they may be the most."""
         held = sum(store.rows for store in self._stores.values())
@@ -76,16 +107,3 @@ class HeldKeys:
         mapping = self._codes.compact(used)
         for store in self._stores.values():
             store.rekey(mapping)
-
-
-def in_order(keys: Codes, codes: npt.NDArray[np.int64]) -> Codes:
-    """Return the rows that have a key, in the order of keys and first codes."""
-    first = first_codes(codes)
-    if (keys == EMPTY).any():
-        rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
-        order = np.empty(len(rows), np.int32)
-        sort_rows(keys[rows], first[rows], order)
-        return rows[order]
-    order = np.empty(len(keys), np.int32)
-    sort_rows(keys, first, order)
-    return order

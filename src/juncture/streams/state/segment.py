@@ -18,7 +18,8 @@ from juncture.streams.state.held_batch import HeldBatch
 Table = npt.NDArray[np.int64]
 
 _GREATEST = 2**63 - 1
-_ROOM_LEAST = 1 << 10
+_ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
+"""Pairs to find at once: at first at the least and at the most, and ever."""
 
 
 class Segment:
@@ -79,18 +80,18 @@ class Segment:
             return
         yield from matches(keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach)
 
-    def expire(self, limits: Limits) -> Ints:
+    def expire(self, limits: Limits) -> Codes:
         """Let go of rows that match nothing any more, and return their positions."""
         if limits.ended or limits.branches:
             return self.kill(limits.dead(self.codes))
-        gone = np.empty(len(self.rows), np.int64)
+        gone = np.empty(len(self.rows), np.int32)
         count = kernels.expire_rows(self.codes, limits.least, self.alive.view(np.uint8), gone, self.least)
         self.alive_rows -= count
         return gone[:count]
 
-    def kill(self, dead: Mask) -> Ints:
+    def kill(self, dead: Mask) -> Codes:
         """Let go of rows, and return the positions of those that were alive."""
-        gone = np.flatnonzero(dead & self.alive)
+        gone = np.flatnonzero(dead & self.alive).astype(np.int32)
         if len(gone):
             self.alive[gone] = False
             self.alive_rows -= len(gone)
@@ -127,13 +128,13 @@ def matches(
 ) -> Iterator[tuple[Codes, Codes]]:
     """Yield the pairs of rows and positions that match, some at a time, as `find_matches` writes them."""
     resume = np.array([0, -1], np.int64)
-    room = max(_ROOM_LEAST, 2 * len(keys))
+    room = min(max(_ROOM_LEAST, 2 * len(keys)), _ROOM_FIRST)
     while resume[0] < len(keys):
         rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
         count = kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
         if count:
             yield rows[:count], positions[:count]
-        room = min(2 * room, 1 << 20)
+        room = min(2 * room, _ROOM_MOST)
 
 
 def merged(segments: Sequence[Segment], matching: int) -> Segment:

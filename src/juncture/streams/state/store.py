@@ -62,7 +62,7 @@ class RowStore:
                 return
             self.segments[-_OF_ONE_SIZE:] = [merged(last, self._matching)]
 
-    def expire(self, limits: Limits) -> Iterator[tuple[Segment, npt.NDArray[np.int64]]]:
+    def expire(self, limits: Limits) -> Iterator[tuple[Segment, Codes]]:
         """Let go of rows that match nothing any more, and yield their positions."""
         if limits.is_open:
             return

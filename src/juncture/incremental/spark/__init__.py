@@ -1,0 +1,1 @@
+"""Joins of tables that change on Spark: streaming DataFrames of changes."""

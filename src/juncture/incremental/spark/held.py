@@ -1,0 +1,125 @@
+"""The rows that a bucket of changes holds, in Spark's state store: written once, and after that only what changes.
+
+Rows are held in runs. The columns of a run never change, so they are written when it is made, and removed when it is
+merged with others. How often its rows are there, and how many matches they have, is apart from them, by blocks of which
+those are written that a micro-batch changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from juncture.incremental.spark.bucket import BucketChanges, HeldRun, Table
+from juncture.incremental.store.saved import unweighted, weighted
+from juncture.spec.schema import SIDES, Side
+from juncture.streams.spark.cells import Table as Cells
+from juncture.streams.spark.cells import put_rows, remove, rows_put, values_of
+
+_BLOCK_ROWS = 1 << 10
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A run in the state store.
+
+    Attributes
+    ----------
+    number
+        What no other one of the bucket is called.
+    parts
+        How many values its columns are in.
+    held
+        The run in memory.
+    state
+        What is written of how often its rows are there.
+    """
+
+    number: int
+    parts: int
+    held: HeldRun
+    state: Table
+
+    @property
+    def names(self) -> list[str | int]:
+        """What its values are called."""
+        return [*_blocks(self.state.shape[1]), *range(self.parts)]
+
+
+class StoredRuns:
+    """The held rows of one bucket.
+
+    Parameters
+    ----------
+    cells
+        Where they are.
+    told
+        What `write` returned last; nothing of a new bucket.
+    """
+
+    def __init__(self, cells: Cells, told: Mapping[str, Any]) -> None:
+        self._cells = cells
+        self._next: int = told.get("next", 0)
+        self._told: dict[Side, list[list[int]]] = {side: told.get(side, []) for side in SIDES}
+        self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
+
+    def read(self, join: BucketChanges) -> None:
+        """Let a join hold the rows.
+
+        Raises
+        ------
+        StateError
+            If some are missing.
+        """
+        for side in SIDES:
+            for number, parts, rows in self._told[side]:
+                batch, hashes = unweighted(rows_put(self._cells, number, parts, side))
+                blocks = values_of(self._cells, number, _blocks(rows), side)
+                state = np.concatenate(
+                    [
+                        np.frombuffer(block, np.int64).reshape(-1, min(_BLOCK_ROWS, rows - first))
+                        for block, first in zip(blocks, range(0, rows, _BLOCK_ROWS), strict=True)
+                    ],
+                    axis=1,
+                )
+                held = join.load(side, batch, hashes, state)
+                self._written[side].append(_Written(number, parts, held, state))
+
+    def write(self, join: BucketChanges) -> dict[str, Any]:
+        """Let the rows be those of the join that they were read into, and return as plain data what `read` needs."""
+        return {side: list(self._kept(side, join)) for side in SIDES} | {"next": self._next}
+
+    def _kept(self, side: Side, join: BucketChanges) -> Iterator[list[int]]:
+        """Write the runs of a side, and yield what is told of each."""
+        known = {id(each.held.run): each for each in self._written[side]}
+        for run in join.runs(side):
+            if not run.weights.any():
+                # Nothing of it is there any more.
+                continue
+            written = known.pop(id(run), None)
+            rows = len(run)
+            if written is None:
+                number, self._next = self._next, self._next + 1
+                parts = put_rows(self._cells, number, weighted(run.taken(np.arange(rows)), run.hashes))
+                self._put_state(number, HeldRun(run, np.arange(rows)).state, None)
+                yield [number, parts, rows]
+                continue
+            self._put_state(written.number, written.held.state, written.state)
+            yield [written.number, written.parts, rows]
+        for written in known.values():
+            remove(self._cells, written.number, written.names)
+
+    def _put_state(self, number: int, state: Table, before: Table | None) -> None:
+        """Write the blocks of a run's state that are others than before."""
+        for block, name in enumerate(_blocks(state.shape[1])):
+            here = slice(block * _BLOCK_ROWS, (block + 1) * _BLOCK_ROWS)
+            if before is None or not np.array_equal(state[:, here], before[:, here]):
+                self._cells.updateValue((f"{number} {name}",), (state[:, here].tobytes(),))
+
+
+def _blocks(rows: int) -> list[str]:
+    """Return the names of the blocks of so many rows."""
+    return [f"state {block}" for block in range(-(-rows // _BLOCK_ROWS))]

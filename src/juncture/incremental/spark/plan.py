@@ -1,0 +1,54 @@
+"""Plans of joins of streaming DataFrames of changes: which sides are streams says how they are joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from juncture.errors import PlanError
+from juncture.incremental.change_batch import ChangeFormat
+from juncture.incremental.spark.hosted import plan_hosted
+from juncture.incremental.spark.table import plan_with_table, read_as_stream
+from juncture.inputs import is_stream
+from juncture.planner.plan import Plan
+from juncture.streams.spark.plan import check_sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def plan(
+    spec: Any,
+    left: Any,
+    right: Any,
+    *,
+    output: ChangeFormat,
+    missing: Literal["error", "count"],
+    session: SparkSession | None = None,
+) -> Plan:
+    """Plan a join of streaming DataFrames of changes.
+
+    Parameters
+    ----------
+    spec, left, right
+        As for `juncture.plan`.
+    output, missing
+        As for `juncture.changes`.
+    session
+        Whose tasks read files.
+
+    Raises
+    ------
+    SpecError, SchemaError, DataError
+        As `juncture.plan` does.
+    PlanError
+        If Spark cannot run it on these sides: with what can be done instead.
+    """
+    if is_stream(left) and is_stream(right):
+        check_sessions(left.sparkSession, right.sparkSession)
+        return plan_hosted(spec, left, right, output=output, missing=missing)
+    if is_stream(right):
+        raise PlanError(
+            "The right table is a stream of changes, and the left one is none: with each right row that comes or goes, "
+            "the matches of left rows change, which have to be held therefore. " + read_as_stream("left")
+        )
+    return plan_with_table(spec, left, right, output=output, session=session)

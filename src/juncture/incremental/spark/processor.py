@@ -1,0 +1,146 @@
+"""A join of changes as Spark's stateful operator runs it: bucket by bucket, with its state in Spark's state store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from juncture.errors import JunctureError, StateError
+from juncture.incremental.join import ChangeSetup, described
+from juncture.incremental.population import Weighted
+from juncture.incremental.spark.bucket import BucketChanges
+from juncture.incremental.spark.held import StoredRuns
+from juncture.incremental.store.saved import Position, unweighted
+from juncture.planner.statistics import Resources
+from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
+from juncture.spark.tasks.worker import settle
+from juncture.spec.schema import SIDES, Side
+from juncture.streams.snapshot import to_ipc
+from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sent
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+
+METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "missing")), "out_rows")
+"""What a bucket tells of a micro-batch: of each side how many changes came, how many rows are held then, and how
+many deletes found nothing; and how many rows of the answer change."""
+
+RESULT_COLUMNS = ", ".join(["content string, rows binary", *(f"{name} long" for name in METRICS)])
+
+_VERSION = "changes 1"
+"""Of what is written, which changes when it does."""
+
+
+class ChangeProcessor(StatefulProcessor):
+    """Keeps the answer of a join up to date, bucket by bucket.
+
+    Parameters
+    ----------
+    setup
+        What the join is made of.
+    buckets
+        How many there are.
+    resources
+        What a task may use.
+    """
+
+    def __init__(self, setup: ChangeSetup, buckets: int, resources: Resources) -> None:
+        self._setup = setup
+        self._buckets = buckets
+        self._resources = resources
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state."""
+        self._progress = handle.getValueState("progress", "progress string")
+        self._tables = handle.getMapState("tables", "name string", "rows binary")
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ARG002 - all that is asked of a bucket is in its state
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        """Yield what follows from the changes that are in one bucket."""
+        settle()
+        try:
+            join, held = self._restored()
+            missing = dict(join.position.missing)
+            changes = _by_side(read_packets(map(received, rows)))
+            answer = join.step(changes)
+            self._keep(join, held)
+        except JunctureError as error:
+            yield _sent(Content.ERROR, [to_ipc(error_packet(error).rows)], {})
+            return
+        # Spark fails to convert frames without rows.
+        if answer:
+            yield _sent(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in answer], {})
+        told = {"out_rows": sum(batch.num_rows for batch in answer)}
+        for side in SIDES:
+            told[f"{side}_rows"] = sum(batch.num_rows for batch, _ in changes[side])
+            told[f"{side}_state_rows"] = getattr(join, side).rows
+            told[f"{side}_missing"] = join.position.missing[side] - missing[side]
+        yield _sent(Content.EMPTY, [None], told)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing but state."""
+
+    def _restored(self) -> tuple[BucketChanges, StoredRuns]:
+        """Return the join as it was after the last micro-batch, and what is written of its rows.
+
+        Raises
+        ------
+        StateError
+            If the state is of another join.
+        """
+        join = BucketChanges(self._setup, self._resources)
+        found = self._progress.get()
+        if found is None:
+            return join, StoredRuns(self._tables, {})
+        kept = json.loads(found[0])
+        if kept.get("version") != _VERSION:
+            raise StateError(
+                f"The state in {CHECKPOINT} is of a join of streams that only grow, or was written by another version "
+                "of Juncture. Start the query as it was, or with a new checkpoint and output."
+            )
+        for name, value in described(self._setup).items():
+            if kept["join"].get(name) != value:
+                raise StateError(
+                    f"The state in {CHECKPOINT} is of another join: its {name} is {kept['join'].get(name)}, and that "
+                    f"of the join {value}. Start another join with a new checkpoint and output."
+                )
+        check_buckets(kept["buckets"], self._buckets)
+        join.position = Position(kept["epoch"], None, kept["missing"])
+        held = StoredRuns(self._tables, kept["rows"])
+        held.read(join)
+        return join, held
+
+    def _keep(self, join: BucketChanges, held: StoredRuns) -> None:
+        """Let the state be that of a join."""
+        kept = {
+            "version": _VERSION,
+            "join": described(self._setup),
+            "buckets": self._buckets,
+            "epoch": join.position.epoch,
+            "missing": dict(join.position.missing),
+            "rows": held.write(join),
+        }
+        self._progress.update((json.dumps(kept),))
+
+
+def _by_side(packets: Iterable[Packet]) -> dict[Side, list[Weighted]]:
+    """Return the changes of each side."""
+    changes: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
+    for packet in packets:
+        side: Side = "left" if packet.side == "left" else "right"
+        changes[side] += [unweighted(batch) for batch in packet.rows.to_batches()]
+    return changes
+
+
+def _sent(content: Content, cells: Sequence[pa.Buffer | None], told: dict[str, int]) -> pd.DataFrame:
+    """Return packets as Spark takes them."""
+    return sent(content, cells, {name: told.get(name, 0) for name in METRICS})

@@ -1,0 +1,68 @@
+"""The map side of a join of changes: the rows that come and go, on their way to buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.incremental.change_batch import read_changes
+from juncture.incremental.join import ChangeSetup
+from juncture.incremental.operator import identity_of
+from juncture.incremental.store.saved import weighted
+from juncture.kernels.array_types import Ints
+from juncture.runtime.context import JoinContext
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.packets import Content, Packet
+from juncture.spark.tasks.scatter import apart
+from juncture.spark.tasks.stage import PacketStage
+from juncture.spec.schema import Side
+from juncture.streams.output import held_schema, streaming_join, to_streaming
+from juncture.streams.spark.buckets import BucketKeys, labels
+
+
+@dataclass(frozen=True)
+class ChangesToBuckets(PacketStage):
+    """Sends the changes of one side to their buckets: a row goes where it came, whichever task reads that.
+
+    Attributes
+    ----------
+    feed
+        Where the changes come from.
+    schema
+        The columns of their rows that the join looks at.
+    side
+        Which side they are of.
+    setup
+        What the join is made of.
+    buckets
+        How many there are.
+    """
+
+    feed: Feed
+    schema: pa.Schema
+    side: Side
+    setup: ChangeSetup
+    buckets: int
+
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield one task's packets."""
+        join = streaming_join(self.setup.spec.resolve(self.setup.left_schema, self.setup.right_schema))
+        held = held_schema(join, self.side)
+        identity = identity_of(held, self.side)
+        # A left and a right row that are given alone and alike are one row of the answer.
+        rest = _together if join.how == "full" else identity.hashes
+        keys, names = BucketKeys(join, self.buckets), labels(self.buckets)
+        for table in self.feed.chunks(batches):
+            for given, weights in read_changes(table.combine_chunks(), self.schema, self.side):
+                batch = to_streaming(given, held)
+                rows = pa.Table.from_batches([weighted(batch, weights)])
+                targets = keys.of(batch, self.side, rest)
+                for packet in apart(rows, targets, self.buckets, Content.OWNED, self.side):
+                    yield replace(packet, target=names[packet.target])
+
+
+def _together(batch: pa.RecordBatch) -> Ints:
+    return np.zeros(batch.num_rows, np.int64)

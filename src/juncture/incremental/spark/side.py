@@ -1,0 +1,66 @@
+"""A streaming DataFrame of changes as one side of a join: its rows, and what says which come and which go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from juncture.incremental.change_batch import rows_within
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.tasks.feed import Feed
+from juncture.spec.schema import Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class ChangeSide:
+    """A DataFrame of changes.
+
+    Attributes
+    ----------
+    changes
+        The DataFrame.
+    schema, spark_schema
+        The columns of its rows.
+    marks
+        Those that say what comes and what goes: one beside the columns of the rows, or three that hold them.
+    """
+
+    changes: FrameSide
+    schema: pa.Schema
+    spark_schema: StructType
+    marks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: DataFrame, side: Side) -> ChangeSide:
+        """Look at a DataFrame's schema.
+
+        Raises
+        ------
+        SchemaError
+            If a column has a type that cannot be handed to Python, or nothing tells how changes are said.
+        """
+        changes = FrameSide.of(frame, side)
+        schema, marks = rows_within(changes.schema, side)
+        given = frame.schema if len(marks) <= 1 else frame.schema[marks[-1]].dataType
+        assert isinstance(given, StructType)
+        return cls(changes, schema, StructType([given[name] for name in schema.names]), marks)
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that the DataFrame belongs to."""
+        return self.changes.session
+
+    def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
+        """Return what tasks are given, and how they make changes of some columns of it."""
+        return self.changes.rows([*columns, *self.marks] if len(self.marks) <= 1 else self.marks, coded)
+
+    def columns(self, names: Sequence[str]) -> pa.Schema:
+        """Return the schema of some columns of its rows."""
+        return pa.schema([self.schema.field(name) for name in names])

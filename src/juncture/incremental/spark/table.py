@@ -1,0 +1,101 @@
+"""Joins of a stream of changes with a table that does not change: every task has the table whole, and nothing is held.
+
+What becomes of a left row depends on the table alone. So its changes are those of its matches, with its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql.types import LongType, StructField, StructType
+
+from juncture.errors import PlanError
+from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
+from juncture.incremental.spark.output import said
+from juncture.incremental.spark.side import ChangeSide
+from juncture.incremental.store.saved import weighted
+from juncture.planner.plan import Plan
+from juncture.runtime.context import JoinContext
+from juncture.spark.exchange.exchange import finish
+from juncture.spark.plan import Query
+from juncture.spark.result import task_output
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.stage import OutputStage
+from juncture.streams.spark.table import plan_with_table as plan_of_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class WeightedRows(OutputStage):
+    """Makes rows with weights of changes, however they are said.
+
+    Attributes
+    ----------
+    feed
+        Where the changes come from.
+    schema
+        The columns of their rows.
+    """
+
+    feed: Feed
+    schema: pa.Schema
+
+    def tables(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[pa.Table]:
+        """Yield the rows."""
+        for table in self.feed.chunks(batches):
+            for rows, weights in read_changes(table, self.schema, "left"):
+                yield pa.Table.from_batches([weighted(rows, weights)])
+
+
+def plan_with_table(
+    spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat, session: SparkSession | None
+) -> Plan:
+    """Plan a join of a stream of changes with a table.
+
+    Raises
+    ------
+    SchemaError, DataError
+        As `juncture.plan` does.
+    PlanError
+        If the join keeps right rows.
+    """
+    if spec.how in ("right", "full"):
+        raise PlanError(
+            f"how={spec.how!r} keeps the right rows that no left row matches, so that all that have come have to be "
+            f"held, and of a table nothing is. {read_as_stream('right')}"
+        )
+    side = ChangeSide.of(left, "left")
+    planned = plan_of_stream(spec, _weighted(side), right, algorithm="auto", session=session, lazy=False, stats=None)
+    *shown, mark = sorted(planned.join.output_schema, key=lambda field: field.name == WEIGHT)
+    assert mark.name == WEIGHT
+    written_schema(pa.schema(shown), output)
+    frame = planned.execute()
+    names = frame.columns
+    safe = [f"c{place}" for place in range(len(names))]
+    place = names.index(WEIGHT)
+    last = [*(each for each in range(len(names)) if each != place), place]
+    frame = frame.toDF(*safe).select(*(F.col(safe[each]) for each in last)).toDF(*(names[each] for each in last))
+    told = ("given", "the changes of each micro-batch on their own: rows that come and go within it are both there")
+    return replace(planned, run=Query(said(frame, output)).execute, details=(*planned.details, told))
+
+
+def read_as_stream(side: str) -> str:
+    """Say how a table can be a side of a join whose state is held."""
+    return (
+        f"Pass the {side} table as a stream: of spark.readStream, without a column that says what changes, all rows "
+        "come, and are held."
+    )
+
+
+def _weighted(side: ChangeSide) -> DataFrame:
+    """Return the rows of changes with a column of weights."""
+    frame, feed = side.rows(side.schema.names)
+    schema = StructType([*side.spark_schema.fields, StructField(WEIGHT, LongType())])
+    stage = WeightedRows(feed, side.schema, output=task_output(schema), memory_bytes=0)
+    return finish(frame, stage, schema)

@@ -1,0 +1,75 @@
+"""As-of joins with a further condition: which right rows each left slot may take, the best first.
+
+Slots and groups are those of `juncture.kernels.asof`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from juncture.kernels.array_types import Ints, IntTableOut
+from juncture.kernels.compiled import compiled
+from juncture.kernels.merge import advance
+
+FIRST, COUNT = range(2)
+
+
+@compiled
+def find_spans(
+    on: Ints,
+    starts: Ints,
+    first_slot: int,
+    end_slot: int,
+    group: int,
+    right_on: Ints,
+    right_starts: Ints,
+    farthest: Ints,
+    forward: bool,
+    strict: bool,
+    spans: IntTableOut,
+) -> None:
+    """Find the right rows on the wanted side of each slot, as far as they may match.
+
+    Parameters
+    ----------
+    on, starts
+        Value of the left slots, and the first slot of each group.
+    first_slot, end_slot, group
+        The range of slots to work on, and the group of the first.
+    right_on, right_starts
+        The values of the right rows, sorted into the same groups.
+    farthest
+        The farthest value that each slot may take; empty where there is no limit.
+    forward, strict
+        The direction, and whether equal values do not match.
+    spans
+        Out: ``[slot, (first, count)]``: the nearest right row, and how many there are from there on outward.
+
+    Notes
+    -----
+    One pass over the slots, galloping through the right rows; with limits another O(log n) for each slot.
+    """
+    inclusive = forward == strict
+    position: Any = np.int64(-1)
+    for slot in range(first_slot, end_slot):
+        while slot >= starts[group + 1]:
+            group += 1
+            position = np.int64(-1)
+        if position < 0:
+            position = right_starts[group]
+        low, end = right_starts[group], right_starts[group + 1]
+        position = advance(right_on, position, end, on[slot], inclusive)
+        if forward:
+            edge: Any = end
+            if len(farthest) > 0:
+                edge = advance(right_on, position, end, farthest[slot], True)
+            spans[slot, FIRST] = position
+            spans[slot, COUNT] = edge - position
+        else:
+            edge = low
+            if len(farthest) > 0:
+                edge = advance(right_on, low, position, farthest[slot], False)
+            spans[slot, FIRST] = position - 1
+            spans[slot, COUNT] = position - edge

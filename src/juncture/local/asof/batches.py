@@ -1,0 +1,173 @@
+"""Right rows a batch at a time: sorted, searched, and what each left row finds merged with what it found before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from juncture.kernels import asof_known as kernels
+from juncture.kernels.array_types import Ints, Mask, Rows
+from juncture.kernels.asof import NOWHERE
+from juncture.kernels.hash_table import EMPTY
+from juncture.kernels.sort import mark_runs
+from juncture.local.asof.merge import load, order_ties, turned
+from juncture.local.asof.probe import Direction, RightRows
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
+from juncture.runtime.tie_keys import tie_keys
+
+_ROW_BYTES = 96
+"""What a right row takes while it is sorted."""
+_SHARE = 1 / 4
+_BATCH_ROWS = 1 << 24
+_BATCH_ROWS_LEAST = 1 << 12
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Right rows by key, ``on``, when they are known, and what decides ties, the winner last.
+
+    Attributes
+    ----------
+    on, starts
+        The code of each row's ``on``, and the first row of each key.
+    ends
+        The end of each row's run of equal key and ``on``.
+    known
+        The code of when each row is known; zeros if all always are.
+    pointers
+        The rows' numbers.
+    read
+        How many rows were read.
+    """
+
+    on: Ints
+    starts: Ints
+    ends: Rows
+    known: Ints
+    pointers: Ints
+    read: int
+
+
+def nothing(slots: Slots, places: int) -> Ints:
+    """Return candidates of which there are none yet."""
+    return np.full((len(slots), places, kernels.WORDS), NOWHERE, np.int64)
+
+
+def search_batches(
+    slots: Slots,
+    right: RightRows,
+    directions: Sequence[Direction],
+    places: int,
+    context: JoinContext,
+    searcher: Callable[[Batch], Callable[[Direction], Ints]],
+    *,
+    at_once: bool,
+    row_bytes: int = 0,
+) -> tuple[list[Ints], Mask]:
+    """Return each slot's best right rows in each direction, and which keys the right side has.
+
+    Parameters
+    ----------
+    slots, right, directions, places, context
+        As for `juncture.local.asof.probe.probe`.
+    searcher
+        Returns what finds the best rows of a batch for each slot: ``[slot, place, (rank, known, pointer)]``.
+    at_once
+        Whether to hold all right rows, rather than as many at a time as fit.
+    row_bytes
+        What the search holds of each right row besides.
+    """
+    room = context.memory.reserve("right rows looked at", _SHARE).total_bytes // (_ROW_BYTES + row_bytes)
+    most = ROWS_MOST if at_once else max(_BATCH_ROWS_LEAST, min(_BATCH_ROWS, room))
+    best: list[Ints] = []
+    keys = np.zeros(slots.key_count, np.bool_)
+    advance, done = context.progress.of("right"), 0
+    for parts in _parts_of_batches(right, most):
+        batch = _sorted(slots.key_count, right, parts, context)
+        keys |= np.diff(batch.starts) > 0
+        find = searcher(batch)
+        found = [find(direction) for direction in directions]
+        if best:
+            for ours, theirs in zip(best, found, strict=True):
+                _combine(ours, theirs, slots, right, context)
+        best = best or found
+        done += batch.read
+        advance(done, right.rows)
+    return best or [nothing(slots, places) for _ in directions], keys
+
+
+def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
+    """Group the parts into batches of so many rows, or of one part."""
+    batches: list[list[int]] = []
+    held = 0
+    for part in right.parts:
+        rows = right.source.part_rows[part]
+        if not batches or held + rows > most:
+            batches.append([])
+            held = 0
+        batches[-1].append(part)
+        held += rows
+    return batches
+
+
+def _sorted(key_count: int, right: RightRows, parts: Sequence[int], context: JoinContext) -> Batch:
+    """Read the rows of some parts, and sort them."""
+    keys, on, known, pointers = load(right, parts, context)
+    read = len(keys)
+    rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
+    if right.known is not None:
+        rows = rows[order_of([known[rows]], context)]
+    ordered = sort_slots(keys, on, rows, key_count, context)
+    del keys, on
+    rows = ordered.rows
+    known = known[rows] if right.known is not None else np.zeros(len(rows), np.int64)
+    pointers = pointers[rows]
+    ends = np.empty(len(rows), np.int32)
+    if mark_runs(ordered.on[: len(rows)], ordered.starts, ends):
+        pointers = _with_ties_broken(pointers, ends, known, right, context)
+    return Batch(ordered.on, ordered.starts, ends, known, pointers, read)
+
+
+def _with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, context: JoinContext) -> Ints:
+    """Order the rows of equal key, ``on`` and known code, the winner last."""
+    last = np.ones(len(known), np.bool_)
+    last[:-1] = (ends[1:] != ends[:-1]) | (known[1:] != known[:-1])
+    if last.all():
+        return pointers
+    places = np.flatnonzero(last)
+    ends = np.repeat(places + 1, np.diff(places, prepend=-1)).astype(np.int32)
+    if right.ties != "ignore":
+        order_ties(pointers, ends, right, context)
+    elif right.first:
+        return turned(pointers, ends)
+    return pointers
+
+
+def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: JoinContext) -> None:
+    """Let each slot keep the best of its candidates and others, all of them of later right rows."""
+    before = best.copy() if right.ties != "ignore" else best
+    tied = np.zeros(len(best), np.uint8)
+    merge = partial(_merge_range, best, found, right.first, tied)
+    context.threads.run(merge, slots.ranges(context))
+    contested = np.flatnonzero(tied)
+    if right.ties == "ignore" or len(contested) == 0:
+        return
+    words = np.concatenate([before[contested], found[contested]], axis=1)
+    slot, place = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
+    rank, known, pointer = (words[slot, place, word] for word in range(kernels.WORDS))
+    keys = tie_keys(right.source, right.tie_columns, pointer, context)
+    keys = keys if right.first else [~key for key in keys]
+    order = order_of([slot, ~rank, ~known, *keys], context)
+    slot = slot[order]
+    places = np.arange(len(slot)) - np.searchsorted(slot, slot)
+    kept = places < best.shape[1]
+    best[contested[slot[kept]], places[kept]] = words[slot, place[order]][kept]
+
+
+def _merge_range(best: Ints, found: Ints, first: bool, tied: npt.NDArray[np.uint8], part: tuple[int, int, int]) -> None:
+    kernels.combine(best, found, *part[:2], first, tied)

@@ -1,0 +1,331 @@
+"""As-of joins with a further condition: from where a left row's ``on`` goes, look outward until enough rows satisfy it.
+
+What the condition asks to be equal becomes part of the key, and what it asks of one side alone is looked at once. For
+what is left pairs are tried in rounds: a few of the nearest right rows of every left row first, then more and more of
+those further out, for the left rows alone that still lack a match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.order_encoding import RankCoder, float_codes
+from juncture.kernels import asof_known as words
+from juncture.kernels import asof_where as kernels
+from juncture.kernels.array_types import Codes, Floats, Ints, Mask, Rows
+from juncture.kernels.hash_table import EMPTY
+from juncture.kernels.sort import mark_runs
+from juncture.local.asof.batches import Batch, nothing, search_batches
+from juncture.local.asof.left import Left
+from juncture.local.asof.probe import Direction, RightRows
+from juncture.local.equal_values import equal_columns, equal_types
+from juncture.predicate.decompose.join_condition import equalities_of
+from juncture.predicate.decompose.shape import shape
+from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.language.nodes import Node, columns
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sort import Slots, sort_slots
+from juncture.runtime.sources import Source
+from juncture.runtime.take import gather, joined
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.condition import EqualValues
+from juncture.spec.schema import Side
+
+_FIRST_ROWS = 2
+"""How many right rows of each left one are tried first."""
+_GROWTH = 4
+_PAIRS = 1 << 16
+"""How many pairs a thread tries at once."""
+_ROW_BYTES = 40
+"""What keys and order of a row take besides the columns of the condition."""
+_GREATEST = np.iinfo(np.int64).max
+_LEAST = np.iinfo(np.int64).min
+_SLACK = 2.0**-50
+"""By what share of them floats may be off that are added once."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition, taken apart.
+
+    Attributes
+    ----------
+    equalities
+        What has to be equal.
+    left_filter, right_filter
+        What rows of a side have to satisfy by themselves; None for nothing.
+    predicate
+        What pairs have to satisfy besides; None for nothing.
+    names
+        The columns of each side that it looks at.
+    """
+
+    equalities: tuple[EqualValues, ...]
+    left_filter: Node | None
+    right_filter: Node | None
+    predicate: Node | None
+    names: dict[Side, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, where: Node) -> Condition:
+        """Take a condition apart."""
+        parts = shape(where)
+        equalities, exact = equalities_of(parts)
+        compared = parts.bands, parts.containments, parts.overlaps, parts.inequalities
+        is_left = not exact or parts.residual is not None or any(compared)
+        read = columns(where)
+        sides: tuple[Side, Side] = ("left", "right")
+        names = {side: tuple(dict.fromkeys(each.name for each in read if each.side == side)) for side in sides}
+        return cls(tuple(equalities), parts.left_filter, parts.right_filter, where if is_left else None, names)
+
+    def row_bytes(self, source: Source, side: Side) -> int:
+        """Return about how many bytes a search holds of each row of a side."""
+        return _ROW_BYTES + 2 * source.plain_bytes_of(self.names[side]) // max(source.num_rows, 1)
+
+
+class _Rows:
+    """What the condition looks at of some rows of a side."""
+
+    def __init__(self, source: Source, names: Sequence[str], numbers: Ints, context: JoinContext) -> None:
+        self._names = [*names, "row " + " ".join(names)]
+        self._columns = [_whole(column) for column in gather(source, names, numbers, context)]
+
+    def take(self, rows: Ints | Rows) -> pa.Table:
+        """Return some of them. A table without columns would have no rows, so that one is added."""
+        index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64())
+        return pa.table([*(rows_of(column, index) for column in self._columns), index], names=self._names)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return joined(column.chunks) if column.num_chunks else column
+
+
+def search_where(
+    condition: Condition,
+    join: ResolvedAsof,
+    left: Left,
+    source: Source,
+    first_row: int,
+    right: RightRows,
+    directions: Sequence[Direction],
+    places: int,
+    context: JoinContext,
+    *,
+    at_once: bool,
+    within_tolerance: bool,
+) -> tuple[list[Ints], Mask]:
+    """Return each slot's best right rows in each direction that satisfy a condition, and which keys the right side has.
+
+    Parameters
+    ----------
+    condition, join
+        The condition, and the join that has it.
+    left, source, first_row
+        The sorted left rows, where their columns are, and the number of the first.
+    right, directions, places, context
+        As for `juncture.local.asof.probe.probe`.
+    at_once
+        Whether to hold all right rows, rather than as many at a time as fit.
+    within_tolerance
+        Whether to look no farther than the tolerance.
+
+    Notes
+    -----
+    Time O(R log R + L log R) and that of the pairs tried: for each left row about as many as there are right rows
+    nearer than those that it takes, and all on that side where too few satisfy the condition.
+    """
+    ours = _Rows(source, condition.names["left"], left.slots.rows + np.int64(first_row), context)
+    keys = KeyCodes(*_key_types(condition))
+    slots = _narrowed(condition, "left", keys, ours, left.slots, context)
+    by_distance = within_tolerance and join.tolerance is not None and not isinstance(right.coder, RankCoder)
+    floating = join.domain.kind == "float"
+
+    def searcher(batch: Batch) -> Callable[[Direction], Ints]:
+        theirs = _Rows(right.source, condition.names["right"], batch.pointers, context)
+        every = Slots(batch.on, np.arange(len(batch.pointers), dtype=np.int32), batch.starts)
+        rows = _narrowed(condition, "right", keys, theirs, every, context)
+
+        def search(direction: Direction) -> Ints:
+            farthest = _farthest(slots, left, floating, direction.forward) if by_distance else np.zeros(0, np.int64)
+            spans = _spans(slots, rows, farthest, direction, context)
+            return _Walk(condition.predicate, left, slots, ours, batch, rows, theirs, direction, places).run(
+                spans, context
+            )
+
+        return search
+
+    row_bytes = condition.row_bytes(right.source, "right")
+    return search_batches(
+        left.slots, right, directions, places, context, searcher, at_once=at_once, row_bytes=row_bytes
+    )
+
+
+def _key_types(condition: Condition) -> tuple[list[pa.DataType], list[pa.DataType]]:
+    """Return the types of the columns of a key: a number for that of ``by``, and what else is equal."""
+    types: list[list[pa.DataType]] = []
+    sides: tuple[Side, Side] = ("left", "right")
+    for side in sides:
+        equal = [each for equality in condition.equalities for each in equal_types(equality, side)]
+        types.append([pa.int32(), *equal])
+    return types[0], types[1]
+
+
+def _narrowed(
+    condition: Condition, side: Side, keys: KeyCodes, rows: _Rows, slots: Slots, context: JoinContext
+) -> Slots:
+    """Return the rows of a side that pass its filter, by all that is equal; their numbers are those of the slots."""
+    node = condition.left_filter if side == "left" else condition.right_filter
+    count = len(slots)
+    passed = np.arange(count, dtype=np.int32)
+    if node is not None and count:
+        table = rows.take(passed)
+        passed = passed[(matches(node, left=table) if side == "left" else matches(node, right=table)).to_numpy(False)]
+    if node is None and not condition.equalities:
+        return Slots(slots.on, passed, slots.starts)
+    groups = np.repeat(np.arange(slots.key_count, dtype=np.int32), np.diff(slots.starts))
+    codes: Codes = np.full(count, EMPTY, np.int32)
+    codes[passed] = groups[passed]
+    key_count = slots.key_count
+    if condition.equalities:
+        codes[passed] = _key_codes(condition, side, keys, rows, groups[passed], passed)
+        key_count = keys.count
+    kept = np.flatnonzero(codes != EMPTY).astype(np.int32)
+    return sort_slots(codes, slots.on, kept, max(key_count, 1), context)
+
+
+def _key_codes(condition: Condition, side: Side, keys: KeyCodes, rows: _Rows, groups: Codes, passed: Rows) -> Codes:
+    """Return codes of the keys of some rows: left ones are given new ones, right ones looked up."""
+    codes = np.full(len(passed), EMPTY, np.int32)
+    if len(passed) == 0:
+        return codes
+    table, found = rows.take(passed), [array_of(groups, pa.int32())]
+    for equality in condition.equalities:
+        values = evaluate(equality.left, left=table) if side == "left" else evaluate(equality.right, right=table)
+        found += equal_columns(equality, values)
+    (keys.add if side == "left" else keys.find)(found, codes)
+    return codes
+
+
+def _farthest(slots: Slots, left: Left, floating: bool, forward: bool) -> Ints:
+    """Return the farthest code that each slot may take, or one that is a little farther among floats."""
+    on = slots.on[: len(slots)]
+    limits = np.asarray(left.limits, np.uint64)
+    limits = limits[left.slots.rows[slots.rows]] if len(limits) > 1 else np.broadcast_to(limits, len(on))
+    if floating:
+        own, far = _floats(on), np.ascontiguousarray(limits).view(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = far + (np.abs(own) + far) * _SLACK + np.finfo(np.float64).tiny
+            edge = own + far if forward else own - far
+        codes = float_codes(edge)
+        return np.where(np.isnan(edge), _GREATEST if forward else _LEAST, codes)
+    place = on.view(np.uint64)
+    # Differences of 64-bit integers fit in 64 bits without a sign.
+    if forward:
+        return np.where(limits >= np.uint64(_GREATEST) - place, _GREATEST, (place + limits).view(np.int64))
+    return np.where(limits >= place - np.uint64(2**63), _LEAST, (place - limits).view(np.int64))
+
+
+def _floats(codes: Ints) -> Floats:
+    """Return the floats that codes stand for."""
+    bits = codes ^ ((codes >> 63) & _GREATEST)
+    floats: Floats = bits.view(np.float64)
+    return floats
+
+
+def _spans(slots: Slots, rows: Slots, farthest: Ints, direction: Direction, context: JoinContext) -> Ints:
+    """Return the right rows of each slot's key on the wanted side: the nearest, and how many there are."""
+    spans = np.zeros((len(slots), 2), np.int64)
+    # A key that only the left side has comes after all that the right side was sorted into.
+    missing = max(0, slots.key_count - rows.key_count)
+    starts = np.concatenate([rows.starts, np.repeat(rows.starts[-1:], missing)])
+
+    def find(part: tuple[int, int, int]) -> None:
+        kernels.find_spans(
+            slots.on, slots.starts, *part, rows.on, starts, farthest, direction.forward, direction.strict, spans
+        )
+
+    context.threads.run(find, slots.ranges(context))
+    return spans
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Right rows tried one after the other, the nearest first.
+
+    Attributes
+    ----------
+    predicate
+        What pairs have to satisfy; None for nothing.
+    left, slots, ours
+        The left rows, those of them that pass, and what the condition looks at of them.
+    batch, rows, theirs
+        The right rows likewise.
+    direction, places
+        Where to look, and how many rows to find.
+    """
+
+    predicate: Node | None
+    left: Left
+    slots: Slots
+    ours: _Rows
+    batch: Batch
+    rows: Slots
+    theirs: _Rows
+    direction: Direction
+    places: int
+
+    def run(self, spans: Ints, context: JoinContext) -> Ints:
+        """Return the first rows that satisfy the condition, for all slots of the left side."""
+        best = nothing(self.left.slots, self.places)
+        order = self._forward_order() if self.direction.forward else self.rows.rows
+        taken = np.zeros(len(self.slots), np.int64)
+        counts = spans[:, kernels.COUNT]
+        lacking = np.flatnonzero(counts > 0)
+        tried, more = 0, max(_FIRST_ROWS, self.places)
+        while len(lacking):
+            at_once = max(1, _PAIRS // more)
+            parts = [lacking[start : start + at_once] for start in range(0, len(lacking), at_once)]
+            context.threads.run(partial(self._try, spans, order, tried, more, taken, best), parts)
+            tried, more = tried + more, min(more * _GROWTH, _PAIRS)
+            lacking = lacking[(taken[lacking] < self.places) & (counts[lacking] > tried)]
+        return best
+
+    def _forward_order(self) -> Rows:
+        """Return the rows with each run of equal values turned round: the winner of a tie is its last."""
+        count = len(self.rows)
+        ends = np.empty(count, np.int32)
+        mark_runs(self.rows.on[:count], self.rows.starts, ends)
+        places = np.arange(count)
+        starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
+        turned: Rows = self.rows.rows[starts + ends - 1 - places]
+        return turned
+
+    def _try(self, spans: Ints, order: Rows, tried: int, more: int, taken: Ints, best: Ints, part: Ints) -> None:
+        """Try so many more rows of some slots, and keep those that satisfy the condition."""
+        counts = np.minimum(spans[part, kernels.COUNT] - tried, more)
+        which = np.repeat(np.arange(len(part)), counts)
+        offsets = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + tried
+        first = spans[part, kernels.FIRST][which]
+        rows = order[first + offsets if self.direction.forward else first - offsets]
+        slots = self.slots.rows[part][which]
+        if len(self.left.seen):
+            here = self.batch.known[rows] <= self.left.seen[slots]
+            which, rows, slots = which[here], rows[here], slots[here]
+        if self.predicate is not None and len(which):
+            passed = matches(self.predicate, self.ours.take(slots), self.theirs.take(rows)).to_numpy(False)
+            which, rows, slots = which[passed], rows[passed], slots[passed]
+        places = taken[part][which] + np.arange(len(which)) - np.searchsorted(which, which)
+        fits = places < self.places
+        rows, slots, places = rows[fits], slots[fits], places[fits]
+        on = self.batch.on[rows]
+        best[slots, places, words.RANK] = ~on if self.direction.forward else on
+        best[slots, places, words.KNOWN] = self.batch.known[rows]
+        best[slots, places, words.POINTER] = self.batch.pointers[rows]
+        taken[part] = np.minimum(taken[part] + np.bincount(which, minlength=len(part)), self.places)

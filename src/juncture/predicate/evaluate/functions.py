@@ -1,0 +1,209 @@
+"""Functions on vectors, with Spark's meaning: null where a divisor is zero, or a result does not fit its type."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from juncture.predicate.evaluate.vectors import Vector, row_by_row, vector_type
+from juncture.predicate.intervals.rounding import half_up
+from juncture.predicate.language.functions import pattern_parts
+from juncture.predicate.language.nodes import Call, Function
+from juncture.predicate.language.types import TIME_STEPS, Type
+from juncture.spec.values import DAY_S
+
+Array = npt.NDArray[Any]
+
+_SECONDS: Mapping[str, Fraction] = MappingProxyType(
+    {
+        "microsecond": Fraction(1, 1_000_000),
+        "millisecond": Fraction(1, 1_000),
+        "second": Fraction(1),
+        "minute": Fraction(60),
+        "hour": Fraction(3_600),
+        "day": Fraction(DAY_S),
+        "week": Fraction(7 * DAY_S),
+    }
+)
+_MONTHS = MappingProxyType({"month": 1, "quarter": 3, "year": 12})
+_FIRST_MONDAY_S = -3 * DAY_S
+"""Weeks start on Mondays, and 1970 on a Thursday."""
+
+
+def call(node: Call, operands: Sequence[Vector]) -> Vector:
+    """Return what a function gives for each row.
+
+    Parameters
+    ----------
+    node
+        The function.
+    operands
+        The values of its operands.
+    """
+    return _FUNCTIONS[node.function](node, operands)
+
+
+def _numbers(operands: Sequence[Vector]) -> tuple[list[Array], Array] | None:
+    """Return vectors of numbers as arrays, and which rows have a null; None where all of them are constants."""
+    rows = next((len(each) for each in operands if not isinstance(each, pa.Scalar)), None)
+    if rows is None:
+        return None
+    spread = [pa.repeat(each, rows) if isinstance(each, pa.Scalar) else each for each in operands]
+    lacking = np.logical_or.reduce([np.asarray(pc.is_null(each)) for each in spread])
+    return [np.asarray(each.fill_null(0)) for each in spread], lacking
+
+
+def _remainder(node: Call, operands: Sequence[Vector]) -> Vector:
+    numbers = None if node.type.kind == "decimal" else _numbers(operands)
+    if numbers is None:
+        return row_by_row(lambda a, b: _left_over(a, b), node.type, *operands)
+    (one, other), lacking = numbers
+    zero = other == 0
+    # By -1 nothing is left, and the least integer overflows on the way.
+    divisor = np.where(zero | (other == -1), one.dtype.type(1), other)
+    with np.errstate(invalid="ignore"):
+        left = np.fmod(one, np.where(zero, one.dtype.type(1), other) if node.type.kind == "float" else divisor)
+    return pa.array(left, vector_type(node.type), mask=lacking | zero)
+
+
+def _left_over(one: Any, other: Any) -> Any:
+    if other == 0:
+        return None
+    if isinstance(one, float):
+        return math.nan if math.isinf(one) or one != one or other != other else math.fmod(one, other)
+    return one - other * math.trunc(Fraction(one) / Fraction(other))
+
+
+def _quotient(node: Call, operands: Sequence[Vector]) -> Vector:
+    numbers = _numbers(operands)
+    if numbers is None:
+        return row_by_row(lambda a, b: math.trunc(Fraction(a, b)) if b else None, node.type, *operands)
+    (one, other), lacking = numbers
+    wrong = (other == 0) | ((other == -1) & (one == np.int64(-(2**63))))
+    divisor = np.where(wrong, 1, other)
+    return pa.array((one - np.fmod(one, divisor)) // divisor, pa.int64(), mask=lacking | wrong)
+
+
+def _whole(node: Call, operands: Sequence[Vector]) -> Vector:
+    [operand], exact = operands, math.floor if node.function == "floor" else math.ceil
+    if isinstance(operand, pa.Scalar) or node.type.kind == "decimal":
+        return row_by_row(lambda value: exact(value) if math.isfinite(value) else None, node.type, operand)
+    rounded = (np.floor if node.function == "floor" else np.ceil)(
+        np.asarray(operand.cast(pa.float64()).fill_null(math.nan))
+    )
+    fits = (rounded >= -(2.0**63)) & (rounded < 2.0**63)
+    return pa.array(np.where(fits, rounded, 0).astype(np.int64), mask=~fits)
+
+
+def _round(node: Call, operands: Sequence[Vector]) -> Vector:
+    [operand], digits = operands, int(node.detail or 0)
+    if node.type.kind == "decimal":
+        return row_by_row(lambda value: half_up(value, node.type.step), node.type, operand)
+    if digits == 0 and not isinstance(operand, pa.Scalar):
+        values = np.asarray(operand.fill_null(0))
+        with np.errstate(invalid="ignore"):
+            whole = np.trunc(values)
+            away = whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1, values), 0)
+        away = np.where(np.isfinite(values), away, values).astype(values.dtype)
+        return pa.array(away, vector_type(node.type), mask=np.asarray(pc.is_null(operand)))
+    return row_by_row(lambda value: rounded_float(value, digits, node.type.bits), node.type, operand)
+
+
+def rounded_float(value: float, digits: int, bits: int) -> float:
+    """Return a float, as it prints, rounded half away from zero.
+
+    Examples
+    --------
+    >>> rounded_float(2.675, 2, 64)
+    2.68
+    """
+    if not math.isfinite(value):
+        return value
+    printed = Fraction(str(np.float32(value)) if bits == 32 else repr(value))
+    near = float(half_up(printed, Fraction(1, 10**digits)))
+    return float(np.float32(near)) if bits == 32 else near
+
+
+def _case(_: Call, operands: Sequence[Vector]) -> Vector:
+    result = operands[-1]
+    for place in range(len(operands) - 3, -1, -2):
+        result = pc.if_else(pc.fill_null(operands[place], False), operands[place + 1], result)
+    return result
+
+
+def _like(node: Call, operands: Sequence[Vector]) -> Vector:
+    words = {"any": ".*", "one": "."}
+    pattern = "".join(words.get(part) or re.escape(part) for part in pattern_parts(str(node.detail)))
+    return pc.match_substring_regex(operands[0], pattern=rf"(?s)\A{pattern}\z")
+
+
+def _startswith(node: Call, operands: Sequence[Vector]) -> Vector:
+    text, prefix = operands
+    if isinstance(prefix, pa.Scalar) and prefix.is_valid:
+        return pc.starts_with(text, pattern=prefix.as_py())
+    return row_by_row(str.startswith, node.type, text, prefix)
+
+
+def _cased(node: Call, operands: Sequence[Vector]) -> Vector:
+    [text], is_upper = operands, node.function == "upper"
+    plain = pc.string_is_ascii(text)
+    # An empty text has no character that is another one.
+    if isinstance(text, pa.Array) and pc.all(pc.or_(plain, pc.equal(text, "")), min_count=0).as_py():
+        return (pc.ascii_upper if is_upper else pc.ascii_lower)(text)
+    return row_by_row(str.upper if is_upper else str.lower, node.type, text)
+
+
+def _date_trunc(node: Call, operands: Sequence[Vector]) -> Vector:
+    [times], unit = operands, str(node.detail)
+    if isinstance(times, pa.Scalar):
+        [found] = [_cut(pa.array([times.as_py()], pa.int64()), unit, node.type)]
+        return found[0]
+    return _cut(times, unit, node.type)
+
+
+def _cut(times: pa.Array, unit: str, data_type: Type) -> pa.Array:
+    """Return times, cut down to a unit; null before the first that there is."""
+    steps, lacking = np.asarray(times.fill_null(0)), np.asarray(pc.is_null(times))
+    if unit in _MONTHS:
+        months = _months(steps, data_type) // _MONTHS[unit] * _MONTHS[unit]
+        cut = months.astype("datetime64[M]").astype(f"datetime64[{data_type.unit}]").astype(np.int64)
+    else:
+        length = _SECONDS[unit] * TIME_STEPS[data_type.unit]
+        if length <= 1:
+            return times
+        offset = _FIRST_MONDAY_S * TIME_STEPS[data_type.unit] if unit == "week" else 0
+        cut = steps - np.mod(np.mod(steps, int(length)) - offset % int(length), int(length))
+    return pa.array(cut, pa.int64(), mask=lacking | (cut > steps))
+
+
+def _months(steps: Array, data_type: Type) -> Array:
+    """Return the months since 1970 that times lie in."""
+    found: Array = steps.astype(f"datetime64[{data_type.unit}]").astype("datetime64[M]").astype(np.int64)
+    return found
+
+
+_FUNCTIONS: dict[Function, Callable[[Call, Sequence[Vector]], Vector]] = {
+    "%": _remainder,
+    "div": _quotient,
+    "floor": _whole,
+    "ceil": _whole,
+    "round": _round,
+    "case": _case,
+    "coalesce": lambda _, operands: reduce(pc.coalesce, operands),
+    "like": _like,
+    "startswith": _startswith,
+    "upper": _cased,
+    "lower": _cased,
+    "||": lambda _, operands: pc.binary_join_element_wise(*operands, ""),
+    "date_trunc": _date_trunc,
+}

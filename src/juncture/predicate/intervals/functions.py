@@ -1,0 +1,224 @@
+"""Functions on intervals: what they can give, and what their result says of their operands.
+
+Functions that never turn the order of two values round give an interval for an interval, and one back for each. Others
+can give anything, and say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial, reduce
+
+from juncture.predicate.intervals.arithmetic import can_be_infinite, fitted, widened
+from juncture.predicate.intervals.interval import (
+    Interval,
+    everything,
+    intersect,
+    interval,
+    nothing,
+    span_of,
+    union,
+    with_flags,
+    within,
+)
+from juncture.predicate.intervals.rounding import half_up
+from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.language.functions import pattern_parts
+from juncture.predicate.language.nodes import Call, Literal
+from juncture.predicate.language.types import TIME_STEPS, Value
+from juncture.spec.values import DAY_S
+
+Operands = tuple[Interval, ...]
+
+_LONGEST_S = {
+    "year": 366 * DAY_S,
+    "quarter": 92 * DAY_S,
+    "month": 31 * DAY_S,
+    "week": 7 * DAY_S,
+    "day": DAY_S,
+    "hour": 3_600,
+    "minute": 60,
+    "second": 1,
+}
+"""How long a unit of time is at most."""
+_LAST = chr(0x10FFFF)
+
+
+def value(node: Call, operands: Operands) -> Interval:
+    """Return all values that a function can give."""
+    match node.function:
+        case "floor" | "ceil":
+            return _rounded(node, operands[0], math.floor if node.function == "floor" else math.ceil)
+        case "round" if node.type.kind == "decimal":
+            return _rounded(node, operands[0], lambda number: half_up(number, node.type.step))
+        case "round":
+            return _moved(node, operands[0], _step(node), _step(node))
+        case "date_trunc":
+            longest = _length(node)
+            return _moved(node, with_flags(operands[0], null=True), longest, 0)
+        case "div" if (divisor := _positive(node)) is not None:
+            return _rounded(node, operands[0], partial(_quotient, divisor=divisor))
+        case "%" if (divisor := _positive(node)) is not None and node.type.kind == "integer":
+            return _remainder(node, operands[0], divisor)
+        case "coalesce":
+            return _first(operands)
+        case "case":
+            return reduce(union, [*operands[1:-1:2], operands[-1]])
+        case "like" | "startswith" | "upper" | "lower" | "||":
+            return everything(node.type, null=any(operand.may_be_null for operand in operands))
+    return everything(node.type)
+
+
+def _rounded(node: Call, operand: Interval, rounding: Callable[[Real], Real]) -> Interval:
+    """Return what a function gives that brings numbers onto steps, and never turns their order round."""
+    lacks = operand.may_be_null or operand.may_be_nan or can_be_infinite(operand)
+    if operand.empty:
+        return nothing(node.type, null=lacks)
+    return fitted(span_of(operand), node.type, nan=False, null=lacks, rounding=rounding)
+
+
+def _moved(node: Call, operand: Interval, down: Real, up: Real) -> Interval:
+    """Return what a function gives that moves a value by no more than so much."""
+    if operand.empty:
+        return replace(operand, type=node.type)
+    span = span_of(operand)
+    wide = Span(span.low - down, False, span.high + up, False)
+    if node.type.kind == "float":
+        wide = widened(wide, node.type)
+    return within(wide, replace(operand, type=node.type))
+
+
+def _quotient(number: Real, divisor: int) -> Real:
+    return math.trunc(number / Fraction(divisor))
+
+
+def _remainder(node: Call, operand: Interval, divisor: int) -> Interval:
+    if operand.empty:
+        return nothing(node.type, null=operand.may_be_null)
+    span = span_of(operand)
+    low, high = (0 if span.low >= 0 else 1 - divisor), (0 if span.high <= 0 else divisor - 1)
+    return interval(node.type, max(low, min(span.low, 0)), min(high, max(span.high, 0)), null=operand.may_be_null)
+
+
+def _first(operands: Operands) -> Interval:
+    """Return what the first operand can be that is not null."""
+    found = operands[0]
+    for operand in operands[1:]:
+        if not found.may_be_null:
+            return found
+        found = with_flags(union(with_flags(found, null=False), operand), null=operand.may_be_null)
+    return found
+
+
+def narrow(node: Call, result: Interval, operands: Operands) -> Operands:
+    """Return the operands of a function, less values that cannot lead to its result."""
+    if node.function == "coalesce":
+        return _narrow_first(result, operands)
+    if result.may_be_null or node.function == "case":
+        return operands
+    # All others give null for a null.
+    operands = tuple(with_flags(operand, null=False) for operand in operands)
+    first = operands[0]
+    match node.function:
+        case "floor":
+            return (_back(first, result, 0, 1, upper_open=True),)
+        case "ceil":
+            return (_back(first, result, 1, 0, lower_open=True),)
+        case "round":
+            return (_back(first, result, _step(node), _step(node)),)
+        case "date_trunc":
+            return (_back(first, result, 0, _length(node)),)
+        case "div" if (divisor := _positive(node)) is not None:
+            return (_multiplied(first, result, divisor), operands[1])
+        case "startswith" | "like" if result.may_be_true and not result.may_be_false:
+            return (_with_prefix(first, _prefix(node, operands)), *operands[1:])
+    return operands
+
+
+def _back(
+    operand: Interval, result: Interval, down: Real, up: Real, *, lower_open: bool = False, upper_open: bool = False
+) -> Interval:
+    """Return the values that a function moves into its result by no more than so much."""
+    operand = with_flags(operand, null=False, nan=operand.may_be_nan and result.may_be_nan)
+    if result.empty:
+        return nothing(operand.type, nan=operand.may_be_nan)
+    span = span_of(result)
+    reach = Span(span.low - down, lower_open, span.high + up, upper_open)
+    if operand.type.kind == "float":
+        reach = widened(reach, operand.type)
+    return intersect(operand, within(reach, operand))
+
+
+def _multiplied(operand: Interval, result: Interval, divisor: int) -> Interval:
+    operand = with_flags(operand, null=False)
+    if result.empty:
+        return nothing(operand.type)
+    span = span_of(result)
+    low = span.low * divisor if span.low > 0 else (span.low - 1) * divisor + 1
+    high = span.high * divisor if span.high < 0 else (span.high + 1) * divisor - 1
+    return intersect(operand, within(Span(low, False, high, False), operand))
+
+
+def _narrow_first(result: Interval, operands: Operands) -> Operands:
+    """Narrow operands of which the first that is not null is the result."""
+    narrowed = list(operands)
+    for place, operand in enumerate(operands):
+        others = operands[place + 1 :]
+        may_pass = operand.may_be_null and (any(intersect(each, result).may_be_value for each in others))
+        if not operand.may_be_null or not result.may_be_null:
+            # What it is unless it is null is the result.
+            narrowed[place] = with_flags(
+                intersect(with_flags(operand, null=False), with_flags(result, null=False)),
+                null=may_pass or (operand.may_be_null and result.may_be_null),
+            )
+        if operand.may_be_value or not operand.may_be_null:
+            break
+    return tuple(narrowed)
+
+
+def _prefix(node: Call, operands: Operands) -> str:
+    """Return what a text starts with if it is like a pattern."""
+    if node.function == "startswith":
+        start = operands[1].lower
+        return start if isinstance(start, str) and operands[1].is_point else ""
+    prefix = ""
+    for part in pattern_parts(str(node.detail)):
+        if part in ("any", "one"):
+            break
+        prefix += part
+    return prefix
+
+
+def _with_prefix(operand: Interval, prefix: str) -> Interval:
+    """Return the texts that start with a prefix: those from it on and before the next that is as long."""
+    operand = with_flags(operand, null=False)
+    if not prefix:
+        return operand
+    kept = prefix.rstrip(_LAST)
+    after = kept[:-1] + chr(_next(ord(kept[-1]))) if kept else None
+    return intersect(operand, interval(operand.type, prefix, after, upper_open=after is not None))
+
+
+def _next(code: int) -> int:
+    """Return the next character; halves of characters are none."""
+    return 0xE000 if code + 1 == 0xD800 else code + 1
+
+
+def _positive(node: Call) -> int | None:
+    """Return the divisor, if it is a positive constant."""
+    last = node.operands[-1]
+    found: Value = last.value if isinstance(last, Literal) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _step(node: Call) -> Fraction:
+    """Return how far a value is from what it is rounded to, at most, and some."""
+    return Fraction(1, 10 ** int(node.detail or 0))
+
+
+def _length(node: Call) -> int:
+    """Return how long a unit of time is at most, in steps of the type."""
+    return _LONGEST_S.get(str(node.detail), 1) * TIME_STEPS[node.type.unit]

@@ -1,0 +1,240 @@
+"""Functions and operators of predicates beside arithmetic and comparisons, with types as Spark has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+
+from juncture.errors import SchemaError, SpecError
+from juncture.predicate.language import build
+from juncture.predicate.language.conversions import arithmetic_nulls, converted, same_numbers, typed
+from juncture.predicate.language.nodes import Call, Function, Literal, Node
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, MAX_DIGITS, NULL, STRING, Type
+
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+"""What ``date_trunc`` cuts times down to."""
+
+_OTHER_UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
+
+
+def remainder(left: Node, right: Node) -> Node:
+    """Return what a division of whole times leaves, with the sign of the dividend; null by zero.
+
+    Raises
+    ------
+    SchemaError
+        If the operands are no numbers.
+    """
+    left, right = arithmetic_nulls("*", left, right)
+    if not (left.type.is_number and right.type.is_number):
+        raise SchemaError(f"{left.type} % {right.type} has no meaning. Expected numbers.")
+    left, right = same_numbers(left, right, divide=False)
+    one, other = left.type, right.type
+    if one.kind == "integer":
+        target = BIGINT
+    elif one.kind == "float":
+        target = one
+    else:
+        scale = max(one.scale, other.scale)
+        target = Type(
+            "decimal", precision=min(one.precision - one.scale, other.precision - other.scale) + scale, scale=scale
+        )
+    return Call(target, "%", (left, right))
+
+
+def quotient(left: Node, right: Node) -> Node:
+    """Return how many whole times an integer goes into another, rounded toward zero; null by zero.
+
+    Raises
+    ------
+    SchemaError
+        If the operands are no integers.
+    """
+    left, right = typed(left, BIGINT), typed(right, BIGINT)
+    if left.type.kind != "integer" or right.type.kind != "integer":
+        raise SchemaError(f"{left.type} div {right.type} has no meaning here. Expected whole numbers: cast them first.")
+    return Call(BIGINT, "div", (left, right))
+
+
+def joined(left: Node, right: Node) -> Node:
+    """Return two texts as one; null where either is.
+
+    Raises
+    ------
+    SchemaError
+        If an operand is no text.
+    """
+    return Call(STRING, "||", tuple(_text(each, "||") for each in (left, right)))
+
+
+def like(operand: Node, pattern: Node, escape: str = "\\") -> Node:
+    """Return whether a text is like a pattern, in which ``%`` stands for any text and ``_`` for any character.
+
+    Raises
+    ------
+    SchemaError
+        If the operand is no text.
+    SpecError
+        If the pattern is no constant, or has an escape before another character than these.
+    """
+    operand = _text(operand, "LIKE")
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise SpecError("LIKE takes a pattern that is a constant text, such as 'abc%'.")
+    if len(escape) != 1 or escape in "%_":
+        raise SpecError(f"ESCAPE takes a single character other than % and _, and not {escape!r}.")
+    parts = pattern_parts(pattern.value, escape)
+    return Call(BOOLEAN, "like", (operand,), "".join(_SHOWN.get(part, part) for part in parts))
+
+
+_SHOWN = MappingProxyType({"any": "%", "one": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"})
+
+
+def pattern_parts(pattern: str, escape: str = "\\") -> list[str]:
+    """Return the characters of a pattern, ``"any"`` in place of ``%``, and ``"one"`` in place of ``_``.
+
+    Raises
+    ------
+    SpecError
+        If an escape stands before another character than these, or at the end.
+
+    Examples
+    --------
+    >>> pattern_parts("a_%")
+    ['a', 'one', 'any']
+    """
+    parts, characters = [], iter(pattern)
+    for character in characters:
+        if character != escape:
+            parts.append({"%": "any", "_": "one"}.get(character, character))
+            continue
+        escaped = next(characters, "")
+        if not escaped or escaped not in ("%", "_", escape):
+            raise SpecError(f"The pattern {pattern!r} has {escape!r} before something other than %, _ and itself.")
+        parts.append(escaped)
+    return parts
+
+
+def case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node | None) -> Node:
+    """Return the value of the first condition that is true, or another one if none is.
+
+    Raises
+    ------
+    SchemaError
+        If a condition is no truth value, or values have no common type.
+    """
+    conditions = [typed(each, BOOLEAN) for each in conditions]
+    for each in conditions:
+        if each.type != BOOLEAN:
+            raise SchemaError(f"WHEN takes truth values, and this is {each.type}. Compare it to something.")
+    results = _alike([*values, Literal(NULL, None) if otherwise is None else otherwise], "CASE")
+    parts = [part for pair in zip(conditions, results, strict=False) for part in pair]
+    return Call(results[0].type, "case", (*parts, results[-1]))
+
+
+def _coalesce(operands: Sequence[Node]) -> Node:
+    found = _alike(operands, "coalesce")
+    return Call(found[0].type, "coalesce", tuple(found)) if len(found) > 1 else found[0]
+
+
+def _alike(operands: Sequence[Node], function: str) -> list[Node]:
+    """Return operands in one type."""
+    target = operands[0].type
+    for operand in operands[1:]:
+        target = build.common_type(target, operand.type, function)
+    return [converted(operand, DOUBLE if target == NULL else target) for operand in operands]
+
+
+def _whole(function: Function) -> Callable[[Sequence[Node]], Node]:
+    """Return what makes the nodes of ``floor`` or ``ceil``."""
+
+    def make(operands: Sequence[Node]) -> Node:
+        operand = typed(operands[0], DOUBLE)
+        kind = operand.type
+        if kind.kind == "integer":
+            return converted(operand, BIGINT)
+        if kind.kind == "decimal":
+            target = kind if kind.scale == 0 else Type("decimal", precision=kind.precision - kind.scale + 1)
+            return Call(target, function, (operand,))
+        if kind.kind != "float":
+            raise SchemaError(f"{function} of {kind} has no meaning. Expected a number.")
+        return Call(BIGINT, function, (operand,))
+
+    return make
+
+
+def _round(operands: Sequence[Node]) -> Node:
+    operand, last = typed(operands[0], DOUBLE), operands[1]
+    digits = last.value if isinstance(last, Literal) else None
+    if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= MAX_DIGITS:
+        raise SpecError(f"round takes a constant number of digits after the point, from 0 to {MAX_DIGITS}.")
+    kind = operand.type
+    if kind.kind == "integer":
+        return operand
+    if kind.kind == "decimal":
+        scale = min(kind.scale, digits)
+        precision = min(kind.precision - kind.scale + 1 + scale, MAX_DIGITS)
+        return Call(Type("decimal", precision=precision, scale=scale), "round", (operand,), digits)
+    if kind.kind != "float":
+        raise SchemaError(f"round of {kind} has no meaning. Expected a number.")
+    return Call(kind, "round", (operand,), digits)
+
+
+def _date_trunc(operands: Sequence[Node]) -> Node:
+    unit, operand = operands[0], typed(operands[1], Type("timestamp", unit="us"))
+    name = unit.value.lower() if isinstance(unit, Literal) and isinstance(unit.value, str) else None
+    name = None if name is None else _OTHER_UNITS.get(name, name)
+    if name not in UNITS:
+        raise SpecError(f"date_trunc takes a constant unit first: one of {', '.join(map(repr, UNITS))}.")
+    if operand.type.kind != "timestamp" or operand.type.zoned:
+        raise SchemaError(
+            f"date_trunc of {operand.type} has no meaning here: expected a timestamp without a zone. Where a day of an "
+            "instant starts depends on the zone, and a date has to be cast to TIMESTAMP_NTZ."
+        )
+    return Call(operand.type, "date_trunc", (operand,), name)
+
+
+def _text(operand: Node, function: str) -> Node:
+    operand = typed(operand, STRING)
+    if operand.type != STRING:
+        raise SchemaError(
+            f"{function} takes texts, and this is {operand.type}. Cast the column to text before the join."
+        )
+    return operand
+
+
+def _texts(function: Function, target: Type) -> Callable[[Sequence[Node]], Node]:
+    return lambda operands: Call(target, function, tuple(_text(each, function) for each in operands))
+
+
+_MAKERS: dict[str, tuple[int, int, Callable[[Sequence[Node]], Node]]] = {
+    "ceil": (1, 1, _whole("ceil")),
+    "ceiling": (1, 1, _whole("ceil")),
+    "coalesce": (1, 1_000, _coalesce),
+    "date_trunc": (2, 2, _date_trunc),
+    "floor": (1, 1, _whole("floor")),
+    "if": (3, 3, lambda operands: case(operands[:1], operands[1:2], operands[2])),
+    "lower": (1, 1, _texts("lower", STRING)),
+    "mod": (2, 2, lambda operands: remainder(*operands)),
+    "round": (1, 2, lambda operands: _round(operands if len(operands) == 2 else [*operands, Literal(BIGINT, 0)])),
+    "startswith": (2, 2, _texts("startswith", BOOLEAN)),
+    "upper": (1, 1, _texts("upper", STRING)),
+}
+NAMES = tuple(_MAKERS)
+"""What these functions are called."""
+
+
+def call(name: str, operands: Sequence[Node]) -> Node:
+    """Return what a function of `NAMES` gives.
+
+    Raises
+    ------
+    SpecError
+        If it takes another number of operands, or a constant where there is none.
+    SchemaError
+        If it has no meaning for these types.
+    """
+    least, most, make = _MAKERS[name]
+    if not least <= len(operands) <= most:
+        wanted = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"
+        raise SpecError(f"{name} takes {wanted} operand{'' if wanted == '1' else 's'}, and has {len(operands)}.")
+    return make(operands)

@@ -1,0 +1,63 @@
+"""The windows of a range join, where one look at the right table serves several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from juncture.errors import SpecError
+from juncture.spec.arguments import check_name
+from juncture.spec.distance import Distance, freeze_distance
+
+Ends: TypeAlias = tuple[Distance | None, Distance | None]
+"""From where to where a window goes, counted from the left ``on``; None for an open side."""
+Windows: TypeAlias = Mapping[str, Ends | Mapping[str, Any]]
+"""The ends of each window by its name: a pair, or a mapping with ``lower`` and ``upper``."""
+
+_SIDES = ("lower", "upper")
+
+
+def freeze_windows(windows: Windows | None) -> dict[str, Ends] | None:
+    """Return a copy of the argument in one form, once no tables are needed to tell that it is right.
+
+    Raises
+    ------
+    SpecError
+        If it is not a mapping of names to pairs of ends, or has none.
+
+    Examples
+    --------
+    >>> freeze_windows({"1h": ["-1h", 0], "before": {"upper": 0}})
+    {'1h': ('-1h', 0), 'before': (None, 0)}
+    """
+    if windows is None:
+        return None
+    if not isinstance(windows, Mapping) or not windows:
+        raise SpecError(
+            f'windows={windows!r} is not a mapping of names to windows, such as {{"1h": ("-1h", 0), "7d": ("-7d", 0)}}.'
+        )
+    return {name: _frozen(name, ends) for name, ends in windows.items()}
+
+
+def _frozen(name: str, ends: Any) -> Ends:
+    check_name("windows", name)
+    if isinstance(ends, Mapping):
+        unknown = [side for side in ends if side not in _SIDES]
+        pair: Any = None if unknown else [ends.get(side) for side in _SIDES]
+    else:
+        pair = ends if isinstance(ends, Sequence) and not isinstance(ends, str) and len(ends) == 2 else None
+    if pair is None:
+        raise SpecError(
+            f'windows[{name!r}]={ends!r} is no window. Expected its ends, such as ("-1h", 0) or {{"upper": 0}}.'
+        )
+    lower, upper = (_distance(f"windows[{name!r}]", end) for end in pair)
+    return lower, upper
+
+
+def _distance(argument: str, end: Any) -> Distance | None:
+    """Return an end in the form that a spec keeps; plain data write decimals as `Spec.to_dict` does."""
+    if isinstance(end, Mapping) and end.keys() == {"decimal"}:
+        end = Decimal(end["decimal"])
+    frozen: Distance | None = freeze_distance(argument, end)
+    return frozen

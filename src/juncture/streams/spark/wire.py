@@ -1,0 +1,55 @@
+"""How packets come to Spark's stateful operator and leave it, and what its checkpoint has to agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import pyarrow as pa
+
+from juncture.errors import StateError
+from juncture.spark.tasks.packets import PACKET_SCHEMA, Content
+
+CHECKPOINT = "the checkpoint of this query"
+
+
+def received(frame: pd.DataFrame) -> pa.RecordBatch:
+    """Return packets as they were sent."""
+    columns = [[0] * len(frame), *(frame[name].tolist() for name in PACKET_SCHEMA.names[1:])]
+    return pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(columns, PACKET_SCHEMA, strict=True)],
+        schema=PACKET_SCHEMA,
+    )
+
+
+def sent(content: Content, cells: Sequence[pa.Buffer | None], told: Mapping[str, float | None]) -> pd.DataFrame:
+    """Return packets as Spark takes them.
+
+    Parameters
+    ----------
+    content, cells
+        What they hold, and the rows of each.
+    told
+        Metrics, by name.
+    """
+    columns = {
+        "content": [str(content)] * len(cells),
+        "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
+    }
+    return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in told.items()})
+
+
+def check_buckets(found: int, expected: int) -> None:
+    """Refuse state that is divided otherwise.
+
+    Raises
+    ------
+    StateError
+        With how to mend it.
+    """
+    if found != expected:
+        raise StateError(
+            f"The state in {CHECKPOINT} is of a join in {found} partitions, and this one was made for {expected}. Set "
+            f"spark.sql.shuffle.partitions to {found} before the join is made, as when the query first started: Spark "
+            "keeps to that number, too."
+        )

@@ -1,0 +1,102 @@
+"""Joins of streaming DataFrames of changes: after each micro-batch, what has been given is the join of the tables."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from support.change_streams import LEFT, RIGHT, epochs, said, summed
+from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, run, write_files
+from support.tables import canonical_rows
+
+CASES = {
+    "equi": (jn.Equi(on="k", where="l.on < r.on"), True, "weight"),
+    "asof": (jn.Asof(on="on", by="k", direction="nearest", order_by="m", how="full"), "change_type", "debezium"),
+    "range, aggregated": (
+        jn.Range(on="on", by="k", lower=-2, upper="far", agg={"end": "sum"}),
+        "debezium",
+        "change_type",
+    ),
+}
+"""A join, how its changes are said, and how those of the left side are."""
+
+
+@pytest.fixture
+def hosting(spark):
+    """Let a session have a state store that can host operators."""
+    spark.conf.set(STORE, ROCKS)
+    spark.conf.set(PARTITIONS, "2")
+    yield spark
+    spark.conf.set(PARTITIONS, "3")
+    spark.conf.unset(STORE)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("case", CASES)
+def test_two_tables_that_change(hosting, tmp_path, case):
+    (spec, form, left_form), chance = CASES[case], random.Random(case)
+    changes, tables = {}, {}
+    for side, schema in (("left", LEFT), ("right", RIGHT)):
+        changes[side], tables[side] = epochs(schema, chance, 3)
+    changes["left"] = [said(each, left_form) for each in changes["left"]]
+    # What is left for later comes to a query that is started again.
+    for some in (slice(0, 2), slice(2, 3)):
+        for side, parts in changes.items():
+            write_files(parts[some], tmp_path / side)
+        plan = jn.plan(*(read_stream(hosting, tmp_path / side) for side in changes), spec, changes=form)
+        assert plan.algorithm == "hosted"
+        ran = run(plan.execute(), tmp_path)
+        wanted = jn.plan(tables["left"][some.stop - 1], tables["right"][some.stop - 1], spec).execute()
+        assert summed(ran.answer) == Counter(canonical_rows(wanted))
+    assert wanted.num_rows > 0
+
+
+@pytest.mark.in_turn
+def test_a_table_that_does_not_change(hosting, tmp_path):
+    chance = random.Random(1)
+    changes, tables = epochs(LEFT, chance, 2)
+    dimension = pa.Table.from_pylist(
+        [{"k": 0, "on": 3, "end": 4, "m": "a"}, {"k": 2, "on": 5, "end": 9, "m": "b"}], RIGHT
+    )
+    write_files([said(each, "change_type") for each in changes], tmp_path / "left")
+    write_files([dimension], tmp_path / "right")
+    spec = jn.Asof(on="on", by="k")
+    stream, path = read_stream(hosting, tmp_path / "left"), str(tmp_path / "right")
+    plan = jn.plan(stream, hosting.read.parquet(path), spec, changes=True)
+    assert (plan.algorithm, plan.execute().columns) == ("broadcast", [*plan.execute().columns[:-1], "_weight"])
+    ran = run(jn.join_asof(stream, path, on="on", by="k", changes=True), tmp_path)
+    assert summed(ran.answer) == Counter(canonical_rows(jn.plan(tables[-1], dimension, spec).execute()))
+    assert ran.state_rows == 0
+
+
+def test_what_is_told(hosting):
+    rows = hosting.readStream.format("rate").load().selectExpr("value AS k", "CAST(value % 2 AS INT) AS _weight")
+    all_come = rows.drop("_weight")
+    said = jn.plan(rows, all_come, jn.Equi(on="k"), changes=True).explain()
+    for line in (
+        "hosted: our own join of tables that change inside Spark's stateful operator",
+        "left changes  _weight",
+        "right changes  no column: all rows come",
+        "partitions  2 by key",
+    ):
+        assert line in said, said
+    table = hosting.range(3).toDF("k")
+    for given, message in (
+        ({"left": table, "right": table}, "In this process, jn.changes"),
+        ({"left": table, "right": rows}, "Pass the left table as a stream: of spark.readStream"),
+        ({"left": rows, "right": table, "how": "full"}, "Pass the right table as a stream: of spark.readStream"),
+        ({"left": rows, "right": rows, "left_order": jn.Order("k")}, "go when they are deleted. Leave it out"),
+        ({"left": rows, "right": rows, "algorithm": "sort"}, "which sides are streams decides"),
+    ):
+        with pytest.raises(jn.PlanError, match=message):
+            jn.join(**{"on": "k", "changes": True, **given})
+    with pytest.raises(jn.SpecError, match="changes='weights' is not known"):
+        jn.join(rows, rows, on="k", changes="weights")
+    with pytest.raises(jn.SpecError, match="missing='count' is about deletes"):
+        jn.join(rows, rows, on="k", missing="count")
+    with pytest.raises(jn.SchemaError, match="'_weight' and '_change_type', either of which says what comes"):
+        jn.join(rows.selectExpr("*", "'insert' AS _change_type"), rows, on="k", changes=True)
