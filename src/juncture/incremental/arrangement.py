@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.identity import RowIdentity
-from juncture.incremental.run import Run, end_to_end, merged, row_order
+from juncture.incremental.run import Run, merged, row_order
 from juncture.incremental.store.pages import Pages
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
@@ -45,7 +45,8 @@ class Delta:
     @classmethod
     def of(cls, batch: pa.RecordBatch, weights: Ints, keys: Codes, codes: Table, hashes: Ints) -> Delta:
         """Return changes in order."""
-        codes[:, keys == EMPTY] = 0
+        if len(codes):
+            codes[:, keys == EMPTY] = 0
         order, keys, hashes = row_order(keys, codes, hashes)
         rows = rows_of(batch, array_of(order, pa.int32()))
         return cls(rows, weights[order], keys, np.take(codes, order, axis=1), hashes)
@@ -206,6 +207,8 @@ class Arrangement:
         """
         if not len(delta):
             return delta, [], delta.weights
+        if not self.rows and (delta.weights > 0).all():
+            return delta, [], np.zeros_like(delta.weights)
         wanted = np.abs(delta.weights) if self._unique else np.maximum(-delta.weights, 0)
         remaining = wanted.copy()
         places: list[Place] = []
@@ -271,14 +274,6 @@ class Arrangement:
         journal.add(lambda: setattr(self, "memory", before))
         run = Run(added.batch, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self.matching)
         self.memory = [*before, run]
-
-    def join_end_to_end(self, runs: Sequence[Run]) -> None:
-        """Hold runs, of which none has a key of another and which follow each other by key, as one if that can be."""
-        try:
-            self.memory = [end_to_end(runs, self.matching)] if runs else []
-        except pa.ArrowException:
-            # The type of a column cannot hold them in one piece.
-            self.memory = list(runs)
 
     def compact(self) -> None:
         """Merge runs of about one size, and those of which half of the rows may be gone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -23,7 +24,7 @@ from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
 from juncture.incremental.population import Weighted, gathered, in_parts
-from juncture.incremental.run import Run
+from juncture.incremental.run import EndToEnd
 from juncture.incremental.state import StoredState
 from juncture.incremental.store.saved import Position, Store
 from juncture.kernels.array_types import Ints
@@ -233,18 +234,22 @@ class ChangeJoin:
         """Take the first rows, which fit in memory."""
         lacking, answer = dict(self._position.missing), []
         writers = {} if self._state is None else self._state.writers(is_sorted=False)
-        runs: dict[Side, list[Run]] = {side: [] for side in SIDES}
+        arrangements = self._kept.arrangements
         try:
+            joined = {side: self._end_to_end(side, changes[side]) for side in SIDES}
             for part in in_parts(self._kept, changes):
                 answer += self._take_part({side: self._delta(side, part[side]) for side in SIDES}, lacking)
                 if self._state is not None:
                     self._state.write(writers)
-                for side, arrangement in self._kept.arrangements.items():
+                for side in SIDES:
                     # No row of another part looks for them.
-                    runs[side] += arrangement.memory
-                    arrangement.memory = []
-            for side, arrangement in self._kept.arrangements.items():
-                arrangement.join_end_to_end(runs.pop(side))
+                    for run in arrangements[side].memory:
+                        joined[side].add(run)
+                    arrangements[side].memory = []
+            for side in SIDES:
+                with _one_piece(side):
+                    held = joined[side].run()
+                arrangements[side].memory = [] if held is None else [held]
             position = Position(1, offset, lacking)
             if self._state is not None:
                 self._state.begin(position, writers)
@@ -255,6 +260,17 @@ class ChangeJoin:
         if self._state is not None:
             self._state.settle(position)
         return answer
+
+    def _end_to_end(self, side: Side, changes: Sequence[Weighted]) -> EndToEnd:
+        """Return what makes one run of the first rows of a side."""
+        arrangement = self._kept.arrangements[side]
+        batches = [batch for batch, _ in changes]
+        whole = [
+            all(not batch.column(place).null_count for batch in batches) for place in range(len(arrangement.schema))
+        ]
+        lines = len(self._nothing[side].codes), arrangement.lines
+        rows = sum(batch.num_rows for batch in batches)
+        return EndToEnd(rows, arrangement.schema, whole, lines, arrangement.matching)
 
     def _by_parts(
         self, state: StoredState, changes: Mapping[Side, Iterable[Weighted]], offset: Any, report: Report | None
@@ -328,13 +344,8 @@ class ChangeJoin:
             return self._nothing[side]
         batches = [batch for batch, _ in changes]
         weights = np.concatenate([weights for _, weights in changes])
-        try:
+        with _one_piece(side):
             return self._kept.summed_delta(side, batches, weights)
-        except pa.ArrowException as error:
-            raise DataError(
-                f"The {side} changes are too large for one epoch: {error}. Divide them among several, or cast the "
-                "column to a large type, such as large_string."
-            ) from error
 
     def _refuse_missing(self, side: Side, delta: Delta, missing: Ints) -> None:
         if not missing.any():
@@ -422,6 +433,18 @@ class ChangeJoin:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def _one_piece(side: Side) -> Iterator[None]:
+    """Say so if a type cannot hold the values of a column in one piece."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise DataError(
+            f"The {side} changes are too large for one epoch: {error}. Divide them among several, or cast the "
+            "column to a large type, such as large_string."
+        ) from error
 
 
 def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Schema]], Store]:

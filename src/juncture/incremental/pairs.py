@@ -15,7 +15,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
-from juncture.incremental.run import Run
+from juncture.incremental.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns
@@ -73,11 +73,13 @@ class PairOperator:
     ) -> None:
         other: Side = "right" if side == "left" else "left"
         matched = np.zeros(len(delta), np.int64)
+        keeps_matched = bool(self._arrangements[side].lines)
         counts_others = bool(self._arrangements[other].lines)
         gained: list[tuple[Run, Codes, Ints]] = []
         for run, rows, positions in self._arrangements[other].matching_rows(delta):
             rows, positions = self._meet(side, delta, run, rows, positions, changes)
-            np.add.at(matched, rows, run.weights[positions])
+            if keeps_matched:
+                np.add.at(matched, rows, run.weights[positions])
             if counts_others:
                 gained.append((run, positions, delta.weights[rows]))
         self._own_alone(side, delta, matched, changes)
@@ -101,7 +103,8 @@ class PairOperator:
             rows, positions = rows[good], positions[good]
             left, right = rows_of(left, index), rows_of(right, index)
         if gives_pairs:
-            changes.add(self._output.pairs(left, right), delta.weights[rows] * run.weights[positions])
+            weights = weights_of(delta.weights, rows) * weights_of(run.weights, positions)
+            changes.add(self._output.pairs(left, right), weights)
         return rows, positions
 
     def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: Changes) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_of
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.equal_rows import find_equal, order_ties
 from juncture.kernels.hash_table import EMPTY
@@ -110,7 +110,7 @@ class Run:
             return
         held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach
         for rows, positions in matches(*held):
-            living = self.weights[positions] > 0
+            living = weights_of(self.weights, positions) > 0
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
@@ -124,6 +124,14 @@ class Run:
 
 def _mapped(keys: Codes, mapping: Codes) -> Codes:
     return np.where(keys == EMPTY, EMPTY, mapping[keys])
+
+
+def weights_of(weights: Ints, rows: npt.NDArray[np.signedinteger]) -> Ints:
+    """Return the weights of some rows; of many, it takes less to see first whether all are one."""
+    if len(rows) >= len(weights) and (weights == 1).all():
+        return np.ones(len(rows), np.int64)
+    found: Ints = weights[rows]
+    return found
 
 
 def row_order(keys: Codes, codes: Table, hashes: Ints) -> tuple[Codes, Codes, Ints]:
@@ -172,21 +180,74 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     )
 
 
-def end_to_end(runs: Sequence[Run], matching: int) -> Run:
-    """Return runs, at least one, of which none has a key of another, as one; where their keys rise, they just follow.
+class EndToEnd:
+    """Makes one run of runs of which none has a key of another: where their keys rise, they just follow each other.
 
-    Raises
-    ------
-    pyarrow.ArrowException
-        If the type of a column cannot hold them in one piece.
+    What has a fixed width is copied at once to where it goes, so that the memory of each run is free for the next one.
+
+    Parameters
+    ----------
+    rows
+        How many rows there are at most.
+    schema, whole
+        The columns, and which of them have no nulls.
+    lines
+        How many lines there are of codes, and how many of counts.
+    matching
+        How many lines of codes are of use to find matches.
     """
-    if len(runs) == 1:
-        return runs[0]
-    if any(len(one) and len(other) and one.keys[-1] > other.keys[0] for one, other in pairwise(runs)):
-        return merged(runs, matching)
-    keys, weights, hashes = (
-        np.concatenate([getattr(run, name) for run in runs]) for name in ("keys", "weights", "hashes")
-    )
-    codes, counts = (np.concatenate([getattr(run, name) for run in runs], axis=1) for name in ("codes", "counts"))
-    batch = joined_batches([run.batch for run in runs])
-    return Run(batch, keys, codes, weights, hashes, counts, matching)
+
+    def __init__(self, rows: int, schema: pa.Schema, whole: Sequence[bool], lines: tuple[int, int], matching: int):
+        self._schema = schema
+        self._matching = matching
+        self._keys = np.empty(rows, np.int32)
+        self._weights, self._hashes = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        self._codes, self._counts = (np.empty((each, rows), np.int64) for each in lines)
+        self._values = [
+            np.empty(rows, f"i{field.type.bit_width // 8}") if has_all and _has_width(field.type) else None
+            for field, has_all in zip(schema, whole, strict=True)
+        ]
+        self._pieces: list[list[pa.Array]] = [[] for _ in schema]
+        self._rows = 0
+        self._rises = True
+
+    def add(self, run: Run) -> None:
+        """Add a run."""
+        if not len(run):
+            return
+        first, end = self._rows, self._rows + len(run)
+        self._rises &= not first or bool(self._keys[first - 1] <= run.keys[0])
+        self._keys[first:end], self._weights[first:end], self._hashes[first:end] = run.keys, run.weights, run.hashes
+        self._codes[:, first:end], self._counts[:, first:end] = run.codes, run.counts
+        for column, values, pieces in zip(run.batch.columns, self._values, self._pieces, strict=True):
+            if values is None:
+                pieces.append(column)
+            else:
+                values[first:end] = raw_values(column, values.dtype)
+        self._rows = end
+
+    def run(self) -> Run | None:
+        """Return all rows, or None if there are none.
+
+        Raises
+        ------
+        pyarrow.ArrowException
+            If the type of a column cannot hold them in one piece.
+        """
+        if not self._rows:
+            return None
+        here = slice(self._rows)
+        columns = [
+            concatenated(pieces) if values is None else array_of(values[here], field.type)
+            for field, values, pieces in zip(self._schema, self._values, self._pieces, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        lines = np.ascontiguousarray(self._codes[:, here]), np.ascontiguousarray(self._counts[:, here])
+        found = Run(
+            batch, self._keys[here], lines[0], self._weights[here], self._hashes[here], lines[1], self._matching
+        )
+        return found if self._rises else merged([found], self._matching)
+
+
+def _has_width(data_type: pa.DataType) -> bool:
+    return bool(pat.is_primitive(data_type)) and data_type.bit_width in (8, 16, 32, 64)
