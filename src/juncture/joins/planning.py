@@ -105,6 +105,7 @@ def plan(
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
     check_limits(engine, memory)
+    check_choice("missing", missing, ("error", "count"))
     if changes is not False:
         return _plan_of_changes(
             spec,

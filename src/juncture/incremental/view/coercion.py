@@ -75,7 +75,7 @@ def common_type(expressions: Sequence[Expression]) -> pa.DataType | None:
 
     Examples
     --------
-    >>> common_type([Literal(pa.int32(), 1), Literal(pa.decimal128(5, 2), None)])
+    >>> common_type([Constant(pa.int32(), 1), Constant(pa.decimal128(5, 2), None)])
     Decimal128Type(decimal128(5, 2))
     """
     found = [each for each in expressions if not pat.is_null(each.type)]
