@@ -78,6 +78,11 @@ class HashIndex:
         return np.where(positions >= 0, rows, np.int32(-1)) if (positions < 0).any() else rows
 
     @cached_property
+    def has_each_key_once(self) -> bool:
+        """Whether the place of each key's only row is its code."""
+        return len(self.starts) == len(self.rows) + 1 and bool((self.starts[1:] - self.starts[:-1] == 1).all())
+
+    @cached_property
     def is_in_order(self) -> bool:
         """Whether places are row numbers."""
         return len(self.rows) == self.total and bool((self.rows[:-1] < self.rows[1:]).all())
@@ -130,7 +135,12 @@ def spans_by_code(right: HashIndex, keys: Keys) -> KeySpans:
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
         codes = np.empty(len(first), np.int32)
         keys.find(columns, codes)
-        kernels.spans_of_codes(codes, right.starts, first, end)
+        if right.has_each_key_once:
+            # Codes are places then, which spares a look at two of them for each row.
+            np.maximum(codes, 0, out=first)
+            np.add(codes, 1, out=end)
+        else:
+            kernels.spans_of_codes(codes, right.starts, first, end)
 
     return spans
 
