@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
-from juncture.kernels.compiled import compiled
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_from_end, group_of
 
 UNLIMITED = -1
@@ -126,6 +126,14 @@ def reach_of(codes: IntTable) -> int:
     return int(reach)
 
 
+@inlined
+def _never_fall(codes: Any) -> Any:
+    falls = np.int64(0)
+    for row in range(1, len(codes)):
+        falls += codes[row] < codes[row - 1]
+    return falls == 0
+
+
 @compiled
 def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut) -> int:
     """Mark the rows that are farther behind the greatest code before them than a delay, and return how many there are.
@@ -145,12 +153,15 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
 
     Notes
     -----
-    A pass over the rows.
+    A pass over the rows, and another one if they do not rise.
     """
-    count = np.int64(0)
     least = known
     if greatest >= _LEAST + delay:
         least = max(least, greatest - delay)
+    if len(codes) == 0 or (codes[0] >= least and _never_fall(codes)):
+        late[:] = 0
+        return 0
+    count = np.int64(0)
     for row in range(len(codes)):
         code = codes[row]
         late[row] = code < least
@@ -160,6 +171,31 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
             if greatest >= _LEAST + delay:
                 least = max(least, greatest - delay)
     return int(count)
+
+
+@compiled
+def write_codes(values: Ints, far: int, added: int, flipped: int, codes: IntsOut) -> bool:
+    """Write the codes of values, each moved by so much, and tell whether all values are nearer to zero than a limit.
+
+    Parameters
+    ----------
+    values, far
+        The values, and the limit. With it, no sum leaves 64 bits.
+    added, flipped
+        What is added, and the bits that are flipped then: none, or all.
+    codes
+        Out: anything where the result is false.
+
+    Notes
+    -----
+    A pass over the rows.
+    """
+    beyond = np.int64(0)
+    for row in range(len(values)):
+        value = values[row]
+        beyond += (value <= -far) | (value >= far)
+        codes[row] = (value + added) ^ flipped
+    return bool(beyond == 0)
 
 
 @compiled

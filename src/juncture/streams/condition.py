@@ -117,6 +117,9 @@ class Condition:
         How many of the relations are of use to find matches. What follows only tells what can still match.
     filters
         What the rows of the left and of the right side have to satisfy on their own; None for nothing.
+    is_band
+        Whether matches are found by two relations, which bound one right value by one left value and constants: rows
+        whose codes for the one rise have codes for the other that fall.
     """
 
     join: Resolved
@@ -129,6 +132,7 @@ class Condition:
     predicate: Node | None
     matching: int
     filters: tuple[Node | None, Node | None] = (None, None)
+    is_band: bool = False
 
     def rows(self, batch: pa.RecordBatch, side: Side) -> Rows:
         """Return what the join sees in rows of a side.
@@ -202,7 +206,14 @@ def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Co
         predicate=condition.predicate,
         matching=matching,
         filters=(condition.left_filter, condition.right_filter),
+        is_band=matching == 2 and _is_fixed_band(parts.values[0].value),
     )
+
+
+def _is_fixed_band(value: BoundedValue) -> bool:
+    """Tell whether a value has two limits, both of them a constant away from one other value."""
+    values = {limit.value for limit in value.limits}
+    return value.is_band and len(values) == 1 and all(limit.column is None for limit in value.limits)
 
 
 def _coded(values: Iterable[BoundedValue]) -> tuple[CodedValue, ...]:

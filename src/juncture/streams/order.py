@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
@@ -173,7 +172,7 @@ class SideOrder:
         """
         values = evaluate(self.node, **{self.side: batch})
         try:
-            codes, valid = self.coder.encode(plain(values))
+            codes, valid = self.coder.encode(values)
         except TooWideError:
             raise DataError(
                 f"A value of the {self.side} order {self.text!r} does not fit 64 bits, and streams are ordered by no "

@@ -14,6 +14,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Ints
+from juncture.kernels.symmetric import write_codes
 from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.limits import LimitEnd, inward
 from juncture.predicate.language.nodes import Column
@@ -44,12 +45,9 @@ class PlainLine:
     added: int
     inverted: bool
 
-    def write(self, values: Ints, codes: Ints) -> None:
-        """Write the codes of some values."""
-        if self.inverted:
-            np.subtract(~self.added, values, out=codes)
-        else:
-            np.add(values, self.added, out=codes)
+    def write(self, values: Ints, codes: Ints) -> bool:
+        """Write the codes of some values, and tell whether none is so large that a sum might not fit."""
+        return write_codes(values, _FAR, self.added, -1 if self.inverted else 0, codes)
 
 
 @dataclass(frozen=True)
@@ -62,15 +60,11 @@ class PlainLines:
         """Return the codes of rows; None where a value is null, or so large that a sum might not fit."""
         if not batch.num_rows:
             return None
-        values: dict[str, Ints] = {}
         codes = np.empty((len(self.lines), batch.num_rows), np.int64)
         for line, out in zip(self.lines, codes, strict=True):
-            if line.name not in values:
-                found = _small_values(batch.column(line.name))
-                if found is None:
-                    return None
-                values[line.name] = found
-            line.write(values[line.name], out)
+            column = batch.column(line.name)
+            if column.null_count or not line.write(raw_values(column, np.int64), out):
+                return None
         return codes
 
 
@@ -121,11 +115,3 @@ def _plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None
     data_type = schema.field(value).type
     is_time = pat.is_timestamp(data_type) and domain.kind == "timestamp" and data_type.unit == domain.unit
     return value if is_time or (pat.is_int64(data_type) and domain.kind == "integer") else None
-
-
-def _small_values(column: pa.Array) -> Ints | None:
-    """Return the steps of a column; None where one is null, or far."""
-    if column.null_count:
-        return None
-    values: Ints = raw_values(column, np.int64)
-    return values if values.min() > -_FAR and values.max() < _FAR else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +12,20 @@ import pyarrow as pa
 from juncture.kernels.array_types import Codes, Mask
 from juncture.streams.limits import Limits
 from juncture.streams.state.held_batch import HeldBatch
-from juncture.streams.state.segment import Segment, merged
-
-Table = npt.NDArray[np.int64]
+from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
 
 _MERGED_MOST = 1 << 17
 """Rows of a segment beyond which it is not merged with others: what expires then frees memory soon."""
 _OF_ONE_SIZE = 4
 
 
-class RowStore:
+class RowStore(Generic[SomeSegment]):
     """The held rows of a side.
 
     Parameters
     ----------
-    matching
-        How many lines of codes are of use to find matches.
+    arrangement
+        How they are held.
 
     Notes
     -----
@@ -34,10 +33,10 @@ class RowStore:
     times that grows with the logarithm of their size.
     """
 
-    def __init__(self, matching: int) -> None:
-        self.segments: list[Segment] = []
+    def __init__(self, arrangement: Arrangement[SomeSegment]) -> None:
+        self.segments: list[SomeSegment] = []
         self.evicted = 0
-        self._matching = matching
+        self._arrangement = arrangement
 
     @property
     def rows(self) -> int:
@@ -49,20 +48,20 @@ class RowStore:
         """How much memory they take."""
         return sum(segment.nbytes for segment in self.segments)
 
-    def add(self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Table, matched: Mask) -> None:
-        """Hold rows of a batch, which are sorted by key and first code."""
-        if not len(rows):
+    def add(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> None:
+        """Hold rows of a batch, in the order of the arrangement."""
+        if not len(came.rows):
             return
-        self.segments.append(Segment(batch, rows, keys, codes, matched, self._matching))
+        self.segments.append(self._arrangement.segment(batch, came, matched))
         while True:
             last = self.segments[-_OF_ONE_SIZE:]
             total = sum(segment.alive_rows for segment in last)
             most = _OF_ONE_SIZE * last[-1].alive_rows
             if len(last) < _OF_ONE_SIZE or total > _MERGED_MOST or any(each.alive_rows > most for each in last):
                 return
-            self.segments[-_OF_ONE_SIZE:] = [merged(last, self._matching)]
+            self.segments[-_OF_ONE_SIZE:] = [merged(last, self._arrangement)]
 
-    def expire(self, limits: Limits) -> Iterator[tuple[Segment, Codes]]:
+    def expire(self, limits: Limits) -> Iterator[tuple[SomeSegment, Codes]]:
         """Let go of rows that match nothing any more, and yield their positions."""
         if limits.is_open:
             return
@@ -77,7 +76,7 @@ class RowStore:
                 kept.append(self._compact(segment))
         self.segments = kept
 
-    def remove(self, segment: Segment, positions: npt.NDArray[np.signedinteger]) -> None:
+    def remove(self, segment: SomeSegment, positions: npt.NDArray[np.signedinteger]) -> None:
         """Let go of rows of which nothing more is asked."""
         dead = np.zeros(len(segment.rows), np.bool_)
         dead[positions] = True
@@ -87,25 +86,9 @@ class RowStore:
         """Drop and shrink segments after rows have been removed."""
         self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
 
-    def _compact(self, segment: Segment) -> Segment:
+    def _compact(self, segment: SomeSegment) -> SomeSegment:
         half_dead = 2 * segment.alive_rows < len(segment.rows)
-        return merged([segment], self._matching) if half_dead else segment
-
-    def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row has, once dead rows are gone."""
-        used = np.zeros(count, np.bool_)
-        self.segments = [
-            segment if segment.alive_rows == len(segment.rows) else merged([segment], self._matching)
-            for segment in self.segments
-        ]
-        for segment in self.segments:
-            used[segment.groups] = True
-        return used
-
-    def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys."""
-        for segment in self.segments:
-            segment.rekeyed(mapping)
+        return merged([segment], self._arrangement) if half_dead else segment
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
         """Yield the held rows, and which of them have had a match."""

@@ -1,0 +1,174 @@
+"""Held rows of a stream in its order, so that matches are found in the few that are near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.key_encoding import Form, Integers, form_of
+from juncture.kernels import window_matches as kernels
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.row_order import sort_rows
+from juncture.streams.limits import NO_LIMIT, Limits
+from juncture.streams.state.segment import Arranged, Keys, Segment, Table, lines_of
+
+COMPARED_MOST = 128
+"""Pairs to compare for each row up to which that is less work than to look up its key."""
+
+_MATCHING = 2
+"""Lines of codes that bring matches."""
+
+_ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
+"""Pairs to find at once: at first at the least and at the most, and ever."""
+
+
+@dataclass(frozen=True)
+class InLine(Arranged):
+    """Rows of whose two lines of codes that bring matches one rises while the other falls.
+
+    Attributes
+    ----------
+    rising
+        Which of them rises.
+    """
+
+    rising: int
+
+    def living(self, limits: Limits) -> Codes:
+        """Return the places of rows that can still match."""
+        span = living_span(self.codes, self.rising, limits)
+        return super().living(limits) if span is None else np.arange(*span, dtype=np.int32)
+
+
+class OrderedSegment(Segment):
+    """Rows of whose two lines of codes that bring matches one rises while the other falls."""
+
+    def __init__(self, batch: pa.RecordBatch, came: InLine, matched: Mask) -> None:
+        super().__init__(batch, came, matched)
+        self._rising = came.rising
+        self._span = 0, len(self.rows)
+        self._note_least()
+        self.codes[_MATCHING:].min(axis=1, out=self.least[_MATCHING:])
+
+    def _note_least(self) -> None:
+        """Note the least codes of what lives, which are those at the ends."""
+        first, end = self._span
+        self.least[self._rising] = self.codes[self._rising, first]
+        self.least[1 - self._rising] = self.codes[1 - self._rising, end - 1]
+
+    def expire(self, limits: Limits) -> Codes:
+        """Let go of rows that match nothing any more, and return their positions."""
+        span = living_span(self.codes, self._rising, limits)
+        if span is None:
+            return super().expire(limits)
+        (first, end), (start, stop) = self._span, span
+        start, stop = max(start, first), min(stop, end)
+        if start >= stop:
+            start = stop = end
+        past = np.concatenate([np.arange(first, start, dtype=np.int32), np.arange(stop, end, dtype=np.int32)])
+        gone: Codes = past[self.alive[past]]
+        self.alive[gone] = False
+        self.alive_rows -= len(gone)
+        if start < stop:
+            self._span = start, stop
+            self._note_least()
+        return gone
+
+    def is_near(self, came: InLine) -> bool:
+        """Tell whether rows have few others within the limits that they set."""
+        compared = kernels.pairs_to_compare(came.codes, self._rising, self.codes)
+        return compared <= COMPARED_MOST * len(came.rows)
+
+    def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
+        """Yield the pairs of rows and positions that match, some at a time."""
+        resume = np.array([0, -1, 0], np.int64)
+        room = min(max(_ROOM_LEAST, 2 * len(came.keys)), _ROOM_FIRST)
+        while resume[0] < len(came.keys):
+            rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+            count = kernels.find_in_windows(
+                came.keys, came.codes, self._rising, self.keys, self.codes, resume, rows, positions
+            )
+            if count:
+                yield rows[:count], positions[:count]
+            room = min(2 * room, _ROOM_MOST)
+
+
+class InOrder:
+    """Rows are held in the order of the codes of a band, with keys that are whole numbers.
+
+    Parameters
+    ----------
+    form
+        How keys are brought into it; None where there is none.
+    """
+
+    def __init__(self, form: Form | None) -> None:
+        self._form = form
+
+    @classmethod
+    def of(cls, types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]]) -> InOrder | None:
+        """Return the arrangement of rows with keys of some types; None where these are no whole numbers."""
+        if not types[0]:
+            return cls(None)
+        if len(types[0]) > 1:
+            return None
+        form = form_of(types[0][0], types[1][0])
+        empty = pa.array([], types[0][0])
+        return cls(form) if isinstance(form.of(empty), Integers) else None
+
+    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None) -> InLine:
+        """Return the rows that have a key and can match, in the order in which they are held."""
+        keys: Ints = np.zeros(codes.shape[1], np.int64)
+        if self._form is not None:
+            found = self._form.of(columns[0])
+            assert isinstance(found, Integers)
+            keys = found.values
+            if found.valid is not None:
+                valid = found.valid if valid is None else found.valid & valid
+        if valid is None or valid.all():
+            return self.sorted(keys, codes)
+        rows = np.flatnonzero(valid).astype(np.int32)
+        came = self.sorted(keys[rows], lines_of(codes, rows))
+        return replace(came, rows=rows[came.rows])
+
+    def sorted(self, keys: Keys, codes: Table) -> InLine:
+        """Return rows, of which each has a key, in the order in which they are held."""
+        count = len(keys)
+        rows = np.arange(count, dtype=np.int32)
+        rising = kernels.rising_line(codes)
+        if rising != kernels.NEITHER:
+            return InLine(rows, keys, codes, rising)
+        sort_rows(np.zeros(count, np.int32), codes[0], rows)
+        came = InLine(rows, keys[rows], lines_of(codes, rows), 0)
+        if kernels.rising_line(came.codes) == 0:
+            return came
+        # Of floats, two may have one end of the band alike, and not the other.
+        rows = np.lexsort((~codes[1], codes[0])).astype(np.int32)
+        return InLine(rows, keys[rows], lines_of(codes, rows), 0)
+
+    def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> OrderedSegment:
+        """Return rows of a batch, in the order in which they are held, as a segment."""
+        assert isinstance(came, InLine)
+        return OrderedSegment(batch, came, matched)
+
+
+def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:
+    """Return the first place of rows in line that can still match, and the end; None where these need not be together.
+
+    Parameters
+    ----------
+    codes, rising
+        Of the rows.
+    limits
+        Which can.
+    """
+    if limits.ended:
+        return 0, 0
+    if limits.branches or (limits.least[_MATCHING:] != NO_LIMIT).any():
+        return None
+    span = np.empty(2, np.int64)
+    kernels.living_span(codes, rising, limits.least, span)
+    return int(span[0]), int(span[1])
