@@ -73,10 +73,10 @@ def _window_end(down: Any, first: Any, least: Any) -> Any:
 @inlined
 def _next_start(up: Any, near: Any, least: Any) -> Any:
     """Return the same, without a branch where it is a step or two on: which of these would be mispredicted."""
-    if near + _FEW < len(up) and (near == 0 or up[near - 1] < least):
-        near += up[near] < least
-        near += up[near] < least
-        if up[near] >= least:
+    if near + _FEW < len(up) and (near == 0 or up[np.uint64(near - 1)] < least):
+        place = np.uint64(near)
+        near += np.int64(up[place] < least) + np.int64(up[place + np.uint64(1)] < least)
+        if up[np.uint64(near)] >= least:
             return near
     return _window_start(up, near, least)
 
@@ -84,12 +84,14 @@ def _next_start(up: Any, near: Any, least: Any) -> Any:
 @inlined
 def _has_no_match(held_keys: Any, down: Any, first: Any, key: Any, least: Any) -> Any:
     """Tell of a window of few rows, without a branch for each, that it has no match; of a larger one nothing."""
-    if first + _FEW >= len(down) or down[first + _FEW] >= least:
+    place = np.uint64(first)
+    if first + _FEW >= len(down) or down[place + np.uint64(_FEW)] >= least:
         return False
-    found = np.int64(0)
-    for near in range(_FEW):
-        found += (held_keys[first + near] == key) & (down[first + near] >= least)
-    return found == 0
+    found = False
+    for _ in range(_FEW):
+        found |= (held_keys[place] == key) & (down[place] >= least)
+        place += np.uint64(1)
+    return not found
 
 
 @compiled
@@ -171,11 +173,14 @@ def find_in_windows(
     room, written = len(rows), 0
     count, end = np.int64(len(keys)), np.int64(len(held_keys))
     up, down = held[rising], held[1 - rising]
+    starts, ends = codes[rising], codes[1 - rising]
     row, position, first = resume[0], resume[1], resume[2]
     while row < count:
-        key, least = keys[row], ~codes[1 - rising, row]
+        # An unsigned position is not looked at for being one from the end.
+        here = np.uint64(row)
+        key, least = keys[here], ~ends[here]
         if position < 0:
-            first = _next_start(up, first, ~codes[rising, row])
+            first = _next_start(up, first, ~starts[here])
             if _has_no_match(held_keys, down, first, key, least):
                 row += 1
                 continue

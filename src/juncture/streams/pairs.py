@@ -158,10 +158,7 @@ class PairJoin:
             done[rows[kept]] = False
             if done.any():
                 yield self._output.alone(_taken(batch, np.flatnonzero(done)), side)
-        if len(kept) == len(rows):
-            store.add(batch, held, matched)
-        elif len(kept):
-            store.add(batch, held.some(kept), matched[kept])
+        store.add(batch, held, matched, kept)
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
         """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""

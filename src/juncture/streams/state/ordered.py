@@ -59,6 +59,12 @@ class OrderedSegment(Segment):
         self.least[self._rising] = self.codes[self._rising, first]
         self.least[1 - self._rising] = self.codes[1 - self._rising, end - 1]
 
+    def keep(self, kept: Codes) -> None:
+        """Hold some of the rows, in their order and at least one, and not the others."""
+        super().keep(kept)
+        self._span = int(kept[0]), int(kept[-1]) + 1
+        self._note_least()
+
     def expire(self, limits: Limits) -> Codes:
         """Let go of rows that match nothing any more, and return their positions."""
         span = living_span(self.codes, self._rising, limits)
@@ -68,9 +74,11 @@ class OrderedSegment(Segment):
         start, stop = max(start, first), min(stop, end)
         if start >= stop:
             start = stop = end
-        past = np.concatenate([np.arange(first, start, dtype=np.int32), np.arange(stop, end, dtype=np.int32)])
-        gone: Codes = past[self.alive[past]]
-        self.alive[gone] = False
+        gone = np.concatenate([np.arange(first, start, dtype=np.int32), np.arange(stop, end, dtype=np.int32)])
+        if self.alive_rows < end - first:
+            gone = gone[self.alive[gone]]
+        self.alive[first:start] = False
+        self.alive[stop:end] = False
         self.alive_rows -= len(gone)
         if start < stop:
             self._span = start, stop

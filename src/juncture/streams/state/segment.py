@@ -86,6 +86,12 @@ class Segment(ABC):
         arrays = (self.rows, self.keys, self.codes, self.matched, self.alive)
         return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
+    def keep(self, kept: Codes) -> None:
+        """Hold some of the rows, in their order and at least one, and not the others."""
+        self.alive[:] = False
+        self.alive[kept] = True
+        self.alive_rows = len(kept)
+
     @abstractmethod
     def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time.

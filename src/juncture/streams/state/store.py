@@ -48,11 +48,28 @@ class RowStore(Generic[SomeSegment]):
         """How much memory they take."""
         return sum(segment.nbytes for segment in self.segments)
 
-    def add(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> None:
-        """Hold rows of a batch, in the order of the arrangement."""
+    def add(self, batch: pa.RecordBatch, came: Arranged, matched: Mask, kept: Codes | None = None) -> None:
+        """Hold rows of a batch, in the order of the arrangement.
+
+        Parameters
+        ----------
+        batch
+            The rows, in any order.
+        came
+            Those of them that have a key.
+        matched
+            Which of these have had a match.
+        kept
+            The places of those to hold; None for all.
+        """
+        if kept is not None and _are_few(len(kept), len(came.rows)):
+            came, matched, kept = came.some(kept), matched[kept], None
         if not len(came.rows):
             return
-        self.segments.append(self._arrangement.segment(batch, came, matched))
+        segment = self._arrangement.segment(batch, came, matched)
+        if kept is not None and len(kept) < len(came.rows):
+            segment.keep(kept)
+        self.segments.append(segment)
         while True:
             last = self.segments[-_OF_ONE_SIZE:]
             total = sum(segment.alive_rows for segment in last)
@@ -87,7 +104,7 @@ class RowStore(Generic[SomeSegment]):
         self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
 
     def _compact(self, segment: SomeSegment) -> SomeSegment:
-        half_dead = 2 * segment.alive_rows < len(segment.rows)
+        half_dead = _are_few(segment.alive_rows, len(segment.rows))
         return merged([segment], self._arrangement) if half_dead else segment
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
@@ -99,3 +116,8 @@ class RowStore(Generic[SomeSegment]):
     def batches(self) -> Iterator[HeldBatch]:
         """Yield the batches that the rows are in."""
         yield from (segment.held() for segment in self.segments if segment.alive_rows)
+
+
+def _are_few(rows: int, of_rows: int) -> bool:
+    """Tell whether so few of some rows are alive that the others are not worth their memory."""
+    return 2 * rows < of_rows
