@@ -28,7 +28,7 @@ from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
 from juncture.predicate.decompose.shape import Shape, shape
-from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import interval
 from juncture.predicate.language.nodes import Column, Node, columns
@@ -37,7 +37,7 @@ from juncture.predicate.language.types import from_arrow
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere
 from juncture.streams.plain_lines import PlainLines, plain_lines
 
@@ -267,9 +267,18 @@ class _Parts:
 
     def _keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         found = [batch.column(name) for name in self._of(side)[1]]
-        for equality in self.condition.equalities:
-            found += equal_columns(equality, evaluate(_value(equality, side), **{side: batch}))
+        for equality, name in zip(self.condition.equalities, self._equal[side == "right"], strict=True):
+            values = evaluate(_value(equality, side), **{side: batch}) if name is None else batch.column(name)
+            found += equal_columns(equality, values)
         return found
+
+    @cached_property
+    def _equal(self) -> list[list[str | None]]:
+        """The columns of both sides that are equal in every match; None for what is more than a column."""
+        return [
+            [column_as_is(_value(equality, side), self._of(side)[0]) for equality in self.condition.equalities]
+            for side in SIDES
+        ]
 
     def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
         """Return which rows of a side can match by what they are themselves; None for all."""

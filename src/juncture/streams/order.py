@@ -15,7 +15,7 @@ import pyarrow as pa
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
-from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.predicate.evaluate.evaluate import column_as_is, evaluate
 from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language.nodes import Node, columns
 from juncture.predicate.language.parse import parse_expression
@@ -119,6 +119,8 @@ class SideOrder:
         Makes codes of values.
     delay
         How far codes may be behind, in steps; of floats a float.
+    column
+        The column that the expression is; None if it is more than one.
     """
 
     order: Order
@@ -126,6 +128,7 @@ class SideOrder:
     node: Node
     coder: StepCoder
     delay: int | float
+    column: str | None = None
 
     @classmethod
     def of(cls, order: Order, side: Side, schema: pa.Schema, names: tuple[str, str] = ("l", "r")) -> SideOrder:
@@ -155,7 +158,7 @@ class SideOrder:
         if steps.is_infinite():
             raise SpecError(f"delay={order.delay!r} is beyond all values: nothing would ever be late, or expire.")
         delay = float(steps) if domain.kind == "float" else math.floor(steps)
-        return cls(order, side, node, StepCoder(domain), delay)
+        return cls(order, side, node, StepCoder(domain), delay, column_as_is(node, schema))
 
     @property
     def text(self) -> str:
@@ -170,7 +173,7 @@ class SideOrder:
         DataError
             If a value does not fit 64 bits.
         """
-        values = evaluate(self.node, **{self.side: batch})
+        values = self._values(batch)
         try:
             codes, valid = self.coder.encode(values)
         except TooWideError:
@@ -182,8 +185,11 @@ class SideOrder:
 
     def is_null(self, batch: pa.RecordBatch) -> Mask:
         """Tell in which rows it is null."""
-        mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
+        mask: Mask = self._values(batch).is_null().to_numpy(zero_copy_only=False)
         return mask
+
+    def _values(self, batch: pa.RecordBatch) -> pa.Array:
+        return evaluate(self.node, **{self.side: batch}) if self.column is None else batch.column(self.column)
 
     @property
     def steps(self) -> int | None:

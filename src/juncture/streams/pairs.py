@@ -145,8 +145,9 @@ class PairJoin:
     def _hold(self, side: Side, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Hold rows that can still match, and yield those that will not and have to be given."""
         bounds, store, rows = self._bounds[side], self.stores[side], came.rows
-        codes = bounds.codes(_taken(batch, rows), came.codes) if bounds.watches else came.codes
-        held = replace(came, codes=codes)
+        held = came
+        if bounds.watches:
+            held = replace(came, codes=bounds.codes(_taken(batch, rows), came.codes))
         kept = held.living(bounds.limits(self._frontiers[other_side(side)]))
         if side == "left" and self._how in ("semi", "anti"):
             if self._how == "semi" and matched.any():

@@ -20,6 +20,13 @@ from juncture.predicate.language.types import arrow_type
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
 
+def column_as_is(node: Node, schema: pa.Schema) -> str | None:
+    """Return the name of the column of a schema that an expression is, without any conversion; None if it is more."""
+    if not isinstance(node, nodes.Column) or schema.field(node.name).type != arrow_type(node.type):
+        return None
+    return node.name
+
+
 def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) -> pa.Array:
     """Evaluate an expression on pairs of rows.
 
@@ -60,10 +67,6 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
     [True, False, None]
     """
     tables: dict[str, Any] = {"left": left, "right": right}
-    if isinstance(node, nodes.Column) and (left is None or right is None) and tables[node.side] is not None:
-        given = tables[node.side].column(node.name)
-        if isinstance(given, pa.Array) and given.type == arrow_type(node.type):
-            return given
     for side in nodes.sides(node):
         if tables[side] is None:
             raise SpecError(f"The expression reads the {side} table, and there is none: pass {side}=.")
@@ -71,7 +74,10 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
     if len(counts) != 1:
         raise SpecError(f"Rows are paired one by one, so both tables need as many: got {sorted(counts)}.")
     if isinstance(node, nodes.Column):
-        column = from_column(tables[node.side].column(node.name), node.type)
+        given = tables[node.side].column(node.name)
+        if given.type == arrow_type(node.type) and isinstance(given, pa.Array):
+            return given
+        column = from_column(given, node.type)
         return to_column(column, node.type, counts.pop())
     parts = list(walk(node))
     users = Counter(child for part in parts for child in children(part))

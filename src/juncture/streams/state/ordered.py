@@ -51,7 +51,8 @@ class OrderedSegment(Segment):
         self._rising = came.rising
         self._span = 0, len(self.rows)
         self._note_least()
-        self.codes[_MATCHING:].min(axis=1, out=self.least[_MATCHING:])
+        if len(self.codes) > _MATCHING:
+            self.codes[_MATCHING:].min(axis=1, out=self.least[_MATCHING:])
 
     def _note_least(self) -> None:
         """Note the least codes of what lives, which are those at the ends."""
@@ -175,7 +176,7 @@ def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | 
     """
     if limits.ended:
         return 0, 0
-    if limits.branches or (limits.least[_MATCHING:] != NO_LIMIT).any():
+    if limits.branches or (len(limits.least) > _MATCHING and (limits.least[_MATCHING:] != NO_LIMIT).any()):
         return None
     span = np.empty(2, np.int64)
     kernels.living_span(codes, rising, limits.least, span)

@@ -17,6 +17,8 @@ from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, m
 _MERGED_MOST = 1 << 17
 """Rows of a segment beyond which it is not merged with others: what expires then frees memory soon."""
 _OF_ONE_SIZE = 4
+_DEAD_LEAST = 1 << 14
+"""Rows of a segment that have been let go up to which their memory is not asked back."""
 
 
 class RowStore(Generic[SomeSegment]):
@@ -104,8 +106,9 @@ class RowStore(Generic[SomeSegment]):
         self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
 
     def _compact(self, segment: SomeSegment) -> SomeSegment:
-        half_dead = _are_few(segment.alive_rows, len(segment.rows))
-        return merged([segment], self._arrangement) if half_dead else segment
+        dead = len(segment.rows) - segment.alive_rows
+        is_worth_it = dead > _DEAD_LEAST and _are_few(segment.alive_rows, len(segment.rows))
+        return merged([segment], self._arrangement) if is_worth_it else segment
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
         """Yield the held rows, and which of them have had a match."""
