@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import window_matches as kernels
-from juncture.kernels.symmetric import write_codes
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 
@@ -88,16 +87,3 @@ def test_what_lives_is_together(rising, data):
     kernels.living_span(codes, rising, limits, span)
     lives = [place for place in range(codes.shape[1]) if (codes[:, place] >= limits).all()]
     assert list(range(span[0], max(span[0], span[1]))) == lives
-
-
-@given(
-    values=st.lists(st.integers(-20, 20) | st.sampled_from([LEAST, LEAST + 1, GREATEST]), max_size=20),
-    added=st.integers(-5, 5),
-    flipped=st.sampled_from([0, -1]),
-)
-def test_codes_of_values_that_are_not_far(values, added, flipped):
-    codes = np.empty(len(values), np.int64)
-    is_near = write_codes(np.array(values, np.int64), 10, added, flipped, codes)
-    assert is_near == all(-10 < value < 10 for value in values)
-    if is_near:
-        assert codes.tolist() == [(value + added) ^ flipped for value in values]

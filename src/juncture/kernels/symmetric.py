@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
+from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_from_end, group_of
 
@@ -135,7 +135,7 @@ def _never_fall(codes: Any) -> Any:
 
 
 @compiled
-def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut) -> int:
+def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut, reached: IntsOut) -> int:
     """Mark the rows that are farther behind the greatest code before them than a delay, and return how many there are.
 
     Parameters
@@ -150,6 +150,8 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
         How far a code may be behind.
     late
         Out: 1 for late rows, 0 for others.
+    reached
+        Out: the greatest code by the last of them.
 
     Notes
     -----
@@ -160,6 +162,7 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
         least = max(least, greatest - delay)
     if len(codes) == 0 or (codes[0] >= least and _never_fall(codes)):
         late[:] = 0
+        reached[0] = greatest if len(codes) == 0 else max(greatest, codes[len(codes) - 1])
         return 0
     count = np.int64(0)
     for row in range(len(codes)):
@@ -170,32 +173,50 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
             greatest = code
             if greatest >= _LEAST + delay:
                 least = max(least, greatest - delay)
+    reached[0] = greatest
     return int(count)
 
 
+FAR, RISES, FALLS = -1, 1, 2
+"""What is told of values: that some are beyond a limit; or what they do all along, of which both may be."""
+
+
 @compiled
-def write_codes(values: Ints, far: int, added: int, flipped: int, codes: IntsOut) -> bool:
-    """Write the codes of values, each moved by so much, and tell whether all values are nearer to zero than a limit.
+def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTableOut) -> int:
+    """Write lines of codes of values, each moved by so much, and tell whether the values rise or fall.
 
     Parameters
     ----------
     values, far
-        The values, and the limit. With it, no sum leaves 64 bits.
+        The values, and a limit. No sum of a value that is nearer to zero leaves 64 bits.
     added, flipped
-        What is added, and the bits that are flipped then: none, or all.
+        Of each line what is added, and the bits that are flipped then: none, or all.
     codes
-        Out: anything where the result is false.
+        Out: the lines.
+
+    Returns
+    -------
+    int
+        `FAR`, and the codes are anything; or `RISES` if no value is less than the one before, and `FALLS` if none is
+        greater, added up.
 
     Notes
     -----
-    A pass over the rows.
+    A pass over the values for each line, and one besides.
     """
-    beyond = np.int64(0)
+    beyond, falls, rises = np.int64(0), np.int64(0), np.int64(0)
     for row in range(len(values)):
-        value = values[row]
-        beyond += (value <= -far) | (value >= far)
-        codes[row] = (value + added) ^ flipped
-    return bool(beyond == 0)
+        beyond += (values[row] <= -far) | (values[row] >= far)
+    for row in range(1, len(values)):
+        falls += values[row] < values[row - 1]
+        rises += values[row] > values[row - 1]
+    if beyond > 0:
+        return FAR
+    for line in range(len(added)):
+        more, bits = added[line], flipped[line]
+        for row in range(len(values)):
+            codes[line, row] = (values[row] + more) ^ bits
+    return (RISES if falls == 0 else 0) + (FALLS if rises == 0 else 0)
 
 
 @compiled

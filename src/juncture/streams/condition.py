@@ -57,11 +57,14 @@ class Rows:
         A line for each relation.
     valid
         Which rows can match at all; None for all.
+    rising
+        Which of the first two lines rises from row to row while the other falls; None if that is not known.
     """
 
     keys: list[pa.Array]
     codes: Table
     valid: Mask | None
+    rising: int | None = None
 
 
 @dataclass(frozen=True)
@@ -321,7 +324,7 @@ class _Parts:
 
         def easily_seen(batch: pa.RecordBatch) -> Rows:
             codes = plain.codes(batch)
-            return seen(batch) if codes is None else Rows(self._keys(batch, side), codes, None)
+            return seen(batch) if codes is None else Rows(self._keys(batch, side), codes.table, None, codes.rising)
 
         return easily_seen
 

@@ -12,12 +12,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import raw_values, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
-from juncture.predicate.evaluate.evaluate import column_as_is, evaluate
+from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval
-from juncture.predicate.language.nodes import Node, columns
+from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, Value
@@ -25,6 +26,7 @@ from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.schema import Domain, Side
 from juncture.spec.values import DAY_S, TimeLength
+from juncture.streams.plain_lines import plain_column
 
 _GREATEST = 2**63 - 1
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
@@ -120,7 +122,7 @@ class SideOrder:
     delay
         How far codes may be behind, in steps; of floats a float.
     column
-        The column that the expression is; None if it is more than one.
+        The column that the expression is, of 64-bit steps; None if it is more, or of other values.
     """
 
     order: Order
@@ -158,7 +160,8 @@ class SideOrder:
         if steps.is_infinite():
             raise SpecError(f"delay={order.delay!r} is beyond all values: nothing would ever be late, or expire.")
         delay = float(steps) if domain.kind == "float" else math.floor(steps)
-        return cls(order, side, node, StepCoder(domain), delay, column_as_is(node, schema))
+        column = plain_column(node, schema, domain) if isinstance(node, Column) else None
+        return cls(order, side, node, StepCoder(domain), delay, column)
 
     @property
     def text(self) -> str:
@@ -173,7 +176,11 @@ class SideOrder:
         DataError
             If a value does not fit 64 bits.
         """
-        values = self._values(batch)
+        if self.column is not None:
+            array = batch.column(self.column)
+            steps = raw_values(array, np.int64)
+            return (~steps if self.order.descending else steps), validity(array)
+        values = evaluate(self.node, **{self.side: batch})
         try:
             codes, valid = self.coder.encode(values)
         except TooWideError:
@@ -185,11 +192,8 @@ class SideOrder:
 
     def is_null(self, batch: pa.RecordBatch) -> Mask:
         """Tell in which rows it is null."""
-        mask: Mask = self._values(batch).is_null().to_numpy(zero_copy_only=False)
+        mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
         return mask
-
-    def _values(self, batch: pa.RecordBatch) -> pa.Array:
-        return evaluate(self.node, **{self.side: batch}) if self.column is None else batch.column(self.column)
 
     @property
     def steps(self) -> int | None:

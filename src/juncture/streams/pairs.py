@@ -85,7 +85,7 @@ class PairJoin:
         """Return the rows of a batch that can match, in the order in which rows are held."""
         seen = self._condition.rows(batch, side)
         if self._order is not None:
-            came = self._order.arranged(seen.keys, seen.codes, seen.valid)
+            came = self._order.arranged(seen.keys, seen.codes, seen.valid, seen.rising)
             if all(segment.is_near(came) for segment in self._in_order[other_side(side)].segments):
                 return came
             self._go_by_key()
@@ -169,7 +169,8 @@ class PairJoin:
                 alone = gone[~segment.matched[gone]]
                 if len(alone):
                     yield self._output.alone(segment.taken(alone), side)
-        self._keys.forget()
+        if self._order is None:
+            self._keys.forget()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Hold rows that were held before."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import window_matches as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
@@ -112,10 +113,13 @@ class InOrder:
     ----------
     form
         How keys are brought into it; None where there is none.
+    is_plain
+        Whether keys are 64-bit integers on both sides.
     """
 
-    def __init__(self, form: Form | None) -> None:
+    def __init__(self, form: Form | None, *, is_plain: bool = False) -> None:
         self._form = form
+        self._is_plain = is_plain
 
     @classmethod
     def of(cls, types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]]) -> InOrder | None:
@@ -124,33 +128,47 @@ class InOrder:
             return cls(None)
         if len(types[0]) > 1:
             return None
-        form = form_of(types[0][0], types[1][0])
-        empty = pa.array([], types[0][0])
-        return cls(form) if isinstance(form.of(empty), Integers) else None
+        ours, theirs = types[0][0], types[1][0]
+        form = form_of(ours, theirs)
+        is_whole = isinstance(form.of(pa.array([], ours)), Integers)
+        return cls(form, is_plain=ours == theirs == pa.int64()) if is_whole else None
 
-    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None) -> InLine:
-        """Return the rows that have a key and can match, in the order in which they are held."""
-        keys: Ints = np.zeros(codes.shape[1], np.int64)
-        if self._form is not None:
-            found = self._form.of(columns[0])
-            assert isinstance(found, Integers)
-            keys = found.values
-            if found.valid is not None:
-                valid = found.valid if valid is None else found.valid & valid
+    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None, rising: int | None) -> InLine:
+        """Return the rows that have a key and can match, in the order in which they are held.
+
+        Parameters
+        ----------
+        columns, codes, valid
+            What has to be equal, lines of codes, and which rows can match; None for all.
+        rising
+            Which of the first two lines rises from row to row while the other falls; None if that is not known.
+        """
+        keys, here = self._keys(columns, codes.shape[1])
+        if here is not None:
+            valid = here if valid is None else here & valid
         if valid is None or valid.all():
-            return self.sorted(keys, codes)
+            return self.sorted(keys, codes) if rising is None else _in_line(keys, codes, rising)
         rows = np.flatnonzero(valid).astype(np.int32)
         came = self.sorted(keys[rows], lines_of(codes, rows))
         return replace(came, rows=rows[came.rows])
 
+    def _keys(self, columns: list[pa.Array], rows: int) -> tuple[Ints, Mask | None]:
+        """Return the keys of rows, and which rows have one."""
+        if self._form is None:
+            return np.zeros(rows, np.int64), None
+        if self._is_plain:
+            return raw_values(columns[0], np.int64), validity(columns[0])
+        found = self._form.of(columns[0])
+        assert isinstance(found, Integers)
+        return found.values, found.valid
+
     def sorted(self, keys: Keys, codes: Table) -> InLine:
         """Return rows, of which each has a key, in the order in which they are held."""
-        count = len(keys)
-        rows = np.arange(count, dtype=np.int32)
         rising = kernels.rising_line(codes)
         if rising != kernels.NEITHER:
-            return InLine(rows, keys, codes, rising)
-        sort_rows(np.zeros(count, np.int32), codes[0], rows)
+            return _in_line(keys, codes, rising)
+        rows = np.empty(len(keys), np.int32)
+        sort_rows(np.zeros(len(keys), np.int32), codes[0], rows)
         came = InLine(rows, keys[rows], lines_of(codes, rows), 0)
         if kernels.rising_line(came.codes) == 0:
             return came
@@ -162,6 +180,11 @@ class InOrder:
         """Return rows of a batch, in the order in which they are held, as a segment."""
         assert isinstance(came, InLine)
         return OrderedSegment(batch, came, matched)
+
+
+def _in_line(keys: Keys, codes: Table, rising: int) -> InLine:
+    """Return rows that are in the order in which they are held."""
+    return InLine(np.arange(len(keys), dtype=np.int32), keys, codes, rising)
 
 
 def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:

@@ -82,7 +82,7 @@ class RowStore(Generic[SomeSegment]):
 
     def expire(self, limits: Limits) -> Iterator[tuple[SomeSegment, Codes]]:
         """Let go of rows that match nothing any more, and yield their positions."""
-        if limits.is_open:
+        if not self.segments or limits.is_open:
             return
         kept = []
         for segment in self.segments:
