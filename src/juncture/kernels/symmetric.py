@@ -202,16 +202,17 @@ def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTa
 
     Notes
     -----
-    A pass over the values for each line, and one besides.
+    A pass over the values for each line, and one besides, or two if they are in no order.
     """
-    beyond, falls, rises = np.int64(0), np.int64(0), np.int64(0)
-    for row in range(len(values)):
-        beyond += (values[row] <= -far) | (values[row] >= far)
-    for row in range(1, len(values)):
+    count, falls, rises = len(values), np.int64(0), np.int64(0)
+    for row in range(1, count):
         falls += values[row] < values[row - 1]
         rises += values[row] > values[row - 1]
-    if beyond > 0:
-        return FAR
+    # Of values in an order, those at the ends are the farthest.
+    step = max(count - 1, 1) if falls == 0 or rises == 0 else 1
+    for row in range(0, count, step):
+        if values[row] <= -far or values[row] >= far:
+            return FAR
     for line in range(len(added)):
         more, bits = added[line], flipped[line]
         for row in range(len(values)):

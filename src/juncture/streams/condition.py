@@ -269,19 +269,27 @@ class _Parts:
         return self.join.right_schema, self.join.right_by
 
     def _keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
+        plain = self._plain_keys[side == "right"]
+        if plain is not None:
+            return [batch.column(name) for name in plain]
         found = [batch.column(name) for name in self._of(side)[1]]
-        for equality, name in zip(self.condition.equalities, self._equal[side == "right"], strict=True):
-            values = evaluate(_value(equality, side), **{side: batch}) if name is None else batch.column(name)
-            found += equal_columns(equality, values)
+        for equality in self.condition.equalities:
+            found += equal_columns(equality, evaluate(_value(equality, side), **{side: batch}))
         return found
 
     @cached_property
-    def _equal(self) -> list[list[str | None]]:
-        """The columns of both sides that are equal in every match; None for what is more than a column."""
-        return [
-            [column_as_is(_value(equality, side), self._of(side)[0]) for equality in self.condition.equalities]
-            for side in SIDES
-        ]
+    def _plain_keys(self) -> list[list[str] | None]:
+        """The key columns of both sides, where these are columns as they are; None where they are more than that."""
+        found: list[list[str] | None] = []
+        for side in SIDES:
+            schema, by = self._of(side)
+            equal = [
+                None if each.type or each.null_safe else column_as_is(_value(each, side), schema)
+                for each in self.condition.equalities
+            ]
+            names = [name for name in equal if name is not None]
+            found.append([*by, *names] if len(names) == len(equal) else None)
+        return found
 
     def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
         """Return which rows of a side can match by what they are themselves; None for all."""

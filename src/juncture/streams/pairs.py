@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_at, rows_of
 from juncture.kernels.array_types import Codes, Mask
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import columns
@@ -24,8 +23,6 @@ from juncture.streams.state.keys import HeldKeys
 from juncture.streams.state.ordered import InOrder, OrderedSegment
 from juncture.streams.state.segment import Arranged, Segment
 from juncture.streams.state.store import RowStore
-
-Positions = npt.NDArray[np.signedinteger]
 
 
 class PairJoin:
@@ -113,7 +110,7 @@ class PairJoin:
         """Yield candidates that do match, and mark them."""
         own: pa.RecordBatch | None = None
         if self._condition.check is not None or self._how not in ("semi", "anti"):
-            own, others = _taken(batch, rows[found]), segment.taken(positions)
+            own, others = rows_at(batch, rows[found]), segment.taken(positions)
             left, right = (own, others) if side == "left" else (others, own)
             good = self._good(left, right)
             if good is not None:
@@ -147,18 +144,18 @@ class PairJoin:
         bounds, store, rows = self._bounds[side], self.stores[side], came.rows
         held = came
         if bounds.watches:
-            held = replace(came, codes=bounds.codes(_taken(batch, rows), came.codes))
+            held = replace(came, codes=bounds.codes(rows_at(batch, rows), came.codes))
         kept = held.living(bounds.limits(self._frontiers[other_side(side)]))
         if side == "left" and self._how in ("semi", "anti"):
             if self._how == "semi" and matched.any():
-                yield self._output.alone(_taken(batch, rows[matched]), "left")
+                yield self._output.alone(rows_at(batch, rows[matched]), "left")
             kept = kept[~matched[kept]]
         if self._keeps[side]:
             done = np.ones(batch.num_rows, np.bool_)
             done[rows[matched]] = False
             done[rows[kept]] = False
             if done.any():
-                yield self._output.alone(_taken(batch, np.flatnonzero(done)), side)
+                yield self._output.alone(rows_at(batch, np.flatnonzero(done)), side)
         store.add(batch, held, matched, kept)
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
@@ -176,9 +173,5 @@ class PairJoin:
         """Hold rows that were held before."""
         held = self._arranged(side, batch)
         bounds = self._bounds[side]
-        codes = bounds.codes(_taken(batch, held.rows), held.codes) if bounds.watches else held.codes
+        codes = bounds.codes(rows_at(batch, held.rows), held.codes) if bounds.watches else held.codes
         self.stores[side].add(batch, replace(held, codes=codes), matched[held.rows])
-
-
-def _taken(batch: pa.RecordBatch, rows: Positions) -> pa.RecordBatch:
-    return rows_of(batch, array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64()))

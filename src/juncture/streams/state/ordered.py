@@ -41,7 +41,7 @@ class InLine(Arranged):
     def living(self, limits: Limits) -> Codes:
         """Return the places of rows that can still match."""
         span = living_span(self.codes, self.rising, limits)
-        return super().living(limits) if span is None else np.arange(*span, dtype=np.int32)
+        return super().living(limits) if span is None else _places(*span)
 
 
 class OrderedSegment(Segment):
@@ -76,7 +76,9 @@ class OrderedSegment(Segment):
         start, stop = max(start, first), min(stop, end)
         if start >= stop:
             start = stop = end
-        gone = np.concatenate([np.arange(first, start, dtype=np.int32), np.arange(stop, end, dtype=np.int32)])
+        gone = _places(first, start)
+        if stop < end:
+            gone = np.concatenate([gone, _places(stop, end)])
         if self.alive_rows < end - first:
             gone = gone[self.alive[gone]]
         self.alive[first:start] = False
@@ -184,7 +186,7 @@ class InOrder:
 
 def _in_line(keys: Keys, codes: Table, rising: int) -> InLine:
     """Return rows that are in the order in which they are held."""
-    return InLine(np.arange(len(keys), dtype=np.int32), keys, codes, rising)
+    return InLine(_places(0, len(keys)), keys, codes, rising)
 
 
 def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:
@@ -204,3 +206,12 @@ def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | 
     span = np.empty(2, np.int64)
     kernels.living_span(codes, rising, limits.least, span)
     return int(span[0]), int(span[1])
+
+
+def _places(first: int, end: int) -> Codes:
+    """Return the places from one on up to another."""
+    return _FIRST_PLACES[first:end] if end <= len(_FIRST_PLACES) else np.arange(first, end, dtype=np.int32)
+
+
+_FIRST_PLACES = np.arange(1 << 17, dtype=np.int32)
+_FIRST_PLACES.flags.writeable = False

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.streams.limits import Limits
@@ -121,7 +121,7 @@ class Segment(ABC):
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
         """Return the rows at some positions."""
-        return rows_of(self.batch, array_of(self.rows[positions], pa.int32()))
+        return rows_at(self.batch, self.rows[positions])
 
     def held(self) -> HeldBatch:
         """Return the rows as they are in the batch."""
