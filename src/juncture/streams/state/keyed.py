@@ -10,12 +10,10 @@ import pyarrow as pa
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
-from juncture.streams.state.segment import Arranged, Segment, Table, first_codes, lines_of, merged
+from juncture.streams.state.segment import Arranged, Segment, Table, first_codes, lines_of, merged, paged
 from juncture.streams.state.store import RowStore
 
 _GREATEST = 2**63 - 1
-_ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
-"""Pairs to find at once: at first at the least and at the most, and ever."""
 
 
 class KeyedSegment(Segment):
@@ -66,14 +64,11 @@ def matches(
     keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
 ) -> Iterator[tuple[Codes, Codes]]:
     """Yield the pairs of rows and positions that match, some at a time, as `find_matches` writes them."""
-    resume = np.array([0, -1], np.int64)
-    room = min(max(_ROOM_LEAST, 2 * len(keys)), _ROOM_FIRST)
-    while resume[0] < len(keys):
-        rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
-        count = kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
-        if count:
-            yield rows[:count], positions[:count]
-        room = min(2 * room, _ROOM_MOST)
+
+    def find(resume: Ints, rows: Codes, positions: Codes) -> int:
+        return kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
+
+    return paged(len(keys), np.array([0, -1], np.int64), find)
 
 
 class ByKey:

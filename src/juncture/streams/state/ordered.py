@@ -14,16 +14,13 @@ from juncture.kernels import window_matches as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
 from juncture.streams.limits import NO_LIMIT, Limits
-from juncture.streams.state.segment import Arranged, Keys, Segment, Table, lines_of
+from juncture.streams.state.segment import Arranged, Keys, Segment, Table, lines_of, paged
 
 COMPARED_MOST = 128
 """Pairs to compare for each row up to which that is less work than to look up its key."""
 
 _MATCHING = 2
 """Lines of codes that bring matches."""
-
-_ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
-"""Pairs to find at once: at first at the least and at the most, and ever."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +93,12 @@ class OrderedSegment(Segment):
 
     def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time."""
-        resume = np.array([0, -1, 0], np.int64)
-        room = min(max(_ROOM_LEAST, 2 * len(came.keys)), _ROOM_FIRST)
-        while resume[0] < len(came.keys):
-            rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
-            count = kernels.find_in_windows(
-                came.keys, came.codes, self._rising, self.keys, self.codes, resume, rows, positions
-            )
-            if count:
-                yield rows[:count], positions[:count]
-            room = min(2 * room, _ROOM_MOST)
+
+        def find(resume: Ints, rows: Codes, positions: Codes) -> int:
+            held = self.keys, self.codes
+            return kernels.find_in_windows(came.keys, came.codes, self._rising, *held, resume, rows, positions)
+
+        return paged(len(came.keys), np.array([0, -1, 0], np.int64), find)
 
 
 class InOrder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -20,6 +20,10 @@ from juncture.streams.state.held_batch import HeldBatch
 Table = npt.NDArray[np.int64]
 Keys = npt.NDArray[Any]
 """Codes of keys, or keys that are whole numbers."""
+
+
+_ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
+"""Pairs to find at once: at first at the least and at the most, and ever."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,27 @@ class Arrangement(Protocol[MadeSegment]):
 
     def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> MadeSegment:
         """Return rows of a batch, in the order in which they are held, as a segment."""
+
+
+def paged(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int]) -> Iterator[tuple[Codes, Codes]]:
+    """Yield the pairs of rows and positions that match, some at a time.
+
+    Parameters
+    ----------
+    count
+        How many rows there are.
+    resume
+        Where to begin, the row first.
+    find
+        Writes as many pairs as there is room for, says how many, and where to go on.
+    """
+    room = min(max(_ROOM_LEAST, 2 * count), _ROOM_FIRST)
+    while resume[0] < count:
+        rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+        written = find(resume, rows, positions)
+        if written:
+            yield rows[:written], positions[:written]
+        room = min(2 * room, _ROOM_MOST)
 
 
 def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment]) -> SomeSegment:
