@@ -122,15 +122,31 @@ def resources(session: SparkSession) -> Resources:
     No job is run. The tasks are those that Spark itself would make of a range of numbers, which is the number of cores
     that it knows of; memory is what a Python worker may hold before it spills.
     """
-    plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
-    splits = re.search(r"splits=(?:Some\()?(\d+)", plan)
-    cores = int(splits[1]) if splits else int(session.conf.get("spark.sql.shuffle.partitions") or 200)
+    cores = _cores_by_settings(session) or _cores_by_plan(session)
     per_executor = setting(session, "spark.executor.pyspark.memory")
     if per_executor is not None:
         share = _bytes(per_executor) // int(setting(session, "spark.executor.cores") or 1)
     else:
         share = _bytes(setting(session, "spark.python.worker.memory") or _WORKER_MEMORY)
     return Resources(cores=max(1, cores), memory_bytes=share, constants=constants_at_hand())
+
+
+def _cores_by_settings(session: SparkSession) -> int | None:
+    """Return the number of cores as settings say it, which takes no query, or None where Spark asks its cluster."""
+    for name in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
+        said = setting(session, name)
+        if said is not None:
+            return int(said)
+    # "local[2]", or "local[2, 3]" where tasks are tried three times.
+    here = re.match(r"local\[(\d+)", setting(session, "spark.master") or "")
+    return int(here[1]) if here else None
+
+
+def _cores_by_plan(session: SparkSession) -> int:
+    """Return into how many tasks Spark would cut a range of numbers."""
+    plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
+    splits = re.search(r"splits=(?:Some\()?(\d+)", plan)
+    return int(splits[1]) if splits else int(session.conf.get("spark.sql.shuffle.partitions") or 200)
 
 
 def _bytes(text: str) -> int:
