@@ -204,13 +204,14 @@ def execute(
     *,
     threads: int | None = None,
     memory_bytes: int = 4 << 30,
+    in_order: bool = True,
     progress: Report | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join of two sources, with a context of its own."""
     from juncture.local.kinds import EXECUTORS
     from juncture.runtime.context import join_context
 
-    with join_context(threads=threads, memory_bytes=memory_bytes, report=progress) as context:
+    with join_context(threads=threads, memory_bytes=memory_bytes, in_order=in_order, report=progress) as context:
         yield from EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context)
 
 

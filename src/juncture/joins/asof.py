@@ -43,6 +43,7 @@ def join_asof(
     spark: Any = None,
     lazy: bool = False,
     memory: str | int | None = None,
+    maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
@@ -110,7 +111,7 @@ def join_asof(
         ``"auto"`` (the default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark:
         ``"broadcast"``, ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. The answer is the
         same.
-    spark, lazy, memory, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +38,7 @@ def plan(
     spark: Any = None,
     lazy: bool = False,
     memory: str | int | None = None,
+    maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
@@ -61,6 +62,10 @@ def plan(
     memory
         How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
         share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
+    maintain_order
+        ``"left"`` (the default) gives the rows of an in-process join in the order of the left rows. None gives them as
+        they are found, which spares joins that hold the left side, or work on disk, to put them in order. On Spark rows
+        have no order, whatever this says.
     stats
         What is known of the inputs, so that nobody has to look.
     left_order, right_order
@@ -106,6 +111,7 @@ def plan(
     engine = choose_engine(left, right, spark)
     check_limits(engine, memory)
     check_choice("missing", missing, ("error", "count"))
+    _check_order(maintain_order)
     if changes is not False:
         return _plan_of_changes(
             spec,
@@ -144,7 +150,7 @@ def plan(
     from juncture.local import plan as in_process
     from juncture.local.resources import resources_here
 
-    resources = resources_here(memory)
+    resources = replace(resources_here(memory), in_order=maintain_order is not None)
     return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, resources=resources)
 
 
@@ -223,6 +229,21 @@ def check_limits(engine: Engine, memory: str | int | None) -> None:
     """
     if memory is not None and engine == "spark":
         raise PlanError(f"memory={memory!r} limits joins in this process, and this one runs on Spark. Leave it out.")
+
+
+def _check_order(value: object) -> None:
+    """Refuse an order of the rows that no join gives.
+
+    Raises
+    ------
+    SpecError
+        With those there are.
+    """
+    if not (value is None or (isinstance(value, str) and value == "left")):
+        raise SpecError(
+            f"maintain_order={value!r} ({type(value).__name__}) is not known. Expected 'left', for the order of left "
+            "rows, or None, for any. Swap the two tables for the order of the right ones."
+        )
 
 
 def _refuse_orders(**orders: Any) -> None:

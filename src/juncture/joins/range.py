@@ -39,6 +39,7 @@ def join_range(
     spark: Any = None,
     lazy: bool = False,
     memory: str | int | None = None,
+    maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
@@ -90,7 +91,7 @@ def join_range(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

@@ -33,6 +33,7 @@ def join_where(
     spark: Any = None,
     lazy: bool = False,
     memory: str | int | None = None,
+    maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
@@ -77,7 +78,7 @@ def join_where(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

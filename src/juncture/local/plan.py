@@ -82,7 +82,7 @@ class _Execution:
         return self.left.given.as_given(self.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
-        return join_context(memory_bytes=self.resources.memory_bytes, report=report)
+        return join_context(memory_bytes=self.resources.memory_bytes, in_order=self.resources.in_order, report=report)
 
     def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
         with self._context(report) as context:

@@ -79,12 +79,14 @@ def _sort_merge_ns(planning: PlanningInput) -> float:
 def _grace_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     # The output has one row for each row of the larger side, say.
-    return _hash_ns(planning) + max(left, right) * c.restore_ns + _spilled_bytes(planning) * c.spill_ns
+    restored_ns = max(left, right) * c.restore_ns if planning.resources.in_order else 0.0
+    return _hash_ns(planning) + restored_ns + _spilled_bytes(planning) * c.spill_ns
 
 
 def _external_sort_merge_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
-    restored_ns = (left + right + max(left, right)) * c.restore_ns
+    ordered = max(left, right) if planning.resources.in_order else 0
+    restored_ns = (left + right + ordered) * c.restore_ns
     # Rows are written as ranges to be sorted, as the window that they are joined in, and in the output.
     return _sort_merge_ns(planning) + restored_ns + 3 * _spilled_bytes(planning) * c.spill_ns
 

@@ -192,8 +192,11 @@ class Resources:
         What one task (on Spark) or the process (in-process) may hold.
     constants
         What a row costs in each step, on one of these cores.
+    in_order
+        Whether the rows of the answer have to come in the order of the left rows.
     """
 
     cores: int
     memory_bytes: int
     constants: Constants = field(default_factory=Constants)
+    in_order: bool = True

@@ -26,12 +26,15 @@ class JoinContext:
         Where to put what does not fit.
     progress
         Who is told how far the join is.
+    in_order
+        Whether rows have to come in the order of the left ones.
     """
 
     threads: Threads
     memory: MemoryBudget
     spill: SpillFolder
     progress: Progress
+    in_order: bool = True
 
     def alone(self) -> JoinContext:
         """Return the same for work that one thread does by itself: others may be waiting for it, or busy."""
@@ -53,7 +56,11 @@ class JoinContext:
 
 @contextmanager
 def join_context(
-    *, threads: int | None = None, memory_bytes: int = MEMORY_BYTES, report: Report | None = None
+    *,
+    threads: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+    in_order: bool = True,
+    report: Report | None = None,
 ) -> Iterator[JoinContext]:
     """Yield what a join may use; in the end its threads are gone and its spill folder removed.
 
@@ -63,6 +70,8 @@ def join_context(
         How many; by default one for each core that this process may use.
     memory_bytes
         How much may be held.
+    in_order
+        Whether rows have to come in the order of the left ones.
     report
         Called from the calling thread as the join goes on.
 
@@ -74,4 +83,4 @@ def join_context(
     """
     memory = MemoryBudget(memory_bytes)
     with Threads(threads) as pool, SpillFolder(memory=memory) as spill:
-        yield JoinContext(pool, memory, spill, Progress(report))
+        yield JoinContext(pool, memory, spill, Progress(report), in_order)

@@ -61,7 +61,8 @@ _ARGUMENTS: dict[str, list[_Hint]] = {
         ("ties", "Keys are not counted; ties='error' refuses right rows of which one would have to be picked."),
         ("", "Keys are not counted: look at how often each occurs before the join."),
     ],
-    "check_sortedness sort maintain_order": [
+    "maintain_order": [("", "In-process the rows keep the left order. Leave it out.")],
+    "check_sortedness sort": [
         ("", "Nothing has to be sorted, and in-process the rows keep the left order. Leave it out."),
     ],
     "use_threads allow_parallel force_parallel copy": [("", "It makes no difference here. Leave it out.")],

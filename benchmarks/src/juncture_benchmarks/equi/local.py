@@ -32,6 +32,13 @@ def juncture(task: Task) -> pa.Table:
     return jn.join(task.left, task.right, on="key")
 
 
+def juncture_any_order(task: Task) -> pa.Table:
+    """Join with Juncture, in no order."""
+    import juncture as jn
+
+    return jn.join(task.left, task.right, on="key", maintain_order=None)
+
+
 def duckdb(task: Task) -> pa.Table:
     """Join with DuckDB."""
     import duckdb as database
@@ -55,6 +62,14 @@ def juncture_limited(task: Task) -> Iterator[pa.RecordBatch]:
     yield from jn.plan(task.left, task.right, jn.Equi(on="key"), memory=task.memory_bytes).batches()
 
 
+def juncture_any_order_limited(task: Task) -> Iterator[pa.RecordBatch]:
+    """Join with Juncture, within some memory and in no order."""
+    import juncture as jn
+
+    spec = jn.Equi(on="key")
+    yield from jn.plan(task.left, task.right, spec, memory=task.memory_bytes, maintain_order=None).batches()
+
+
 def duckdb_limited(task: Task) -> Iterator[pa.RecordBatch]:
     """Join with DuckDB, within some memory and in no order."""
     import duckdb as database
@@ -76,6 +91,7 @@ def polars_streaming(task: Task) -> Iterator[pa.RecordBatch]:
 
 JOINING: Engines = {
     "juncture": ("Juncture", "juncture", juncture),
+    "juncture-any-order": ("Juncture, in any order", "juncture", juncture_any_order),
     "duckdb": ("DuckDB", "duckdb", duckdb),
     "polars": ("Polars", "polars", polars),
 }
@@ -83,6 +99,7 @@ JOINING: Engines = {
 
 LIMITED: Engines = {
     "juncture-limited": ("Juncture, memory=", "juncture", juncture_limited),
+    "juncture-any-order-limited": ("Juncture, memory=, in any order", "juncture", juncture_any_order_limited),
     "duckdb-limited": ("DuckDB, memory_limit", "duckdb", duckdb_limited),
     "polars-streaming": ("Polars, streaming, without a limit", "polars", polars_streaming),
 }

@@ -18,10 +18,10 @@ memory; under a limit its rows come out in batches, which are summed up and forg
 Every run has a process of its own, which has first joined tables of a hundredth of the size in the same way, so that
 neither imports nor compilation are in the time. Contestants take turns. Every answer is compared with one that NumPy
 has found by adding up what the rows of each key weigh, and a wrong one has no time here. Ours comes in the order of the
-left rows. Peak memory is that of all the resident pages of a process; under a limit, it is said what of that was there
-before the join: libraries and compiled code. Polars' streaming engine has no limit to set, and stands beside the others
-without one. On Spark rows are observed and thrown away; the join of Spark itself is shown as it plans it, and with
-the hint that has it sort both sides.
+left rows, unless it is said to be in any order (`maintain_order=None`). Peak memory is that of all the resident pages
+of a process; under a limit, it is said what of that was there before the join: libraries and compiled code. Polars'
+streaming engine has no limit to set, and stands beside the others without one. On Spark rows are observed and thrown
+away; the join of Spark itself is shown as it plans it, and with the hint that has it sort both sides.
 """
 
 

@@ -74,7 +74,7 @@ class GraceJoin:
         if (rows := self._in_memory(left, right, context)) is not None:
             yield from rows
             return
-        least = min(held_bytes(left), held_bytes(right)) if can_swap(self._numbered) else held_bytes(right)
+        least = min(held_bytes(left), held_bytes(right)) if can_swap(self._numbered.join) else held_bytes(right)
         count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
         _log.debug("Neither side fits: rows are cut into %d pieces by a hash of their keys, level %d", count, level)
         pieces = [
@@ -99,8 +99,8 @@ class GraceJoin:
             return stream_held(self._numbered.join, left, right, "hash", context)
         if held_bytes(left) > self._room:
             return None
-        if can_swap(self._numbered):
-            return stream_swapped(self._numbered, left, right, context)
+        if can_swap(self._numbered.join):
+            return stream_swapped(self._numbered.join, left, right, context)
         if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
             return stream_held(self._numbered.join, left, right, "hash", context)
         return None

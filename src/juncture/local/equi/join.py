@@ -12,7 +12,7 @@ from juncture.local.equi.grace import GraceJoin
 from juncture.local.equi.in_memory import held_bytes, stream_held
 from juncture.local.equi.late import LateColumns
 from juncture.local.equi.prune import within_keys
-from juncture.local.equi.swapped import can_swap
+from juncture.local.equi.swapped import can_swap, stream_unordered
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
@@ -29,13 +29,16 @@ _PIECE_SHARE = 1 / 6
 _ORDER_SHARE = 1 / 12
 """For rows that are brought into order. The rest is for what allocators keep of what was let go."""
 
+_UNORDERED_SHARE = _LEFT_SHARE + _ORDER_SHARE
+"""For a side that is held, where no rows need be brought into order."""
+
 EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
 
 
 def execute(
     join: ResolvedEqui, left: Source, right: Source, algorithm: EquiAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an equality join, batch by batch, in the order of the left rows.
+    """Yield the rows of an equality join, batch by batch, in the order of the left rows where the context asks for it.
 
     Parameters
     ----------
@@ -71,10 +74,26 @@ def execute(
     on_disk = algorithm in ("grace", "external_sort_merge")
     context = context.streaming(_PIECE_SHARE if on_disk else UNDER_WAY_SHARE)
     left, right = within_keys(join, left, right, context)
-    if algorithm == "grace" or algorithm == "external_sort_merge":
+    if algorithm == "grace" and not context.in_order and (rows := _unordered(join, left, right, context)) is not None:
+        yield from rows
+    elif algorithm == "grace" or algorithm == "external_sort_merge":
         yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, context)
+    elif not context.in_order and algorithm != "sort_merge" and left.num_rows < right.num_rows and can_swap(join):
+        yield from stream_unordered(join, left, right, context)
     else:
         yield from stream_held(join, left, right, algorithm, context)
+
+
+def _unordered(
+    join: ResolvedEqui, left: Source, right: Source, context: JoinContext
+) -> Iterator[pa.RecordBatch] | None:
+    """Return the rows of a join in any order, if a side fits in memory past which the other can stream."""
+    room = int(context.memory.total_bytes * _UNORDERED_SHARE)
+    if held_bytes(right) <= room:
+        return stream_held(join, left, right, "hash", context)
+    if can_swap(join) and held_bytes(left) <= room:
+        return stream_unordered(join, left, right, context)
+    return None
 
 
 def _on_disk(
@@ -83,13 +102,19 @@ def _on_disk(
     """Yield the rows of a join that is done in pieces, put in order."""
     late, share, memory = None, _PIECE_SHARE, context.memory
     room = int(memory.total_bytes * _LEFT_SHARE)
-    fits = can_swap(numbered) and held_bytes(numbered.left) <= room < held_bytes(numbered.right)
+    fits = (
+        context.in_order and can_swap(numbered.join) and held_bytes(numbered.left) <= room < held_bytes(numbered.right)
+    )
     if algorithm == "grace" and fits:
         memory.reserve("left rows", _LEFT_SHARE)
         late, share = LateColumns(numbered, context), _LEFT_SHARE
         numbered = late.narrow
     pieces = context.within(memory.reserve("pieces of both sides", share))
     work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, pieces)
+    if not context.in_order:
+        for batch in work.rows():
+            yield from numbered.finished(batch)
+        return
     order = context.within(memory.reserve("output in order", _ORDER_SHARE))
     sorter = ExternalSorter(numbered.join.output_schema, numbered.number, order, numbered.sample)
     rows = 0

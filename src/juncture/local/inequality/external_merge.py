@@ -140,8 +140,12 @@ class _Merge(Generic[Join]):
         self._row_bytes = held_row_bytes(numbered.join, "right", 0)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the join in their order."""
+        """Yield the rows of the join, in their order where the context asks for it."""
         numbered = self._numbered
+        if not self._context.in_order:
+            for batch in self._pieces():
+                yield from numbered.finished(batch)
+            return
         schema = numbered.join.output_schema
         order = _unused("order", schema)
         schema = schema.append(pa.field(order, pa.int64()))
