@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
 # `ci` gives the same examples every time, as many as eight minutes on two cores allow for the whole suite; `nightly`
 # gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=12, derandomize=True, database=None, **QUIET)
+settings.register_profile("ci", max_examples=8, derandomize=True, database=None, **QUIET)
 settings.register_profile("dev", max_examples=30, **QUIET)
 settings.register_profile("nightly", max_examples=200, **QUIET)
 settings.register_profile("thorough", max_examples=3_000, phases=set(Phase) - {Phase.explain}, **QUIET)
 SPARK_EXAMPLES = {"ci": 2, "dev": 4, "nightly": 20, "thorough": 100}
+
+ROOM_BYTES = 6 << 30
 
 SESSIONS = ("connect", "classic")
 IN_PROCESS = "in-process"
@@ -44,7 +48,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def in_memory() -> None:
+    """Have temporary files in memory where the machine has room for them: databases wait for each write to a disk.
+
+    What a process has written outlives it there as well when it is killed, which is what tests do to it.
+    """
+    room = Path("/dev/shm")
+    if "TMPDIR" not in os.environ and room.is_dir() and shutil.disk_usage(room).free >= ROOM_BYTES:
+        os.environ["TMPDIR"] = folder = tempfile.mkdtemp(prefix="juncture-tests-", dir=room)
+        tempfile.tempdir = None
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    # The processes that share the tests inherit it.
+    in_memory()
     profile = os.environ.get("HYPOTHESIS_PROFILE", "nightly" if config.getoption("--all") else "ci")
     settings.load_profile(profile)
     # On Spark an example costs seconds, and is not shrunk: each try would cost as much.

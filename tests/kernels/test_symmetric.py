@@ -127,7 +127,9 @@ def test_sorted_pieces_are_sorted_stably(pieces, follow):
 )
 def test_rows_are_late_by_those_before_them(codes, greatest, known, delay):
     late = np.empty(len(codes), np.uint8)
-    count = kernels.mark_late(np.array(codes, np.int64), greatest, known, delay, late)
+    reached = np.empty(1, np.int64)
+    count = kernels.mark_late(np.array(codes, np.int64), greatest, known, delay, late, reached)
+    assert reached[0] == max([greatest, *codes])
     wanted = [code < max(known, max([greatest, *codes[:row]]) - delay) for row, code in enumerate(codes)]
     assert late.astype(bool).tolist() == wanted
     assert count == sum(wanted)
@@ -211,3 +213,22 @@ def test_the_next_row_is_the_nearest_on_its_side(data, forward):
         best = min(near) if forward else max(near)
         assert (held_keys[positions[row]], held[0, positions[row]]) == (keys[row], best)
         assert bool(tied[row]) == (near.count(best) > 1)
+
+
+@given(
+    values=st.lists(st.integers(-20, 20) | st.sampled_from(EXTREMES), max_size=8),
+    order=st.sampled_from(["rising", "falling", "any"]),
+    lines=st.lists(st.tuples(st.integers(-5, 5), st.sampled_from([0, -1])), max_size=3),
+)
+def test_codes_of_values_that_are_not_far(values, order, lines):
+    if order != "any":
+        values.sort(reverse=order == "falling")
+    added, flipped = (np.array([line[place] for line in lines], np.int64) for place in (0, 1))
+    codes = np.empty((len(lines), len(values)), np.int64)
+    told = kernels.write_codes(np.array(values, np.int64), 15, added, flipped, codes)
+    if not all(-15 < value < 15 for value in values):
+        assert told == kernels.FAR
+        return
+    rises, falls = values == sorted(values), values == sorted(values, reverse=True)
+    assert told == kernels.RISES * rises + kernels.FALLS * falls
+    assert codes.tolist() == [[(value + more) ^ bits for value in values] for more, bits in lines]

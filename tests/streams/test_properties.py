@@ -15,6 +15,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.spec.where import Where
 from juncture.streams.order import SideOrder
+from juncture.streams.state import ordered
 from juncture.testing.where import passing
 from strategies import Example, examples
 from support.streams import SIDES, Streamed, arrange, check, order_values
@@ -73,11 +74,23 @@ def streamed(predicate, ours, theirs, how, seed, folder=None, *, falling=False) 
     )
 
 
+COMPARED = [-1, 3, ordered.COMPARED_MOST]
+"""Pairs to compare for each row up to which rows are held in their order: by key from the first, from some time on, and
+never."""
+
+
 @pytest.mark.parametrize(("predicate", "ours", "theirs"), BOUNDED)
-@given(seed=st.integers(0, 2**32 - 1), how=st.sampled_from(HOWS), falling=st.booleans())
-def test_a_bounded_condition(predicate, ours, theirs, how, seed, falling, tmp_path_factory):
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    how=st.sampled_from(HOWS),
+    falling=st.booleans(),
+    compared=st.sampled_from(COMPARED),
+)
+def test_a_bounded_condition(predicate, ours, theirs, how, seed, falling, compared, tmp_path_factory):
     folder = tmp_path_factory.mktemp("state") if seed % 4 == 0 else None
-    check(streamed(predicate, ours, theirs, how, seed, folder, falling=falling))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordered, "COMPARED_MOST", compared)
+        check(streamed(predicate, ours, theirs, how, seed, folder, falling=falling))
 
 
 def can_match(join: Streamed, side: str) -> int:
@@ -119,8 +132,9 @@ def can_match(join: Streamed, side: str) -> int:
         for falling in (False, True)
     ],
 )
-def test_no_row_is_held_that_cannot_match(predicate, ours, theirs, falling):
-    for seed in range(2):
+def test_no_row_is_held_that_cannot_match(predicate, ours, theirs, falling, monkeypatch):
+    for seed, compared in enumerate((-1, ordered.COMPARED_MOST)):
+        monkeypatch.setattr(ordered, "COMPARED_MOST", compared)
         join = streamed(predicate, ours, theirs, "full", seed, falling=falling)
         for step, _ in enumerate(join.steps()):
             if step % 5 == 0:

@@ -15,6 +15,15 @@ from juncture.kernels.array_types import Mask
 from juncture.spec.values import DAY_S
 
 _DAY_MS = DAY_S * 1_000
+_FEW_ROWS = 1 << 10
+_PLAIN = {
+    each.id: np.dtype(f"u{each.bit_width // 8}")
+    for each in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.timestamp("s"), pa.duration("s")),
+    )
+}
+"""Types of values of whole bytes, and what NumPy reads them as."""
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 
@@ -39,6 +48,30 @@ def memory_pool() -> pa.MemoryPool:
 def rows_of(values: Rows, index: pa.Array) -> Rows:
     """Return some rows of an array, a chunked array or a batch."""
     return pc.take(values, index, memory_pool=memory_pool())
+
+
+def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
+    """Return the rows of a batch at some places, none of which is beyond it.
+
+    Notes
+    -----
+    Few rows of plain columns take a few microseconds: a fraction of what it takes to have Arrow take them.
+
+    Examples
+    --------
+    >>> rows_at(pa.record_batch({"a": [5, 6, 7]}), np.array([2, 0])).to_pydict()
+    {'a': [7, 5]}
+    """
+    if len(places) <= _FEW_ROWS and batch.num_columns:
+        columns = []
+        for column in batch.columns:
+            item = _PLAIN.get(column.type.id)
+            if item is None or column.null_count:
+                break
+            columns.append(array_of(raw_values(column, item)[places], column.type))
+        else:
+            return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    return rows_of(batch, array_of(places, pa.int32() if places.dtype == np.int32 else pa.int64()))
 
 
 def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:

@@ -15,7 +15,8 @@ from juncture.kernels.equal_rows import find_equal, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
 from juncture.kernels.symmetric import UNLIMITED, reach_of
-from juncture.streams.state.segment import first_codes, grouped, matches
+from juncture.streams.state.keyed import grouped, matches
+from juncture.streams.state.segment import first_codes
 
 Table = npt.NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
-from juncture.kernels.compiled import compiled
+from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_from_end, group_of
 
 UNLIMITED = -1
@@ -126,8 +126,16 @@ def reach_of(codes: IntTable) -> int:
     return int(reach)
 
 
+@inlined
+def _never_fall(codes: Any) -> Any:
+    falls = np.int64(0)
+    for row in range(1, len(codes)):
+        falls += codes[row] < codes[row - 1]
+    return falls == 0
+
+
 @compiled
-def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut) -> int:
+def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut, reached: IntsOut) -> int:
     """Mark the rows that are farther behind the greatest code before them than a delay, and return how many there are.
 
     Parameters
@@ -142,15 +150,21 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
         How far a code may be behind.
     late
         Out: 1 for late rows, 0 for others.
+    reached
+        Out: the greatest code by the last of them.
 
     Notes
     -----
-    A pass over the rows.
+    A pass over the rows, and another one if they do not rise.
     """
-    count = np.int64(0)
     least = known
     if greatest >= _LEAST + delay:
         least = max(least, greatest - delay)
+    if len(codes) == 0 or (codes[0] >= least and _never_fall(codes)):
+        late[:] = 0
+        reached[0] = greatest if len(codes) == 0 else max(greatest, codes[len(codes) - 1])
+        return 0
+    count = np.int64(0)
     for row in range(len(codes)):
         code = codes[row]
         late[row] = code < least
@@ -159,7 +173,51 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
             greatest = code
             if greatest >= _LEAST + delay:
                 least = max(least, greatest - delay)
+    reached[0] = greatest
     return int(count)
+
+
+FAR, RISES, FALLS = -1, 1, 2
+"""What is told of values: that some are beyond a limit; or what they do all along, of which both may be."""
+
+
+@compiled
+def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTableOut) -> int:
+    """Write lines of codes of values, each moved by so much, and tell whether the values rise or fall.
+
+    Parameters
+    ----------
+    values, far
+        The values, and a limit. No sum of a value that is nearer to zero leaves 64 bits.
+    added, flipped
+        Of each line what is added, and the bits that are flipped then: none, or all.
+    codes
+        Out: the lines.
+
+    Returns
+    -------
+    int
+        `FAR`, and the codes are anything; or `RISES` if no value is less than the one before, and `FALLS` if none is
+        greater, added up.
+
+    Notes
+    -----
+    A pass over the values for each line, and one besides, or two if they are in no order.
+    """
+    count, falls, rises = len(values), np.int64(0), np.int64(0)
+    for row in range(1, count):
+        falls += values[row] < values[row - 1]
+        rises += values[row] > values[row - 1]
+    # Of values in an order, those at the ends are the farthest.
+    step = max(count - 1, 1) if falls == 0 or rises == 0 else 1
+    for row in range(0, count, step):
+        if values[row] <= -far or values[row] >= far:
+            return FAR
+    for line in range(len(added)):
+        more, bits = added[line], flipped[line]
+        for row in range(len(values)):
+            codes[line, row] = (values[row] + more) ^ bits
+    return (RISES if falls == 0 else 0) + (FALLS if rises == 0 else 0)
 
 
 @compiled

@@ -21,8 +21,8 @@ from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.limits import GREATEST, Limits
 from juncture.streams.output import held_schema
+from juncture.streams.state.keyed import KeyedStore
 from juncture.streams.state.keys import HeldKeys
-from juncture.streams.state.store import RowStore
 
 
 class AggregateJoin:
@@ -41,9 +41,9 @@ class AggregateJoin:
         self._bounds = bounds
         self._frontiers = frontiers
         self.failed = False
-        self.stores: dict[Side, RowStore] = {
-            "left": RowStore(condition.matching),
-            "right": RowStore(condition.matching),
+        self.stores: dict[Side, KeyedStore] = {
+            "left": KeyedStore(condition.matching),
+            "right": KeyedStore(condition.matching),
         }
         self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
 
@@ -63,7 +63,7 @@ class AggregateJoin:
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         found = self._keys.arranged(keys, seen.codes)
-        self.stores[side].add(batch, found.rows, found.keys, found.codes, np.zeros(len(found.rows), np.bool_))
+        self.stores[side].add(batch, found, np.zeros(len(found.rows), np.bool_))
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, _matched: Mask) -> None:

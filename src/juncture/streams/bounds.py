@@ -60,6 +60,7 @@ class Bounds:
         self._alternatives: Alternatives | None = None
         if condition.predicate is not None and condition.check is not None and orders:
             self._alternatives = Alternatives(condition.predicate, side, self._marks, len(relations), self._covered())
+        self._end = Limits(np.full(self.lines, NO_LIMIT, np.int64), ended=True)
         self._static = self._limits([None] * len(self.orders), range(len(relations)))
         self.moving = self._moving()
         self._moving_relations = [line for line in self.moving[0] if line < len(relations)]
@@ -112,7 +113,7 @@ class Bounds:
     def limits(self, frontier: Frontier) -> Limits:
         """Return which rows can still match."""
         if frontier.ended:
-            return Limits(np.full(self.lines, NO_LIMIT, np.int64), ended=True)
+            return self._end
         last = self._last
         if last is not None and last[0] == frontier.least:
             return last[1]

@@ -28,7 +28,7 @@ from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
 from juncture.predicate.decompose.shape import Shape, shape
-from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import interval
 from juncture.predicate.language.nodes import Column, Node, columns
@@ -37,7 +37,7 @@ from juncture.predicate.language.types import from_arrow
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere
 from juncture.streams.plain_lines import PlainLines, plain_lines
 
@@ -57,11 +57,14 @@ class Rows:
         A line for each relation.
     valid
         Which rows can match at all; None for all.
+    rising
+        Which of the first two lines rises from row to row while the other falls; None if that is not known.
     """
 
     keys: list[pa.Array]
     codes: Table
     valid: Mask | None
+    rising: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,9 @@ class Condition:
         How many of the relations are of use to find matches. What follows only tells what can still match.
     filters
         What the rows of the left and of the right side have to satisfy on their own; None for nothing.
+    is_band
+        Whether matches are found by two relations, which bound one right value by one left value and constants: rows
+        whose codes for the one rise have codes for the other that fall.
     """
 
     join: Resolved
@@ -129,6 +135,7 @@ class Condition:
     predicate: Node | None
     matching: int
     filters: tuple[Node | None, Node | None] = (None, None)
+    is_band: bool = False
 
     def rows(self, batch: pa.RecordBatch, side: Side) -> Rows:
         """Return what the join sees in rows of a side.
@@ -202,7 +209,14 @@ def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Co
         predicate=condition.predicate,
         matching=matching,
         filters=(condition.left_filter, condition.right_filter),
+        is_band=matching == 2 and _is_fixed_band(parts.values[0].value),
     )
+
+
+def _is_fixed_band(value: BoundedValue) -> bool:
+    """Tell whether a value has two limits, both of them a constant away from one other value."""
+    values = {limit.value for limit in value.limits}
+    return value.is_band and len(values) == 1 and all(limit.column is None for limit in value.limits)
 
 
 def _coded(values: Iterable[BoundedValue]) -> tuple[CodedValue, ...]:
@@ -255,9 +269,26 @@ class _Parts:
         return self.join.right_schema, self.join.right_by
 
     def _keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
+        plain = self._plain_keys[side == "right"]
+        if plain is not None:
+            return [batch.column(name) for name in plain]
         found = [batch.column(name) for name in self._of(side)[1]]
         for equality in self.condition.equalities:
             found += equal_columns(equality, evaluate(_value(equality, side), **{side: batch}))
+        return found
+
+    @cached_property
+    def _plain_keys(self) -> list[list[str] | None]:
+        """The key columns of both sides, where these are columns as they are; None where they are more than that."""
+        found: list[list[str] | None] = []
+        for side in SIDES:
+            schema, by = self._of(side)
+            equal = [
+                None if each.type or each.null_safe else column_as_is(_value(each, side), schema)
+                for each in self.condition.equalities
+            ]
+            names = [name for name in equal if name is not None]
+            found.append([*by, *names] if len(names) == len(equal) else None)
         return found
 
     def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
@@ -301,7 +332,7 @@ class _Parts:
 
         def easily_seen(batch: pa.RecordBatch) -> Rows:
             codes = plain.codes(batch)
-            return seen(batch) if codes is None else Rows(self._keys(batch, side), codes, None)
+            return seen(batch) if codes is None else Rows(self._keys(batch, side), codes.table, None, codes.rising)
 
         return easily_seen
 

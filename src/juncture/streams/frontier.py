@@ -66,28 +66,28 @@ class Frontier:
         """Move on in one order, and return which codes are too far behind those before them; None if none is."""
         if len(codes) == 0:
             return None
-        behind = self._marked(codes, place)
-        greatest = max(int(codes.max()), self._greatest[place])
+        behind, greatest = self._marked(codes, place)
         if greatest > self._greatest[place]:
             self._greatest[place] = greatest
             self._raise(place, self.orders[place].behind_one(greatest))
         return behind
 
-    def _marked(self, codes: Ints, place: int) -> Mask | None:
-        """Return which codes are too far behind those before them; None if none is."""
+    def _marked(self, codes: Ints, place: int) -> tuple[Mask | None, int]:
+        """Return which codes are too far behind those before them, None if none is; and the greatest so far."""
         order, greatest, known = self.orders[place], self._greatest[place], self.least[place]
         known = _LEAST if known is None else known
         if order.steps is not None:
             late = np.empty(len(codes), np.bool_)
-            count = kernels.mark_late(codes, greatest, known, order.steps, late.view(np.uint8))
-            return late if count else None
+            reached = np.empty(1, np.int64)
+            count = kernels.mark_late(codes, greatest, known, order.steps, late.view(np.uint8), reached)
+            return (late if count else None), int(reached[0])
         before = np.empty(len(codes), np.int64)
         before[0] = greatest
         np.maximum.accumulate(codes[:-1], out=before[1:])
         np.maximum(before, before[0], out=before)
         least = np.where(before == _LEAST, np.int64(_LEAST), order.behind(before))
         behind: Mask = codes < np.maximum(least, np.int64(known))
-        return behind if behind.any() else None
+        return (behind if behind.any() else None), max(int(codes.max()), greatest)
 
     def advance(self, codes: Sequence[int | None]) -> None:
         """Let nothing below some codes come any more."""

@@ -105,7 +105,7 @@ class StreamJoin:
         return kept + self._plan.output.finished(ready)
 
     def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
-        batch = to_streaming(given, self._plan.seen[side])
+        batch = given if self._plan.is_seen_as_given[side] else to_streaming(given, self._plan.seen[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
@@ -113,7 +113,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._set_apart(side, given, batch, late)
-            held = to_streaming(batch, self._plan.held[side])
+            held = batch if self._plan.is_held_as_seen[side] else to_streaming(batch, self._plan.held[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)

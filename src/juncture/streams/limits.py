@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ class Limits:
     branches: tuple[Ints, ...] = ()
     ended: bool = False
 
-    @property
+    @cached_property
     def is_open(self) -> bool:
         """Whether all rows can still match."""
         return (

@@ -12,13 +12,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import raw_values, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval
-from juncture.predicate.language.nodes import Node, columns
+from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, Value
@@ -26,6 +26,7 @@ from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.schema import Domain, Side
 from juncture.spec.values import DAY_S, TimeLength
+from juncture.streams.plain_lines import plain_column
 
 _GREATEST = 2**63 - 1
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
@@ -120,6 +121,8 @@ class SideOrder:
         Makes codes of values.
     delay
         How far codes may be behind, in steps; of floats a float.
+    column
+        The column that the expression is, of 64-bit steps; None if it is more, or of other values.
     """
 
     order: Order
@@ -127,6 +130,7 @@ class SideOrder:
     node: Node
     coder: StepCoder
     delay: int | float
+    column: str | None = None
 
     @classmethod
     def of(cls, order: Order, side: Side, schema: pa.Schema, names: tuple[str, str] = ("l", "r")) -> SideOrder:
@@ -156,7 +160,8 @@ class SideOrder:
         if steps.is_infinite():
             raise SpecError(f"delay={order.delay!r} is beyond all values: nothing would ever be late, or expire.")
         delay = float(steps) if domain.kind == "float" else math.floor(steps)
-        return cls(order, side, node, StepCoder(domain), delay)
+        column = plain_column(node, schema, domain) if isinstance(node, Column) else None
+        return cls(order, side, node, StepCoder(domain), delay, column)
 
     @property
     def text(self) -> str:
@@ -171,9 +176,13 @@ class SideOrder:
         DataError
             If a value does not fit 64 bits.
         """
+        if self.column is not None:
+            array = batch.column(self.column)
+            steps = raw_values(array, np.int64)
+            return (~steps if self.order.descending else steps), validity(array)
         values = evaluate(self.node, **{self.side: batch})
         try:
-            codes, valid = self.coder.encode(plain(values))
+            codes, valid = self.coder.encode(values)
         except TooWideError:
             raise DataError(
                 f"A value of the {self.side} order {self.text!r} does not fit 64 bits, and streams are ordered by no "

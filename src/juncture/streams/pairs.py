@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_at, rows_of
 from juncture.kernels.array_types import Codes, Mask
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import columns
-from juncture.spec.schema import Side, other_side
+from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.output import Output
-from juncture.streams.state.keys import Arranged, HeldKeys
-from juncture.streams.state.segment import Segment, lines_of
+from juncture.streams.state.keyed import KeyedStore
+from juncture.streams.state.keys import HeldKeys
+from juncture.streams.state.ordered import InOrder, OrderedSegment
+from juncture.streams.state.segment import Arranged, Segment
 from juncture.streams.state.store import RowStore
-
-Positions = npt.NDArray[np.signedinteger]
 
 
 class PairJoin:
@@ -46,13 +47,19 @@ class PairJoin:
         self.failed = False
         self._output = output
         self._how = condition.join.how
-        self.stores: dict[Side, RowStore] = {
-            "left": RowStore(condition.matching),
-            "right": RowStore(condition.matching),
-        }
-        self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
+        self._by_key: dict[Side, KeyedStore] = {side: KeyedStore(condition.matching) for side in SIDES}
+        self._keys = HeldKeys(condition.key_types, self._by_key, nulls_equal=condition.nulls_equal)
+        self._order = InOrder.of(condition.key_types) if condition.is_band and not condition.nulls_equal else None
+        self._in_order: dict[Side, RowStore[OrderedSegment]] = {}
+        if self._order is not None:
+            self._in_order = {side: RowStore(self._order) for side in SIDES}
         keeps = {"left": ("left", "full", "anti"), "right": ("right", "full")}
         self._keeps: dict[Side, bool] = {"left": self._how in keeps["left"], "right": self._how in keeps["right"]}
+
+    @property
+    def stores(self) -> Mapping[Side, RowStore[Any]]:
+        """The rows that are held of each side."""
+        return self._by_key if self._order is None else self._in_order
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what follows from rows of a side, whose frontier has moved on by them."""
@@ -62,16 +69,33 @@ class PairJoin:
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the matches of rows of a side, and hold those that can still have others."""
         other = other_side(side)
-        seen = self._condition.rows(batch, side)
-        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
-        came = self._keys.arranged(keys, seen.codes)
+        came = self._arranged(side, batch)
         matched = np.zeros(len(came.rows), np.bool_)
         for segment in self.stores[other].segments:
-            for found, positions in segment.find(came.keys, came.codes):
+            for found, positions in segment.find(came):
                 yield from self._matches(side, batch, came.rows, segment, found, positions, matched)
         yield from self._hold(side, batch, came, matched)
         if self._how == "semi" and side == "right":
             self.stores["left"].sweep()
+
+    def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
+        """Return the rows of a batch that can match, in the order in which rows are held."""
+        seen = self._condition.rows(batch, side)
+        if self._order is not None:
+            came = self._order.arranged(seen.keys, seen.codes, seen.valid, seen.rising)
+            if all(segment.is_near(came) for segment in self._in_order[other_side(side)].segments):
+                return came
+            self._go_by_key()
+        return self._keys.arranged(self._keys.of(seen.keys, seen.valid, batch.num_rows), seen.codes)
+
+    def _go_by_key(self) -> None:
+        """Hold rows by key from now on: too many are near one another."""
+        self._order = None
+        for side, store in self._in_order.items():
+            for batch, matched in store.living():
+                self.load(side, batch, matched)
+            self._by_key[side].evicted = store.evicted
+        self._in_order = {}
 
     def _matches(
         self,
@@ -86,7 +110,7 @@ class PairJoin:
         """Yield candidates that do match, and mark them."""
         own: pa.RecordBatch | None = None
         if self._condition.check is not None or self._how not in ("semi", "anti"):
-            own, others = _taken(batch, rows[found]), segment.taken(positions)
+            own, others = rows_at(batch, rows[found]), segment.taken(positions)
             left, right = (own, others) if side == "left" else (others, own)
             good = self._good(left, right)
             if good is not None:
@@ -118,22 +142,21 @@ class PairJoin:
     def _hold(self, side: Side, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Hold rows that can still match, and yield those that will not and have to be given."""
         bounds, store, rows = self._bounds[side], self.stores[side], came.rows
-        codes = bounds.codes(_taken(batch, rows), came.codes) if bounds.watches else came.codes
-        kept = bounds.limits(self._frontiers[other_side(side)]).alive(codes)
+        held = came
+        if bounds.watches:
+            held = replace(came, codes=bounds.codes(rows_at(batch, rows), came.codes))
+        kept = held.living(bounds.limits(self._frontiers[other_side(side)]))
         if side == "left" and self._how in ("semi", "anti"):
             if self._how == "semi" and matched.any():
-                yield self._output.alone(_taken(batch, rows[matched]), "left")
+                yield self._output.alone(rows_at(batch, rows[matched]), "left")
             kept = kept[~matched[kept]]
         if self._keeps[side]:
             done = np.ones(batch.num_rows, np.bool_)
             done[rows[matched]] = False
             done[rows[kept]] = False
             if done.any():
-                yield self._output.alone(_taken(batch, np.flatnonzero(done)), side)
-        if len(kept) == len(rows):
-            store.add(batch, rows, came.keys, codes, matched)
-        elif len(kept):
-            store.add(batch, rows[kept], came.keys[kept], lines_of(codes, kept), matched[kept])
+                yield self._output.alone(rows_at(batch, np.flatnonzero(done)), side)
+        store.add(batch, held, matched, kept)
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
         """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""
@@ -143,17 +166,12 @@ class PairJoin:
                 alone = gone[~segment.matched[gone]]
                 if len(alone):
                     yield self._output.alone(segment.taken(alone), side)
-        self._keys.forget()
+        if self._order is None:
+            self._keys.forget()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Hold rows that were held before."""
-        seen = self._condition.rows(batch, side)
-        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
-        held = self._keys.arranged(keys, seen.codes)
+        held = self._arranged(side, batch)
         bounds = self._bounds[side]
-        codes = bounds.codes(_taken(batch, held.rows), held.codes) if bounds.watches else held.codes
-        self.stores[side].add(batch, held.rows, held.keys, codes, matched[held.rows])
-
-
-def _taken(batch: pa.RecordBatch, rows: Positions) -> pa.RecordBatch:
-    return rows_of(batch, array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64()))
+        codes = bounds.codes(rows_at(batch, held.rows), held.codes) if bounds.watches else held.codes
+        self.stores[side].add(batch, replace(held, codes=codes), matched[held.rows])

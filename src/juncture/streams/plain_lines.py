@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import StepCoder
+from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.limits import LimitEnd, inward
@@ -44,34 +46,60 @@ class PlainLine:
     added: int
     inverted: bool
 
-    def write(self, values: Ints, codes: Ints) -> None:
-        """Write the codes of some values."""
-        if self.inverted:
-            np.subtract(~self.added, values, out=codes)
-        else:
-            np.add(values, self.added, out=codes)
-
 
 @dataclass(frozen=True)
+class PlainCodes:
+    """The codes of rows.
+
+    Attributes
+    ----------
+    table
+        Their lines.
+    rising
+        Which of the first two lines rises from row to row while the other falls; None if that is not known.
+    """
+
+    table: Table
+    rising: int | None
+
+
 class PlainLines:
     """The lines of codes of one side."""
 
-    lines: tuple[PlainLine, ...]
+    def __init__(self, lines: Sequence[PlainLine]) -> None:
+        self._count = len(lines)
+        self._of_one_column: list[tuple[str, int, Ints, Ints]] = []
+        first = 0
+        for name, group in groupby(lines, key=lambda line: line.name):
+            together = list(group)
+            added = np.array([line.added for line in together], np.int64)
+            self._of_one_column.append((name, first, added, np.array([-line.inverted for line in together], np.int64)))
+            first += len(together)
+        self._inverted = [line.inverted for line in lines[:2]]
+        self._is_band = sorted(self._inverted) == [False, True] and len(self._of_one_column[0][2]) > 1
 
-    def codes(self, batch: pa.RecordBatch) -> Table | None:
+    def codes(self, batch: pa.RecordBatch) -> PlainCodes | None:
         """Return the codes of rows; None where a value is null, or so large that a sum might not fit."""
         if not batch.num_rows:
             return None
-        values: dict[str, Ints] = {}
-        codes = np.empty((len(self.lines), batch.num_rows), np.int64)
-        for line, out in zip(self.lines, codes, strict=True):
-            if line.name not in values:
-                found = _small_values(batch.column(line.name))
-                if found is None:
-                    return None
-                values[line.name] = found
-            line.write(values[line.name], out)
-        return codes
+        table = np.empty((self._count, batch.num_rows), np.int64)
+        told = 0
+        for name, first, added, flipped in self._of_one_column:
+            column = batch.column(name)
+            if column.null_count:
+                return None
+            out = table[first : first + len(added)]
+            found = kernels.write_codes(raw_values(column, np.int64), _FAR, added, flipped, out)
+            if found == kernels.FAR:
+                return None
+            told = found if first == 0 else told
+        return PlainCodes(table, self._rising(told))
+
+    def _rising(self, told: int) -> int | None:
+        """Return which line rises, given what the values do that the first two lines are made of."""
+        if not self._is_band or not told:
+            return None
+        return self._inverted.index(not told & kernels.RISES)
 
 
 def plain_lines(
@@ -99,7 +127,7 @@ def plain_lines(
 def _line(coded: CodedValue, side: Side, schema: pa.Schema) -> PlainLine | None:
     value, coder = coded.value, coded.encoding.coder
     limit = value.limits[0]
-    own = _plain_column(limit.value if side == "left" else value.right, schema, value.domain)
+    own = plain_column(limit.value if side == "left" else value.right, schema, value.domain)
     if own is None or not isinstance(coder, StepCoder) or coder.unsigned or not value.exact:
         return None
     if value.type is not None and value.type != schema.field(own).type:
@@ -112,7 +140,7 @@ def _line(coded: CodedValue, side: Side, schema: pa.Schema) -> PlainLine | None:
     return None if is_far else PlainLine(own, added, inverted=not limit.upper)
 
 
-def _plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None:
+def plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None:
     """Return the name of a column whose values are steps of 64 bits; None for any other value."""
     if isinstance(value, Column):
         value = value.name
@@ -121,11 +149,3 @@ def _plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None
     data_type = schema.field(value).type
     is_time = pat.is_timestamp(data_type) and domain.kind == "timestamp" and data_type.unit == domain.unit
     return value if is_time or (pat.is_int64(data_type) and domain.kind == "integer") else None
-
-
-def _small_values(column: pa.Array) -> Ints | None:
-    """Return the steps of a column; None where one is null, or far."""
-    if column.null_count:
-        return None
-    values: Ints = raw_values(column, np.int64)
-    return values if values.min() > -_FAR and values.max() < _FAR else None

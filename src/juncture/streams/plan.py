@@ -47,6 +47,8 @@ class StreamPlan:
         Of both sides.
     seen, held
         The columns of each side that the join looks at, and those that it holds.
+    is_seen_as_given, is_held_as_seen
+        Of which sides these are all columns, as they come, and the same ones.
     bounds
         What is held of each side, and for how long.
 
@@ -77,6 +79,8 @@ class StreamPlan:
         }
         self.held = {side: held_schema(self._join, side) for side in SIDES}
         self.seen = {side: self._looked_at(side, schemas[side]) for side in SIDES}
+        self.is_seen_as_given = {side: self.seen[side].equals(setup.schema(side)) for side in SIDES}
+        self.is_held_as_seen = {side: self.held[side].equals(self.seen[side]) for side in SIDES}
         self._asof: AsofBounds | None = None
         self._condition: Condition | None = None
         self._pair_bounds: dict[Side, Bounds] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from juncture.predicate.evaluate.evaluate import matches as satisfied
@@ -62,15 +63,11 @@ def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[i
     count = right.num_rows
     at_once = max(1, _PAIRS_AT_ONCE // max(count, 1))
     for start in range(0, left.num_rows, at_once):
-        rows = range(start, min(start + at_once, left.num_rows))
-        pairs = [(row, other) for row in rows for other in range(count)]
-        one, two = (
-            side.take(pa.array([pair[place] for pair in pairs], pa.int64()))
-            for place, side in enumerate((ours, theirs))
-        )
-        passed = satisfied(predicate, one, two).to_pylist()
-        for place in range(len(rows)):
-            yield [other for other in range(count) if passed[place * count + other]]
+        rows = np.arange(start, min(start + at_once, left.num_rows))
+        one, two = ours.take(np.repeat(rows, count)), theirs.take(np.tile(np.arange(count), len(rows)))
+        passed = satisfied(predicate, one, two).to_numpy(zero_copy_only=False)
+        for each in passed.reshape(len(rows), count):
+            yield np.flatnonzero(each).tolist()
 
 
 def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
@@ -82,7 +79,10 @@ def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the same values without an encoding, of types that Arrow can take rows of."""
-    cells = [cell(column, row) for row in range(len(column))]
-    data_type = cells[0].type if cells else plain_type(column.type)
+    data_type = plain_type(column.type)
+    while isinstance(data_type, pa.BaseExtensionType):
+        data_type = plain_type(data_type.storage_type)
+    if data_type != column.type:
+        column = pa.chunked_array([cell(column, row) for row in range(len(column))], data_type)
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return pa.chunked_array(cells, data_type).cast(views.get(data_type, data_type))
+    return column.cast(views[data_type]) if data_type in views else column

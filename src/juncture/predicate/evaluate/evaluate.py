@@ -20,6 +20,13 @@ from juncture.predicate.language.types import arrow_type
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
 
+def column_as_is(node: Node, schema: pa.Schema) -> str | None:
+    """Return the name of the column of a schema that an expression is, without any conversion; None if it is more."""
+    if not isinstance(node, nodes.Column) or schema.field(node.name).type != arrow_type(node.type):
+        return None
+    return node.name
+
+
 def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) -> pa.Array:
     """Evaluate an expression on pairs of rows.
 

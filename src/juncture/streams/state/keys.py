@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +13,7 @@ from juncture.kernels.array_types import Codes, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import arrange_rows, sort_rows
 from juncture.spec.schema import Side
-from juncture.streams.state.segment import Table, first_codes, lines_of
+from juncture.streams.state.segment import Arranged, Table, first_codes, lines_of
 
 _KEYS_LEAST = 1 << 12
 """Keys up to which those that nobody has any more are not looked for."""
@@ -32,23 +31,6 @@ class KeyedRows(Protocol):
 
     def rekey(self, mapping: Codes, /) -> None:
         """Take other codes for keys."""
-
-
-@dataclass(frozen=True)
-class Arranged:
-    """Rows that have a key, in the order of keys and first codes.
-
-    Attributes
-    ----------
-    rows
-        Which of a batch they are.
-    keys, codes
-        Of these.
-    """
-
-    rows: Codes
-    keys: Codes
-    codes: Table
 
 
 class HeldKeys:

@@ -1,42 +1,70 @@
-"""Some held rows of a stream, sorted so that matches are found in them."""
+"""Some held rows of a stream, arranged so that matches are found in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.kernels.row_order import sort_rows
 from juncture.streams.limits import Limits
 from juncture.streams.state.held_batch import HeldBatch
 
 Table = npt.NDArray[np.int64]
+Keys = npt.NDArray[Any]
+"""Codes of keys, or keys that are whole numbers."""
 
-_GREATEST = 2**63 - 1
+
 _ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
 """Pairs to find at once: at first at the least and at the most, and ever."""
 
 
-class Segment:
-    """Rows in the order of key and first code.
+@dataclass(frozen=True)
+class Arranged:
+    """Rows that have a key, in the order in which they are held.
+
+    Attributes
+    ----------
+    rows
+        Which of a batch they are.
+    keys
+        Of these.
+    codes
+        A line for each relation, in the order of the rows.
+    """
+
+    rows: Codes
+    keys: Keys
+    codes: Table
+
+    def some(self, places: Codes) -> Self:
+        """Return some of the rows, in the same order."""
+        taken = self.rows[places], self.keys[places], lines_of(self.codes, places)
+        return replace(self, rows=taken[0], keys=taken[1], codes=taken[2])
+
+    def living(self, limits: Limits) -> Codes:
+        """Return the places of rows that can still match."""
+        return limits.alive(self.codes)
+
+
+class Segment(ABC):
+    """Rows that are arranged together.
 
     Parameters
     ----------
     batch
         The rows, in any order.
-    rows
-        Which of them are held, in the order of keys and codes.
-    keys, codes
-        Of these: key codes, and a line of codes for each relation.
+    came
+        Which of them are held, in the order in which they are.
     matched
         Which of these have had a match.
-    matching
-        How many lines of codes are of use to find matches.
 
     Attributes
     ----------
@@ -46,39 +74,37 @@ class Segment:
         A code for each line that no row that is alive is below.
     """
 
-    def __init__(
-        self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Table, matched: Mask, matching: int
-    ) -> None:
+    def __init__(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> None:
         self.batch = batch
-        self.rows = rows
-        self.keys = keys
-        self.codes = codes
+        self.rows = came.rows
+        self.keys = came.keys
+        self.codes = came.codes
         self.matched = matched
-        self.alive = np.ones(len(rows), np.bool_)
-        self.alive_rows = len(rows)
-        self.least = np.empty(len(codes), np.int64)
-        self.groups, self.starts = grouped(keys, codes, self.least)
-        self._matching = matching
-        self._greatest = codes[0].max(initial=-_GREATEST - 1) if matching else _GREATEST
-        self._reach = kernels.reach_of(codes) if matching > 1 else kernels.UNLIMITED
+        self.alive = np.ones(len(self.rows), np.bool_)
+        self.alive_rows = len(self.rows)
+        self.least: Ints = np.empty(len(self.codes), np.int64)
 
     @property
     def nbytes(self) -> int:
         """How much memory the rows take."""
-        arrays = (self.rows, self.keys, self.codes, self.matched, self.alive, self.starts, self.groups)
+        arrays = (self.rows, self.keys, self.codes, self.matched, self.alive)
         return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
-    def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
+    def keep(self, kept: Codes) -> None:
+        """Hold some of the rows, in their order and at least one, and not the others."""
+        self.alive[:] = False
+        self.alive[kept] = True
+        self.alive_rows = len(kept)
+
+    @abstractmethod
+    def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time.
 
         Parameters
         ----------
-        keys, codes
-            Rows of the other side, by key and first code.
+        came
+            Rows of the other side, arranged in the same way.
         """
-        if self._matching and len(keys) and self._greatest < ~codes[0].max():
-            return
-        yield from matches(keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach)
 
     def expire(self, limits: Limits) -> Codes:
         """Let go of rows that match nothing any more, and return their positions."""
@@ -99,7 +125,7 @@ class Segment:
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
         """Return the rows at some positions."""
-        return rows_of(self.batch, array_of(self.rows[positions], pa.int32()))
+        return rows_at(self.batch, self.rows[positions])
 
     def held(self) -> HeldBatch:
         """Return the rows as they are in the batch."""
@@ -108,36 +134,43 @@ class Segment:
         matched[self.rows] = self.matched
         return HeldBatch(self.batch, alive, matched)
 
-    def rekeyed(self, mapping: Codes) -> None:
-        """Take other codes for keys, in the same order; those of keys that only dead rows have are gone."""
-        kept = mapping[self.groups] >= 0
-        if not kept.all():
-            raise AssertionError("a segment is compacted before its keys are forgotten")
-        self.keys, self.groups = mapping[self.keys], mapping[self.groups]
+
+SomeSegment = TypeVar("SomeSegment", bound=Segment)
+MadeSegment = TypeVar("MadeSegment", bound=Segment, covariant=True)
 
 
-def grouped(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes, Ints]:
-    """Return the distinct keys of sorted rows, where the rows of each start, and the end; and write the least codes."""
-    starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
-    count = kernels.index_rows(keys, codes, starts, groups, np.empty(len(codes), np.int64) if least is None else least)
-    return groups[:count], starts[: count + 1]
+class Arrangement(Protocol[MadeSegment]):
+    """How the rows of a side are held."""
+
+    def sorted(self, keys: Keys, codes: Table) -> Arranged:
+        """Return rows, of which each has a key, in the order in which they are held."""
+
+    def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> MadeSegment:
+        """Return rows of a batch, in the order in which they are held, as a segment."""
 
 
-def matches(
-    keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
-) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the pairs of rows and positions that match, some at a time, as `find_matches` writes them."""
-    resume = np.array([0, -1], np.int64)
-    room = min(max(_ROOM_LEAST, 2 * len(keys)), _ROOM_FIRST)
-    while resume[0] < len(keys):
+def paged(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int]) -> Iterator[tuple[Codes, Codes]]:
+    """Yield the pairs of rows and positions that match, some at a time.
+
+    Parameters
+    ----------
+    count
+        How many rows there are.
+    resume
+        Where to begin, the row first.
+    find
+        Writes as many pairs as there is room for, says how many, and where to go on.
+    """
+    room = min(max(_ROOM_LEAST, 2 * count), _ROOM_FIRST)
+    while resume[0] < count:
         rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
-        count = kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
-        if count:
-            yield rows[:count], positions[:count]
+        written = find(resume, rows, positions)
+        if written:
+            yield rows[:written], positions[:written]
         room = min(2 * room, _ROOM_MOST)
 
 
-def merged(segments: Sequence[Segment], matching: int) -> Segment:
+def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment]) -> SomeSegment:
     """Return the living rows of some segments, of which there is at least one, as one."""
     batches, keys, codes, matched = [], [], [], []
     for segment in segments:
@@ -146,17 +179,8 @@ def merged(segments: Sequence[Segment], matching: int) -> Segment:
         keys.append(segment.keys[alive])
         codes.append(lines_of(segment.codes, alive))
         matched.append(segment.matched[alive])
-    all_keys, all_codes = np.concatenate(keys), np.concatenate(codes, axis=1)
-    order = np.empty(len(all_keys), np.int32)
-    sort_rows(all_keys, first_codes(all_codes), order)
-    return Segment(
-        joined_batches(batches),
-        order,
-        all_keys[order],
-        lines_of(all_codes, order),
-        np.concatenate(matched)[order],
-        matching,
-    )
+    held = arrangement.sorted(np.concatenate(keys), np.concatenate(codes, axis=1))
+    return arrangement.segment(joined_batches(batches), held, np.concatenate(matched)[held.rows])
 
 
 def first_codes(codes: Table) -> Ints:

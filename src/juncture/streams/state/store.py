@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +12,22 @@ import pyarrow as pa
 from juncture.kernels.array_types import Codes, Mask
 from juncture.streams.limits import Limits
 from juncture.streams.state.held_batch import HeldBatch
-from juncture.streams.state.segment import Segment, merged
-
-Table = npt.NDArray[np.int64]
+from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
 
 _MERGED_MOST = 1 << 17
 """Rows of a segment beyond which it is not merged with others: what expires then frees memory soon."""
 _OF_ONE_SIZE = 4
+_DEAD_LEAST = 1 << 14
+"""Rows of a segment that have been let go up to which their memory is not asked back."""
 
 
-class RowStore:
+class RowStore(Generic[SomeSegment]):
     """The held rows of a side.
 
     Parameters
     ----------
-    matching
-        How many lines of codes are of use to find matches.
+    arrangement
+        How they are held.
 
     Notes
     -----
@@ -34,10 +35,10 @@ class RowStore:
     times that grows with the logarithm of their size.
     """
 
-    def __init__(self, matching: int) -> None:
-        self.segments: list[Segment] = []
+    def __init__(self, arrangement: Arrangement[SomeSegment]) -> None:
+        self.segments: list[SomeSegment] = []
         self.evicted = 0
-        self._matching = matching
+        self._arrangement = arrangement
 
     @property
     def rows(self) -> int:
@@ -49,22 +50,39 @@ class RowStore:
         """How much memory they take."""
         return sum(segment.nbytes for segment in self.segments)
 
-    def add(self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Table, matched: Mask) -> None:
-        """Hold rows of a batch, which are sorted by key and first code."""
-        if not len(rows):
+    def add(self, batch: pa.RecordBatch, came: Arranged, matched: Mask, kept: Codes | None = None) -> None:
+        """Hold rows of a batch, in the order of the arrangement.
+
+        Parameters
+        ----------
+        batch
+            The rows, in any order.
+        came
+            Those of them that have a key.
+        matched
+            Which of these have had a match.
+        kept
+            The places of those to hold; None for all.
+        """
+        if kept is not None and _are_few(len(kept), len(came.rows)):
+            came, matched, kept = came.some(kept), matched[kept], None
+        if not len(came.rows):
             return
-        self.segments.append(Segment(batch, rows, keys, codes, matched, self._matching))
+        segment = self._arrangement.segment(batch, came, matched)
+        if kept is not None and len(kept) < len(came.rows):
+            segment.keep(kept)
+        self.segments.append(segment)
         while True:
             last = self.segments[-_OF_ONE_SIZE:]
             total = sum(segment.alive_rows for segment in last)
             most = _OF_ONE_SIZE * last[-1].alive_rows
             if len(last) < _OF_ONE_SIZE or total > _MERGED_MOST or any(each.alive_rows > most for each in last):
                 return
-            self.segments[-_OF_ONE_SIZE:] = [merged(last, self._matching)]
+            self.segments[-_OF_ONE_SIZE:] = [merged(last, self._arrangement)]
 
-    def expire(self, limits: Limits) -> Iterator[tuple[Segment, Codes]]:
+    def expire(self, limits: Limits) -> Iterator[tuple[SomeSegment, Codes]]:
         """Let go of rows that match nothing any more, and yield their positions."""
-        if limits.is_open:
+        if not self.segments or limits.is_open:
             return
         kept = []
         for segment in self.segments:
@@ -77,7 +95,7 @@ class RowStore:
                 kept.append(self._compact(segment))
         self.segments = kept
 
-    def remove(self, segment: Segment, positions: npt.NDArray[np.signedinteger]) -> None:
+    def remove(self, segment: SomeSegment, positions: npt.NDArray[np.signedinteger]) -> None:
         """Let go of rows of which nothing more is asked."""
         dead = np.zeros(len(segment.rows), np.bool_)
         dead[positions] = True
@@ -87,25 +105,10 @@ class RowStore:
         """Drop and shrink segments after rows have been removed."""
         self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
 
-    def _compact(self, segment: Segment) -> Segment:
-        half_dead = 2 * segment.alive_rows < len(segment.rows)
-        return merged([segment], self._matching) if half_dead else segment
-
-    def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row has, once dead rows are gone."""
-        used = np.zeros(count, np.bool_)
-        self.segments = [
-            segment if segment.alive_rows == len(segment.rows) else merged([segment], self._matching)
-            for segment in self.segments
-        ]
-        for segment in self.segments:
-            used[segment.groups] = True
-        return used
-
-    def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys."""
-        for segment in self.segments:
-            segment.rekeyed(mapping)
+    def _compact(self, segment: SomeSegment) -> SomeSegment:
+        dead = len(segment.rows) - segment.alive_rows
+        is_worth_it = dead > _DEAD_LEAST and _are_few(segment.alive_rows, len(segment.rows))
+        return merged([segment], self._arrangement) if is_worth_it else segment
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
         """Yield the held rows, and which of them have had a match."""
@@ -116,3 +119,8 @@ class RowStore:
     def batches(self) -> Iterator[HeldBatch]:
         """Yield the batches that the rows are in."""
         yield from (segment.held() for segment in self.segments if segment.alive_rows)
+
+
+def _are_few(rows: int, of_rows: int) -> bool:
+    """Tell whether so few of some rows are alive that the others are not worth their memory."""
+    return 2 * rows < of_rows

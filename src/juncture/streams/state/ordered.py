@@ -1,0 +1,210 @@
+"""Held rows of a stream in its order, so that matches are found in the few that are near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import raw_values, validity
+from juncture.columnar.key_encoding import Form, Integers, form_of
+from juncture.kernels import window_matches as kernels
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.row_order import sort_rows
+from juncture.streams.limits import NO_LIMIT, Limits
+from juncture.streams.state.segment import Arranged, Keys, Segment, Table, lines_of, paged
+
+COMPARED_MOST = 128
+"""Pairs to compare for each row up to which that is less work than to look up its key."""
+
+_MATCHING = 2
+"""Lines of codes that bring matches."""
+
+
+@dataclass(frozen=True)
+class InLine(Arranged):
+    """Rows of whose two lines of codes that bring matches one rises while the other falls.
+
+    Attributes
+    ----------
+    rising
+        Which of them rises.
+    """
+
+    rising: int
+
+    def living(self, limits: Limits) -> Codes:
+        """Return the places of rows that can still match."""
+        span = living_span(self.codes, self.rising, limits)
+        return super().living(limits) if span is None else _places(*span)
+
+
+class OrderedSegment(Segment):
+    """Rows of whose two lines of codes that bring matches one rises while the other falls."""
+
+    def __init__(self, batch: pa.RecordBatch, came: InLine, matched: Mask) -> None:
+        super().__init__(batch, came, matched)
+        self._rising = came.rising
+        self._span = 0, len(self.rows)
+        self._note_least()
+        if len(self.codes) > _MATCHING:
+            self.codes[_MATCHING:].min(axis=1, out=self.least[_MATCHING:])
+
+    def _note_least(self) -> None:
+        """Note the least codes of what lives, which are those at the ends."""
+        first, end = self._span
+        self.least[self._rising] = self.codes[self._rising, first]
+        self.least[1 - self._rising] = self.codes[1 - self._rising, end - 1]
+
+    def keep(self, kept: Codes) -> None:
+        """Hold some of the rows, in their order and at least one, and not the others."""
+        super().keep(kept)
+        self._span = int(kept[0]), int(kept[-1]) + 1
+        self._note_least()
+
+    def expire(self, limits: Limits) -> Codes:
+        """Let go of rows that match nothing any more, and return their positions."""
+        span = living_span(self.codes, self._rising, limits)
+        if span is None:
+            return super().expire(limits)
+        (first, end), (start, stop) = self._span, span
+        start, stop = max(start, first), min(stop, end)
+        if start >= stop:
+            start = stop = end
+        gone = _places(first, start)
+        if stop < end:
+            gone = np.concatenate([gone, _places(stop, end)])
+        if self.alive_rows < end - first:
+            gone = gone[self.alive[gone]]
+        self.alive[first:start] = False
+        self.alive[stop:end] = False
+        self.alive_rows -= len(gone)
+        if start < stop:
+            self._span = start, stop
+            self._note_least()
+        return gone
+
+    def is_near(self, came: InLine) -> bool:
+        """Tell whether rows have few others within the limits that they set."""
+        compared = kernels.pairs_to_compare(came.codes, self._rising, self.codes)
+        return compared <= COMPARED_MOST * len(came.rows)
+
+    def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
+        """Yield the pairs of rows and positions that match, some at a time."""
+
+        def find(resume: Ints, rows: Codes, positions: Codes) -> int:
+            held = self.keys, self.codes
+            return kernels.find_in_windows(came.keys, came.codes, self._rising, *held, resume, rows, positions)
+
+        return paged(len(came.keys), np.array([0, -1, 0], np.int64), find)
+
+
+class InOrder:
+    """Rows are held in the order of the codes of a band, with keys that are whole numbers.
+
+    Parameters
+    ----------
+    form
+        How keys are brought into it; None where there is none.
+    is_plain
+        Whether keys are 64-bit integers on both sides.
+    """
+
+    def __init__(self, form: Form | None, *, is_plain: bool = False) -> None:
+        self._form = form
+        self._is_plain = is_plain
+
+    @classmethod
+    def of(cls, types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]]) -> InOrder | None:
+        """Return the arrangement of rows with keys of some types; None where these are no whole numbers."""
+        if not types[0]:
+            return cls(None)
+        if len(types[0]) > 1:
+            return None
+        ours, theirs = types[0][0], types[1][0]
+        form = form_of(ours, theirs)
+        is_whole = isinstance(form.of(pa.array([], ours)), Integers)
+        return cls(form, is_plain=ours == theirs == pa.int64()) if is_whole else None
+
+    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None, rising: int | None) -> InLine:
+        """Return the rows that have a key and can match, in the order in which they are held.
+
+        Parameters
+        ----------
+        columns, codes, valid
+            What has to be equal, lines of codes, and which rows can match; None for all.
+        rising
+            Which of the first two lines rises from row to row while the other falls; None if that is not known.
+        """
+        keys, here = self._keys(columns, codes.shape[1])
+        if here is not None:
+            valid = here if valid is None else here & valid
+        if valid is None or valid.all():
+            return self.sorted(keys, codes) if rising is None else _in_line(keys, codes, rising)
+        rows = np.flatnonzero(valid).astype(np.int32)
+        came = self.sorted(keys[rows], lines_of(codes, rows))
+        return replace(came, rows=rows[came.rows])
+
+    def _keys(self, columns: list[pa.Array], rows: int) -> tuple[Ints, Mask | None]:
+        """Return the keys of rows, and which rows have one."""
+        if self._form is None:
+            return np.zeros(rows, np.int64), None
+        if self._is_plain:
+            return raw_values(columns[0], np.int64), validity(columns[0])
+        found = self._form.of(columns[0])
+        assert isinstance(found, Integers)
+        return found.values, found.valid
+
+    def sorted(self, keys: Keys, codes: Table) -> InLine:
+        """Return rows, of which each has a key, in the order in which they are held."""
+        rising = kernels.rising_line(codes)
+        if rising != kernels.NEITHER:
+            return _in_line(keys, codes, rising)
+        rows = np.empty(len(keys), np.int32)
+        sort_rows(np.zeros(len(keys), np.int32), codes[0], rows)
+        came = InLine(rows, keys[rows], lines_of(codes, rows), 0)
+        if kernels.rising_line(came.codes) == 0:
+            return came
+        # Of floats, two may have one end of the band alike, and not the other.
+        rows = np.lexsort((~codes[1], codes[0])).astype(np.int32)
+        return InLine(rows, keys[rows], lines_of(codes, rows), 0)
+
+    def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> OrderedSegment:
+        """Return rows of a batch, in the order in which they are held, as a segment."""
+        assert isinstance(came, InLine)
+        return OrderedSegment(batch, came, matched)
+
+
+def _in_line(keys: Keys, codes: Table, rising: int) -> InLine:
+    """Return rows that are in the order in which they are held."""
+    return InLine(_places(0, len(keys)), keys, codes, rising)
+
+
+def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:
+    """Return the first place of rows in line that can still match, and the end; None where these need not be together.
+
+    Parameters
+    ----------
+    codes, rising
+        Of the rows.
+    limits
+        Which can.
+    """
+    if limits.ended:
+        return 0, 0
+    if limits.branches or (len(limits.least) > _MATCHING and (limits.least[_MATCHING:] != NO_LIMIT).any()):
+        return None
+    span = np.empty(2, np.int64)
+    kernels.living_span(codes, rising, limits.least, span)
+    return int(span[0]), int(span[1])
+
+
+def _places(first: int, end: int) -> Codes:
+    """Return the places from one on up to another."""
+    return _FIRST_PLACES[first:end] if end <= len(_FIRST_PLACES) else np.arange(first, end, dtype=np.int32)
+
+
+_FIRST_PLACES = np.arange(1 << 17, dtype=np.int32)
+_FIRST_PLACES.flags.writeable = False

@@ -1,0 +1,33 @@
+"""Rows of batches at some places, plain columns or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from juncture.columnar.arrays import rows_at
+
+COLUMNS = {
+    "plain": [
+        pa.array(range(2_000)),
+        pa.array(range(2_000), pa.timestamp("us")),
+        pa.array([0.5] * 2_000, pa.float32()),
+    ],
+    "null": [pa.array(range(2_000)), pa.array([None, 1] * 1_000)],
+    "bool": [pa.array([True, False] * 1_000)],
+    "string": [pa.array(["a", "bc"] * 1_000), pa.array([1, 2] * 1_000, pa.int8())],
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("count", [0, 3, 1_500])
+@pytest.mark.parametrize("item", [np.int32, np.int64])
+def test_rows_are_those_at_the_places(kind, count, item):
+    batch = pa.record_batch(COLUMNS[kind], names=[str(number) for number in range(len(COLUMNS[kind]))]).slice(
+        100, 1_700
+    )
+    places = np.random.default_rng(1).integers(0, batch.num_rows, count).astype(item)
+    found = rows_at(batch, places)
+    found.validate(full=True)
+    assert found.equals(batch.take(pa.array(places)))
