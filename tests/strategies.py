@@ -75,6 +75,10 @@ SPARK_ON = [
     (pa.date32(), pa.date32()),
     (pa.timestamp("us"), pa.timestamp("us")),
     (UTC_US, UTC_US),
+    (pa.int64(), pa.float64()),
+    (pa.float32(), pa.int16()),
+    (pa.decimal128(10, 2), pa.int32()),
+    (pa.float64(), pa.decimal128(10, 2)),
 ]
 LOCAL_ON = [
     *SPARK_ON,
@@ -98,6 +102,10 @@ LOCAL_ON = [
     (pa.decimal128(7, -3), pa.decimal64(15, 2)),
     (pa.float16(), pa.dictionary(pa.uint8(), pa.float16())),
     (pa.run_end_encoded(pa.int16(), pa.decimal64(15, 0)), pa.dictionary(pa.int64(), pa.decimal32(5, 2))),
+    (pa.float16(), pa.int64()),
+    (pa.uint64(), pa.float64()),
+    (pa.dictionary(pa.int8(), pa.int8()), pa.float32()),
+    (pa.uint64(), pa.decimal64(15, 2)),
 ]
 SPARK_BY = [
     (pa.int64(), pa.int64()),
@@ -112,6 +120,9 @@ SPARK_BY = [
     (pa.timestamp("us"), pa.timestamp("us")),
     (struct(a=pa.int64(), b=pa.string()), struct(a=pa.int64(), b=pa.string())),
     (pa.list_(pa.float64()), pa.list_(pa.float64())),
+    (pa.int64(), pa.float64()),
+    (pa.float32(), pa.int8()),
+    (pa.decimal128(10, 2), pa.int64()),
 ]
 LOCAL_BY = [
     *SPARK_BY,
@@ -139,6 +150,10 @@ LOCAL_BY = [
     (pa.decimal32(5, 2), pa.decimal256(20, -5)),
     (pa.dictionary(pa.int8(), pa.decimal128(5, -2)), pa.decimal64(9, -1)),
     (pa.dictionary(pa.int16(), pa.list_(pa.int8())), pa.list_(pa.int8())),
+    (pa.dictionary(pa.int8(), pa.float64()), pa.int64()),
+    (pa.float16(), pa.uint8()),
+    (pa.uint64(), pa.decimal32(5, 2)),
+    (pa.float64(), pa.decimal128(10, 2)),
 ]
 SPARK_PAYLOAD = [
     pa.int64(),
@@ -469,8 +484,11 @@ def known(
 
 
 def kind_of(on_types: tuple[pa.DataType, pa.DataType]) -> pa.DataType:
-    """Return the type that tells what distances are: integers where neither side has one."""
-    return next((kind for each in on_types if not pat.is_null(kind := plain_type(each))), pa.int64())
+    """Return the type that tells what distances are: integers where neither side has one, floats where one has."""
+    kinds = [kind for each in on_types if not pat.is_null(kind := plain_type(each))]
+    for test in (pat.is_floating, pat.is_decimal):
+        kinds = [kind for kind in kinds if test(kind)] or kinds
+    return kinds[0] if kinds else pa.int64()
 
 
 def tolerances(kind: pa.DataType) -> st.SearchStrategy[Any]:

@@ -53,9 +53,9 @@ def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments
         ),
         ({"on": "ts", "order_by": "angles"}, jn.SchemaError, ["order_by names", "Did you mean 'angle'?"]),
         (
-            {"left_on": "ts", "right_on": "angle"},
+            {"left_on": "ts", "right_on": "robot_id"},
             jn.SchemaError,
-            ["different kinds", "left 'ts' is int64 (integer)", "right 'angle' is double (float)", "Cast"],
+            ["right on column 'robot_id' is of type string", "cannot be joined by order"],
         ),
         ({"on": "robot_id"}, jn.SchemaError, ["on column 'robot_id' is of type string", "cannot be joined by order"]),
         (

@@ -17,6 +17,7 @@ from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
 from juncture.local.asof import probe
 from juncture.local.asof.join import find
+from juncture.local.computed import with_computed
 from juncture.local.kinds import EXECUTORS
 from juncture.runtime import sources as scan
 from juncture.runtime.context import join_context
@@ -52,7 +53,8 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int =
     problem = difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True)
     assert problem is None, problem
     with join_context(**options) as context:
-        report = find(*working(join, left, right), algorithm, context).report
+        sides = with_computed(left, join, "left"), with_computed(right, join, "right")
+        report = find(*working(join, *sides), algorithm, context).report
     reasons = (report.null_on, report.null_key, report.unknown_key, report.nothing_there, report.too_far)
     assert min(reasons) >= 0
     assert report.left_rows == report.matched + sum(reasons) == example.left.num_rows

@@ -92,8 +92,8 @@ def test_arguments_that_fit_no_tables(arguments, said):
             "order_by names the column 'angel', which the right table does not have. Did you mean 'angle'?",
         ),
         (
-            {"left_on": "ts", "right_on": "angle"},
-            "left 'ts' is int64 (integer), right 'angle' is double (float). Cast one of them",
+            {"left_on": "ts", "right_on": "robot_id"},
+            "The right on column 'robot_id' is of type string, which cannot be joined by order.",
         ),
         ({"left_on": "robot_id", "right_on": "ts"}, "The left on column 'robot_id' is of type string"),
         (

@@ -80,6 +80,8 @@ class StepCoder:
         valid = validity(array)
         kind = self.domain.kind
         if kind == "float":
+            if self.domain.has_integers and pat.is_integer(array.type):
+                _check_floats(array, valid)
             return _float_codes_of(array, valid)
         if kind == "decimal":
             values, factor = _unscaled(array, valid), 10 ** (self.domain.scale - array.type.scale)
@@ -107,6 +109,8 @@ class StepCoder:
         """Tell whether values of a type can be told from their codes."""
         if pat.is_timestamp(data_type):
             return bool(data_type.unit == self.domain.unit)
+        if self.domain.kind == "float":
+            return False
         return bool(pat.is_integer(data_type) or pat.is_date32(data_type))
 
     def restore(self, codes: Ints, valid: Mask, data_type: pa.DataType) -> pa.Array:
@@ -170,13 +174,13 @@ class RankCoder:
     Attributes
     ----------
     domain
-        Of the join, which is not of floats: their bits always fit.
+        Of the join, which is not of floats alone: their bits always fit.
     values
         The steps of each rank, ascending.
     """
 
     domain: Domain
-    values: list[int]
+    values: list[Any]
 
     @classmethod
     def of(cls, domain: Domain, columns: Iterable[pa.Array]) -> RankCoder:
@@ -196,7 +200,15 @@ class RankCoder:
         indices = raw_values(encoded.indices, np.int32)
         if valid is not None:
             indices = np.where(valid, indices, 0)
+        if None in steps:
+            there = np.array([step is not None for step in steps], np.bool_)[indices]
+            valid = there if valid is None else valid & there
         return ranks[indices], valid
+
+    @property
+    def numbers(self) -> list[Any]:
+        """What distances are calculated of, for each rank: of integers among floats, the nearest floats."""
+        return list(map(float, self.values)) if self.domain.kind == "float" else self.values
 
 
 Coder = StepCoder | RankCoder
@@ -224,7 +236,8 @@ class RoughCoder:
         """Return the codes, and which rows have one, None for all: those that are neither null nor NaN."""
         array, types = plain(array), self._plain_types
         valid = validity(array)
-        if pat.is_floating(array.type):
+        if any(map(pat.is_floating, types)):
+            # An integer is as far as the nearest float, which no greater one is before.
             return _float_codes_of(array, valid)
         if pat.is_decimal(array.type):
             return self._decimal_codes(array), valid
@@ -302,7 +315,8 @@ def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
     if domain.kind == "date":
         pairs = zip(days(array).tolist(), array.is_valid().to_pylist(), strict=True)
         return [day if is_there else None for day, is_there in pairs]
-    return list(array.to_pylist())
+    # NaN has no place; Python compares integers and floats exactly.
+    return [None if value != value else value for value in array.to_pylist()]
 
 
 def tolerances(domain: Domain, array: pa.Array) -> tuple[list[Any], Mask | None]:
@@ -339,8 +353,23 @@ def _float_below(limit: Any) -> float:
     return math.nextafter(near, -math.inf) if near > limit else near
 
 
+def _check_floats(array: pa.Array, valid: Mask | None) -> None:
+    """Refuse integers that floats do not hold all of.
+
+    Raises
+    ------
+    TooWideError
+        If there is one.
+    """
+    if array.type.bit_width < 64:
+        return
+    values = raw_values(array, np.uint64 if pat.is_uint64(array.type) else np.int64)
+    if _any((values > _FLOAT_INTEGER_MAX) | (values < -_FLOAT_INTEGER_MAX), valid):
+        raise TooWideError
+
+
 def _float_codes_of(array: pa.Array, valid: Mask | None) -> tuple[Ints, Mask | None]:
-    values = raw_values(array.cast(pa.float64()), np.float64)
+    values = raw_values(array.cast(pa.float64(), safe=False), np.float64)
     codes = float_codes(values)
     missing = np.isnan(values)
     if missing.any():

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.computed import own_columns, stands_for
 from juncture.spec.values import DAY_S
 
 LEFT_OUT = b"juncture.left_out"
@@ -51,11 +52,15 @@ class Domain:
         Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
         Of timestamps and durations, the finer of the two sides' units; of dates ``"d"``.
+    has_integers
+        Of floats, whether integers of 64 bits are among them, not all of which are floats. They are compared exactly;
+        distances are those between the nearest floats.
     """
 
     kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration"]
     scale: int = 0
     unit: str = ""
+    has_integers: bool = False
 
     @property
     def is_time(self) -> bool:
@@ -256,7 +261,9 @@ def check_pairs(
     check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
 
 
-def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | None = None) -> Domain:
+def common_domain(
+    left: pa.Field, right: pa.Field, *, default: pa.DataType | None = None, mixed: bool = False
+) -> Domain:
     """Return the domain in which two ``on`` columns are compared exactly.
 
     Parameters
@@ -265,6 +272,8 @@ def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | Non
         The columns. One of the null type is of the kind of the other.
     default
         The type where both are of the null type; by default that of integers.
+    mixed
+        Whether one may be of integers and the other of floats.
 
     Raises
     ------
@@ -274,12 +283,14 @@ def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | Non
     Examples
     --------
     >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
-    Domain(kind='timestamp', scale=0, unit='us')
+    Domain(kind='timestamp', scale=0, unit='us', has_integers=False)
     """
-    return shared_domain([("left", left), ("right", right)], role="on", default=default)
+    return shared_domain([("left", left), ("right", right)], role="on", default=default, mixed=mixed)
 
 
-def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None) -> Domain:
+def shared_domain(
+    fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None, mixed: bool = False
+) -> Domain:
     """Return the domain in which several columns, each of one of the tables, are compared exactly.
 
     Parameters
@@ -290,6 +301,8 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
         What errors call them.
     default
         The type where all are of the null type; by default that of integers.
+    mixed
+        Whether one of two may be of integers and the other of floats.
 
     Raises
     ------
@@ -302,6 +315,8 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
     domain = _domain(first_side, first, role)
     for side, field in known[1:]:
         other = _domain(side, field, role)
+        if mixed and {other.kind, domain.kind} == {"integer", "float"}:
+            return Domain("float", has_integers=True)
         if other.kind != domain.kind:
             raise SchemaError(
                 f"The {role} columns are of different kinds: {first_side} {first.name!r} is {first.type} "
@@ -355,7 +370,7 @@ def check_keys(
     """
     for left_name, right_name in zip(left_by, right_by, strict=True):
         ours, theirs = left.field(left_name), right.field(right_name)
-        kinds = _key_kind(ours.type), _key_kind(theirs.type)
+        kinds = key_kind(ours.type), key_kind(theirs.type)
         for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
@@ -382,13 +397,13 @@ def can_be_key(data_type: pa.DataType) -> bool:
     >>> can_be_key(pa.string()), can_be_key(pa.map_(pa.string(), pa.int64()))
     (True, False)
     """
-    return not any(kind in _key_kind(data_type) for kind in ("map", "interval", "union"))
+    return not any(kind in key_kind(data_type) for kind in ("map", "interval", "union"))
 
 
 _LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
 
 
-def _key_kind(data_type: pa.DataType) -> str:
+def key_kind(data_type: pa.DataType) -> str:
     """Name the class of types among which values are compared exactly, whatever their width or encoding."""
     data_type = plain_type(data_type)
     if pat.is_integer(data_type):
@@ -412,16 +427,16 @@ def _key_kind(data_type: pa.DataType) -> str:
     if pat.is_map(data_type):
         return "map"
     if any(is_list(data_type) for is_list in _LISTS):
-        return f"list<{_key_kind(data_type.value_type)}>"
+        return f"list<{key_kind(data_type.value_type)}>"
     if pat.is_struct(data_type):
         fields = (data_type.field(i) for i in range(data_type.num_fields))
-        return f"struct<{', '.join(_key_kind(field.type) for field in fields)}>"
+        return f"struct<{', '.join(key_kind(field.type) for field in fields)}>"
     return str(data_type)
 
 
 def left_columns(left: pa.Schema) -> tuple[OutputColumn, ...]:
     """Return the columns of an output that shows the left table alone."""
-    return tuple(OutputColumn(name, "left", name) for name in left.names)
+    return tuple(OutputColumn(name, "left", name) for name in own_columns(left).names)
 
 
 def output_columns(
@@ -451,18 +466,23 @@ def output_columns(
     """
     if how in ("semi", "anti"):
         return left_columns(left)
-    fills = dict(equal) if how in ("right", "full") else {}
-    for left_name, right_name in fills.items():
-        ours, theirs = left.field(left_name).type, right.field(right_name).type
-        if plain_type(ours) != plain_type(theirs):
+    repeated = [(ours, theirs, stands_for(left.field(ours)), stands_for(right.field(theirs))) for ours, theirs in equal]
+    fills: dict[str, tuple[str, str]] = {}
+    for ours, theirs, left_name, right_name in repeated:
+        if left_name is None or right_name is None or how not in ("right", "full"):
+            continue
+        one, other = left.field(ours).type, right.field(theirs).type
+        if plain_type(one) != plain_type(other):
             raise SchemaError(
-                f"how={how!r} keeps right rows without a match, whose {right_name!r} ({theirs}) has to stand in the "
-                f"left column {left_name!r} ({ours}). Types are never changed silently: cast one of them first."
+                f"how={how!r} keeps right rows without a match, whose {right_name!r} ({other}) has to stand in the "
+                f"left column {left_name!r} ({one}). Types are never changed silently: cast one of them first."
             )
-    columns = [OutputColumn(name, "left", name, fills.get(name)) for name in left.names]
-    taken = set(left.names)
-    dropped = {right_name for _, right_name in equal}
-    for name in right.names:
+        fills[left_name] = ours, theirs
+    shown = own_columns(left).names
+    columns = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in shown]
+    taken = set(shown)
+    dropped = {right_name for _, _, left_name, right_name in repeated if left_name is not None}
+    for name in own_columns(right).names:
         if name in dropped:
             continue
         output = name if name not in taken else name + suffix

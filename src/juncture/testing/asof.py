@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from juncture.errors import DataError
 from juncture.spec.asof import ResolvedAsof
+from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, sign, tie_order, values
 from juncture.testing.where import passing
@@ -44,6 +45,7 @@ def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
+    left, right = with_computed(join, left, right)
     return matched_rows(join, left, right, _matches(join, left, right))
 
 

@@ -84,7 +84,7 @@ def _steps_between(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedA
     """Return distances in steps of the domain: exact in 64 bits where that is possible, else rounded."""
     sides = [plain(side.combine_chunks()) for side in (left, right)]
     if join.domain.kind == "float":
-        ours, theirs = (side.cast(pa.float64()).to_numpy() for side in sides)
+        ours, theirs = (side.cast(pa.float64(), safe=False).to_numpy() for side in sides)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(ours == theirs, 0.0, np.abs(ours - theirs))
     coder = StepCoder.of(join)
