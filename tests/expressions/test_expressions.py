@@ -142,7 +142,7 @@ def test_frames_of_pandas_and_polars():
     [
         ({"on": jn.expr("dya + 1")}, SchemaError, "on= has an expression of the left table that does not serve"),
         ({"on": jn.expr("day +")}, SpecError, "on= has an expression of the left table"),
-        ({"left_on": jn.expr("upper('a')"), "right_on": "at"}, SchemaError, "is of type string"),
+        ({"left_on": jn.expr("upper('a')"), "right_on": "at"}, SchemaError, "is string .text., right 'at' is int64"),
         ({"on": "day", "by": jn.expr("r.day")}, SchemaError, "by= has an expression"),
     ],
 )

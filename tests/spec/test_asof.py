@@ -93,9 +93,9 @@ def test_arguments_that_fit_no_tables(arguments, said):
         ),
         (
             {"left_on": "ts", "right_on": "robot_id"},
-            "The right on column 'robot_id' is of type string, which cannot be joined by order.",
+            "left 'ts' is int64 (integer), right 'robot_id' is string (text). Cast one of them",
         ),
-        ({"left_on": "robot_id", "right_on": "ts"}, "The left on column 'robot_id' is of type string"),
+        ({"left_on": "robot_id", "right_on": "ts"}, "left 'robot_id' is string (text), right 'ts' is int64 (integer)."),
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "frame_id"},
             "The by columns cannot be equal: left 'robot_id' is string, right 'frame_id' is int64.",

@@ -26,15 +26,17 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, days, plain, raw_values, validity
+from juncture.columnar.key_encoding import Strings, form_of
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.range import ResolvedRange
-from juncture.spec.schema import TIME_UNITS, Domain, plain_type
+from juncture.spec.schema import TIME_UNITS, Domain, key_kind, plain_type
 
 _INT64_MAX = 2**63 - 1
 _UINT64_MAX = 2**64 - 1
 _FLOAT_INTEGER_MAX = 2**53
 _DIGITS = 400
+_ROUGH_BYTES = 8
 _DECIMAL_DIGITS_MAX = 76
 
 
@@ -87,8 +89,10 @@ class StepCoder:
             values, factor = _unscaled(array, valid), 10 ** (self.domain.scale - array.type.scale)
         elif kind == "date":
             return days(array), valid
-        elif kind == "timestamp":
-            values = raw_values(array, np.int64)
+        elif self.domain.is_ranked:
+            raise TooWideError
+        elif self.domain.is_time:
+            values = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
             factor = 1_000 ** (TIME_UNITS.index(self.domain.unit) - TIME_UNITS.index(array.type.unit))
         else:
             values, factor = self._integers(array, valid), 1
@@ -208,6 +212,8 @@ class RankCoder:
     @property
     def numbers(self) -> list[Any]:
         """What distances are calculated of, for each rank: of integers among floats, the nearest floats."""
+        if self.domain.is_ranked:
+            return list(range(len(self.values)))
         return list(map(float, self.values)) if self.domain.kind == "float" else self.values
 
 
@@ -246,11 +252,14 @@ class RoughCoder:
             if pat.is_uint64(array.type):
                 return (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64), valid
             return raw_values(array.cast(pa.int64()), np.int64) >> 1, valid
-        if pat.is_timestamp(array.type):
+        if key_kind(array.type) in ("string", "binary"):
+            return _first_bytes(array), valid
+        if _has_unit(array.type):
             # The coarser unit, rounded down: the finer one may have no room for the other's values.
             coarser = min(TIME_UNITS.index(each.unit) for each in types)
             factor = 1_000 ** (TIME_UNITS.index(array.type.unit) - coarser)
-            return raw_values(array, np.int64) // factor, valid
+            whole = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+            return whole // factor, valid
         if pat.is_date(array.type):
             return days(array), valid
         return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
@@ -261,7 +270,7 @@ class RoughCoder:
         types = self._plain_types
         if pat.is_decimal(types[0]):
             return int(2**self._shift)
-        if pat.is_timestamp(types[0]):
+        if _has_unit(types[0]):
             units = [TIME_UNITS.index(each.unit) for each in types]
             return int(1_000 ** (max(units) - min(units)))
         return 2 if any(map(pat.is_uint64, types)) else 1
@@ -309,9 +318,10 @@ def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
     if domain.kind == "decimal":
         with localcontext(prec=_DIGITS):
             return [None if v is None else int(v.scaleb(domain.scale)) for v in array.to_pylist()]
-    if domain.kind == "timestamp":
+    if domain.is_time and domain.kind != "date":
         factor = 1_000 ** (TIME_UNITS.index(domain.unit) - TIME_UNITS.index(array.type.unit))
-        return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
+        whole = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
+        return [None if v is None else v * factor for v in whole.to_pylist()]
     if domain.kind == "date":
         pairs = zip(days(array).tolist(), array.is_valid().to_pylist(), strict=True)
         return [day if is_there else None for day, is_there in pairs]
@@ -351,6 +361,25 @@ def _float_below(limit: Any) -> float:
     except OverflowError:
         return math.inf
     return math.nextafter(near, -math.inf) if near > limit else near
+
+
+def _has_unit(data_type: pa.DataType) -> bool:
+    """Tell times that count units of their own: timestamps, durations and times of day."""
+    return bool(pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type))
+
+
+def _first_bytes(array: pa.Array) -> Ints:
+    """Return the first bytes of texts or bytes as integers in their order."""
+    found = form_of(array.type, array.type).of(array)
+    assert isinstance(found, Strings)
+    starts, lengths = found.offsets[:-1], np.diff(found.offsets)
+    places = np.arange(_ROUGH_BYTES)
+    there = places < lengths[:, None]
+    data = found.data if len(found.data) else np.zeros(1, np.uint8)
+    taken = data[np.where(there, starts[:, None] + places, 0)]
+    words = np.ascontiguousarray(np.where(there, taken, 0).astype(np.uint8)).view(">u8").reshape(-1)
+    # Half of it, so that there is room for the sign.
+    return (words.astype(np.uint64) >> np.uint64(1)).astype(np.int64)
 
 
 def _check_floats(array: pa.Array, valid: Mask | None) -> None:

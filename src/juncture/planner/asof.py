@@ -60,12 +60,14 @@ def _finds_one(planning: PlanningInput, _: Algorithm) -> str | None:
 
 
 def _compares_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
-    """Refuse SQL where integers of 64 bits meet floats, which it would round them to."""
+    """Refuse SQL where integers of 64 bits meet floats, which it would round them to, and what it has no words for."""
     join = planning.join
     assert isinstance(join, ResolvedAsof)
-    if not join.domain.has_integers:
-        return None
-    return "on has integers on one side and floats on the other, and SQL rounds the integers to floats."
+    if join.domain.has_integers:
+        return "on has integers on one side and floats on the other, and SQL rounds the integers to floats."
+    if join.domain.is_asof_only:
+        return f"on is of {join.domain.kind} values, which only tasks in Python compare."
+    return None
 
 
 def _is_right_in_spark(planning: PlanningInput, _: Algorithm) -> str | None:

@@ -305,6 +305,7 @@ class Asof(OrderedSpec):
             check_order(right.field(name), asked="order_by", side="right")
         default = value_type([self.tolerance], left)
         domain = common_domain(left.field(left_on), right.field(right_on), default=default, mixed=True)
+        self._check_distances(domain)
         left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
@@ -333,6 +334,21 @@ class Asof(OrderedSpec):
             tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
+
+    def _check_distances(self, domain: Domain) -> None:
+        """Refuse distances between values that have none.
+
+        Raises
+        ------
+        SpecError
+            If the spec asks for some.
+        """
+        asked = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
+        if domain.is_ranked and (self.tolerance is not None or self.direction == "nearest"):
+            raise SpecError(
+                f"{asked} asks how far values are apart, and the on columns are of {domain.kind} values, which have an "
+                "order and no distances. Pass direction='backward' or 'forward', without a tolerance."
+            )
 
     def _known(self, left: pa.Schema, right: pa.Schema) -> Known | None:
         """Check the columns that say since when right rows are known."""

@@ -140,3 +140,8 @@ def refuse_computed(join: Resolved, what: str) -> None:
             f"on has integers of 64 bits on one side and floats on the other, which {what} cannot compare exactly. "
             "Cast one of them to the type of the other first."
         )
+    if domain is not None and domain.is_asof_only:
+        raise PlanError(
+            f"on is of {domain.kind} values, which {what} cannot order by. Expected integers, floats, decimals, dates "
+            "or timestamps: cast it first."
+        )

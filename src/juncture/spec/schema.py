@@ -51,13 +51,13 @@ class Domain:
     scale
         Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
-        Of timestamps and durations, the finer of the two sides' units; of dates ``"d"``.
+        Of timestamps, durations and times of day, the finer of the two sides' units; of dates ``"d"``.
     has_integers
         Of floats, whether integers of 64 bits are among them, not all of which are floats. They are compared exactly;
         distances are those between the nearest floats.
     """
 
-    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration"]
+    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration", "time", "text", "binary"]
     scale: int = 0
     unit: str = ""
     has_integers: bool = False
@@ -65,7 +65,17 @@ class Domain:
     @property
     def is_time(self) -> bool:
         """Whether distances are durations."""
-        return self.kind in ("date", "timestamp", "duration")
+        return self.kind in ("date", "timestamp", "duration", "time")
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether values have an order and no distances: texts and bytes, which are ordered by their bytes."""
+        return self.kind in ("text", "binary")
+
+    @property
+    def is_asof_only(self) -> bool:
+        """Whether as-of joins of tables alone compare such values."""
+        return self.has_integers or self.is_ranked or self.kind in ("duration", "time")
 
     @property
     def steps_in_one(self) -> Fraction:
@@ -74,7 +84,7 @@ class Domain:
 
     @property
     def step_ns(self) -> int:
-        """Nanoseconds in one step of a date, timestamp or duration."""
+        """Nanoseconds in one step of a date, timestamp, duration or time of day."""
         if self.kind == "date":
             return DAY_S * 10**9
         return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
@@ -273,7 +283,7 @@ def common_domain(
     default
         The type where both are of the null type; by default that of integers.
     mixed
-        Whether one may be of integers and the other of floats.
+        Whether one may be of integers and the other of floats, and both of anything that has an order.
 
     Raises
     ------
@@ -302,7 +312,7 @@ def shared_domain(
     default
         The type where all are of the null type; by default that of integers.
     mixed
-        Whether one of two may be of integers and the other of floats.
+        Whether one of two may be of integers and the other of floats, and all of anything that has an order.
 
     Raises
     ------
@@ -312,9 +322,9 @@ def shared_domain(
     known = [(side, field) for side, field in fields if not is_null_type(field.type)]
     known = known or [("left", pa.field("", default or pa.int64()))]
     first_side, first = known[0]
-    domain = _domain(first_side, first, role)
+    domain = _domain(first_side, first, role, any_order=mixed)
     for side, field in known[1:]:
-        other = _domain(side, field, role)
+        other = _domain(side, field, role, any_order=mixed)
         if mixed and {other.kind, domain.kind} == {"integer", "float"}:
             return Domain("float", has_integers=True)
         if other.kind != domain.kind:
@@ -324,6 +334,8 @@ def shared_domain(
                 "of the other first."
             )
         unit = domain.unit
+        if other.is_time and other.kind != "date":
+            unit = max(domain.unit, other.unit, key=TIME_UNITS.index)
         if other.kind == "timestamp":
             zones = [plain_type(each.type).tz for each in (first, field)]
             if (zones[0] is None) != (zones[1] is None):
@@ -332,12 +344,11 @@ def shared_domain(
                     f"{first.type}, {side} {field.name!r} is {field.type}. Give the unzoned one its zone (or drop the "
                     "other's) first: which instants it means cannot be guessed."
                 )
-            unit = max(domain.unit, other.unit, key=TIME_UNITS.index)
         domain = Domain(domain.kind, scale=max(domain.scale, other.scale), unit=unit)
     return domain
 
 
-def _domain(side: Side, field: pa.Field, role: str) -> Domain:
+def _domain(side: Side, field: pa.Field, role: str, *, any_order: bool) -> Domain:
     check_order(field, asked=role, side=side)
     data_type = plain_type(field.type)
     if pat.is_integer(data_type):
@@ -350,9 +361,14 @@ def _domain(side: Side, field: pa.Field, role: str) -> Domain:
         return Domain("date", unit="d")
     if pat.is_timestamp(data_type):
         return Domain("timestamp", unit=data_type.unit)
+    if any_order and (pat.is_duration(data_type) or pat.is_time(data_type)):
+        return Domain("duration" if pat.is_duration(data_type) else "time", unit=data_type.unit)
+    if any_order and key_kind(data_type) in ("string", "binary"):
+        return Domain("text" if key_kind(data_type) == "string" else "binary")
+    more = ", timestamp, duration, time of day, text or binary" if any_order else " or timestamp"
     raise SchemaError(
         f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be joined by order. "
-        "Expected an integer, float, decimal, date or timestamp: cast it first."
+        f"Expected an integer, float, decimal, date{more}: cast it first."
     )
 
 

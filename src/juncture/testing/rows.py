@@ -84,7 +84,7 @@ def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
     if domain.kind == "decimal":
         with localcontext(prec=100):
             return [None if v is None else int(v.scaleb(domain.scale)) for v in cells]
-    if domain.kind == "timestamp":
+    if domain.is_time and domain.kind != "date":
         return [None if v is None else v // domain.step_ns for v in cells]
     return cells
 

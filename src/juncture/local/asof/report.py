@@ -65,7 +65,7 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
         nothing_there=counts.nothing_there + counts.unknown_key - unknown,
         too_far=counts.too_far,
         ties=found.tied,
-        distances=_distances(join, left_on, right_on) if len(rows) else None,
+        distances=_distances(join, left_on, right_on) if len(rows) and not join.domain.is_ranked else None,
     )
 
 
