@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from juncture.errors import SchemaError
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.schema import TIME_UNITS, plain_type
+from juncture.spec.schema import TIME_UNITS, key_kind, plain_type
 from support.arrays import build_column
 from support.tables import write_table
 
@@ -139,6 +139,40 @@ LOCAL_BY = [
     (pa.decimal32(5, 2), pa.decimal256(20, -5)),
     (pa.dictionary(pa.int8(), pa.decimal128(5, -2)), pa.decimal64(9, -1)),
     (pa.dictionary(pa.int16(), pa.list_(pa.int8())), pa.list_(pa.int8())),
+]
+# What as-of joins of tables compare besides: numbers of several kinds, and what has an order and is no number.
+SPARK_MORE_ON = [
+    (pa.int64(), pa.float64()),
+    (pa.float32(), pa.int16()),
+    (pa.decimal128(10, 2), pa.int32()),
+    (pa.float64(), pa.decimal128(10, 2)),
+    (pa.string(), pa.string()),
+    (pa.binary(), pa.binary()),
+    (pa.duration("us"), pa.duration("us")),
+]
+LOCAL_MORE_ON = [
+    *SPARK_MORE_ON,
+    (pa.float16(), pa.int64()),
+    (pa.uint64(), pa.float64()),
+    (pa.dictionary(pa.int8(), pa.int8()), pa.float32()),
+    (pa.uint64(), pa.decimal64(15, 2)),
+    (pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())),
+    (pa.binary(2), pa.large_binary()),
+    (pa.duration("s"), pa.duration("ns")),
+    (pa.time32("s"), pa.time64("us")),
+    (pa.time64("ns"), pa.null()),
+]
+SPARK_MORE_BY = [
+    (pa.int64(), pa.float64()),
+    (pa.float32(), pa.int8()),
+    (pa.decimal128(10, 2), pa.int64()),
+]
+LOCAL_MORE_BY = [
+    *SPARK_MORE_BY,
+    (pa.dictionary(pa.int8(), pa.float64()), pa.int64()),
+    (pa.float16(), pa.uint8()),
+    (pa.uint64(), pa.decimal32(5, 2)),
+    (pa.float64(), pa.decimal128(10, 2)),
 ]
 SPARK_PAYLOAD = [
     pa.int64(),
@@ -314,21 +348,23 @@ def choices(rows: int, columns: int) -> st.SearchStrategy[list[list[int]]]:
 
 
 @st.composite
-def examples(draw: st.DrawFn, *, spark: bool = False, rows: int = 16) -> Example:
+def examples(draw: st.DrawFn, *, spark: bool = False, rows: int = 16, more: bool = False) -> Example:
     """Return a join of two small tables, whose cells a failure shrinks."""
-    spec, left, right = draw(layouts(spark=spark))
+    spec, left, right = draw(layouts(spark=spark, more=more))
     tables = [side.table(draw(choices(draw(st.integers(0, rows)), len(side.types)))) for side in (left, right)]
     return Example(spec, *draw(row_ids(left, right, tables)))
 
 
 @st.composite
-def packed_examples(draw: st.DrawFn, *, cases: int = 40, rows: int = 8, keyed: bool = True) -> Example:
+def packed_examples(
+    draw: st.DrawFn, *, cases: int = 40, rows: int = 8, keyed: bool = True, more: bool = False
+) -> Example:
     """Return many small joins of one spec as a single one, told apart by a ``case`` column.
 
     A Spark job costs about as much for a thousand rows as for ten. Without ``keyed`` there is no ``by`` column at all,
     and so only one case.
     """
-    spec, left, right = draw(layouts(spark=True, packed=keyed))
+    spec, left, right = draw(layouts(spark=True, packed=keyed, more=more))
     chance = random.Random(draw(st.integers(0, 2**32 - 1)))
     tables = []
     for side in (left, right):
@@ -351,14 +387,20 @@ def row_ids(draw: st.DrawFn, left: Layout, right: Layout, tables: list[pa.Table]
 
 
 @st.composite
-def layouts(draw: st.DrawFn, *, spark: bool, packed: bool | None = None) -> tuple[Asof, Layout, Layout]:
+def layouts(
+    draw: st.DrawFn, *, spark: bool, packed: bool | None = None, more: bool = False
+) -> tuple[Asof, Layout, Layout]:
     """Return a spec and the columns of both sides.
 
     ``packed`` adds ``case`` to the ``by`` columns, or leaves all of them out where it is False.
     """
-    on_types = draw(st.sampled_from(SPARK_ON if spark else LOCAL_ON))
+    every_on, every_by = (SPARK_ON, SPARK_BY) if spark else (LOCAL_ON, LOCAL_BY)
+    if more:
+        every_on = every_on + (SPARK_MORE_ON if spark else LOCAL_MORE_ON)
+        every_by = every_by + (SPARK_MORE_BY if spark else LOCAL_MORE_BY)
+    on_types = draw(st.sampled_from(every_on))
     how_many = 0 if packed is False else draw(st.sampled_from([0, 0, 1, 1, 1, 1, 2, 3]))
-    by_types = [draw(st.sampled_from(SPARK_BY if spark else LOCAL_BY)) for _ in range(how_many)]
+    by_types = [draw(st.sampled_from(every_by)) for _ in range(how_many)]
     same_on, same_by = draw(st.booleans()), draw(st.booleans())
     on = ("ts", "ts") if same_on else ("ts", "time")
     by = [(f"k{i}", f"k{i}" if same_by else f"id{i}") for i in range(how_many)]
@@ -438,12 +480,17 @@ def spec_arguments(
         "coalesce": draw(st.booleans()),
         "order_by": draw(st.lists(st.sampled_from(list(right.types)), unique=True, max_size=2)),
     }
+    kind = kind_of(on_types)
+    is_ranked = key_kind(kind) in ("string", "binary")
+    if is_ranked and arguments["direction"] == "nearest":
+        arguments["direction"] = "backward"
     if arguments["direction"] == "nearest":
         arguments["prefer"] = draw(st.sampled_from(["earlier", "later"]))
     if draw(st.integers(0, 3)) == 0:
         arguments["nulls_equal"] = True
     measure = draw(st.sampled_from(["none", "none", "none", "constant", "column"]))
-    kind = kind_of(on_types)
+    if is_ranked:
+        return arguments
     if measure == "constant":
         arguments["tolerance"] = draw(tolerances(kind))
     elif measure == "column":
@@ -469,13 +516,16 @@ def known(
 
 
 def kind_of(on_types: tuple[pa.DataType, pa.DataType]) -> pa.DataType:
-    """Return the type that tells what distances are: integers where neither side has one."""
-    return next((kind for each in on_types if not pat.is_null(kind := plain_type(each))), pa.int64())
+    """Return the type that tells what distances are: integers where neither side has one, floats where one has."""
+    kinds = [kind for each in on_types if not pat.is_null(kind := plain_type(each))]
+    for test in (pat.is_floating, pat.is_decimal):
+        kinds = [kind for kind in kinds if test(kind)] or kinds
+    return kinds[0] if kinds else pa.int64()
 
 
 def tolerances(kind: pa.DataType) -> st.SearchStrategy[Any]:
     """Return distances between values of a type."""
-    if pat.is_timestamp(kind):
+    if pat.is_timestamp(kind) or pat.is_duration(kind) or pat.is_time(kind):
         return st.sampled_from(["0s", "1ns", "1us", "500ms", "1s", "2s", "100000000000d"])
     if pat.is_date(kind):
         return st.sampled_from(["0s", "36h", "2d", timedelta(days=1), "100000000000d"])
@@ -488,7 +538,7 @@ def tolerances(kind: pa.DataType) -> st.SearchStrategy[Any]:
 
 def tolerance_types(kind: pa.DataType) -> list[pa.DataType]:
     """Return the types of a column of distances between values of a type."""
-    if pat.is_timestamp(kind) or pat.is_date(kind):
+    if pat.is_temporal(kind):
         return [pa.duration("us")]
     if pat.is_floating(kind):
         return [pa.float64(), pa.float32(), pa.int64()]

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
+    from juncture.spec.computed import Expr, expr
     from juncture.spec.equi import Equi
     from juncture.spec.many import Right
     from juncture.spec.overlap import Overlap
@@ -63,6 +64,7 @@ __all__ = [
     "ChangeJoin",
     "DataError",
     "Equi",
+    "Expr",
     "JunctureError",
     "ManyPlan",
     "ManyReport",
@@ -88,6 +90,7 @@ __all__ = [
     "bounds",
     "change_files",
     "changes",
+    "expr",
     "follow",
     "grid",
     "interpolate",
@@ -113,6 +116,7 @@ _HOME = {
     "ChangeJoin": "juncture.incremental.join",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
+    "Expr": "juncture.spec.computed",
     "JunctureError": "juncture.errors",
     "ManyPlan": "juncture.planner.many",
     "ManyReport": "juncture.planner.many_report",
@@ -137,6 +141,7 @@ _HOME = {
     "bounds": "juncture.predicate.intervals.bounds",
     "change_files": "juncture.joins",
     "changes": "juncture.joins",
+    "expr": "juncture.spec.computed",
     "follow": "juncture.joins",
     "grid": "juncture.joins",
     "interpolate": "juncture.joins",

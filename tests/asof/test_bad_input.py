@@ -53,11 +53,16 @@ def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments
         ),
         ({"on": "ts", "order_by": "angles"}, jn.SchemaError, ["order_by names", "Did you mean 'angle'?"]),
         (
-            {"left_on": "ts", "right_on": "angle"},
+            {"left_on": "ts", "right_on": "robot_id"},
             jn.SchemaError,
-            ["different kinds", "left 'ts' is int64 (integer)", "right 'angle' is double (float)", "Cast"],
+            ["different kinds", "left 'ts' is int64 (integer)", "right 'robot_id' is string (text)", "Cast"],
         ),
-        ({"on": "robot_id"}, jn.SchemaError, ["on column 'robot_id' is of type string", "cannot be joined by order"]),
+        (
+            {"on": "robot_id", "direction": "nearest"},
+            jn.SpecError,
+            ["direction='nearest'", "no distances"],
+        ),
+        ({"on": "robot_id", "tolerance": 1}, jn.SpecError, ["tolerance=1 asks how far", "of text values"]),
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "angle"},
             jn.SchemaError,

@@ -17,6 +17,7 @@ from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
 from juncture.local.asof import probe
 from juncture.local.asof.join import find
+from juncture.local.computed import with_computed
 from juncture.local.kinds import EXECUTORS
 from juncture.runtime import sources as scan
 from juncture.runtime.context import join_context
@@ -52,7 +53,8 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int =
     problem = difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True)
     assert problem is None, problem
     with join_context(**options) as context:
-        report = find(*working(join, left, right), algorithm, context).report
+        sides = with_computed(left, join, "left"), with_computed(right, join, "right")
+        report = find(*working(join, *sides), algorithm, context).report
     reasons = (report.null_on, report.null_key, report.unknown_key, report.nothing_there, report.too_far)
     assert min(reasons) >= 0
     assert report.left_rows == report.matched + sum(reasons) == example.left.num_rows
@@ -73,7 +75,7 @@ def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None
 
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
 @given(
-    example=examples(rows=18),
+    example=examples(more=True, rows=18),
     threads=st.integers(1, 3),
     memory_bytes=st.sampled_from([MEMORY_BYTES, 1, 1_500]),
 )
@@ -82,7 +84,7 @@ def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, mem
 
 
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
-@given(example=examples(rows=18), memory_bytes=st.sampled_from([1, 2_000]))
+@given(example=examples(more=True, rows=18), memory_bytes=st.sampled_from([1, 2_000]))
 def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_bytes):
     check_stream(example, algorithm=algorithm, memory_bytes=memory_bytes)
 
@@ -92,7 +94,7 @@ def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_
 # Each is two joins.
 @settings(max_examples=settings.default.max_examples // 2)
 @given(
-    example=examples(rows=18),
+    example=examples(more=True, rows=18),
     # Up to so many that no tie has to be decided.
     matches=st.sampled_from([1, 2, 3, 18]),
     ordered=st.booleans(),
@@ -136,7 +138,7 @@ def test_a_left_row_with_several_matches_comes_once_where_matches_are_not_shown(
 
 
 @given(
-    example=examples(rows=40),
+    example=examples(more=True, rows=40),
     threads=st.integers(1, 3),
     matches=st.integers(1, 4),
     ons=st.lists(st.integers(0, 2), min_size=40, max_size=40),

@@ -47,14 +47,16 @@ def is_ordered(example: Example) -> bool:
 
 
 @ALGORITHMS
-@given(example=examples())
+@given(example=examples(more=True))
 def test_tables(algorithm, example):
     check(example, algorithm, example.left, example.right)
 
 
 @ALGORITHMS
 @given(
-    example=examples(), forms=st.tuples(st.sampled_from(FORMS), st.sampled_from(FORMS)), seed=st.integers(0, 2**32 - 1)
+    example=examples(more=True),
+    forms=st.tuples(st.sampled_from(FORMS), st.sampled_from(FORMS)),
+    seed=st.integers(0, 2**32 - 1),
 )
 def test_any_form(algorithm, example, forms, seed, tmp_path_factory):
     chance, folder = random.Random(seed), tmp_path_factory.mktemp("inputs")
@@ -64,7 +66,7 @@ def test_any_form(algorithm, example, forms, seed, tmp_path_factory):
 
 
 @ALGORITHMS
-@given(example=examples(rows=24), seed=st.integers(0, 2**32 - 1))
+@given(example=examples(more=True, rows=24), seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_right_rows_does_not_matter(algorithm, example, seed):
     assume(expected(example) is not None)
     assume(not example.resolve().goes_by_table_order)
@@ -79,7 +81,7 @@ def test_the_order_of_the_right_rows_does_not_matter(algorithm, example, seed):
 
 
 @ALGORITHMS
-@given(example=examples(rows=24))
+@given(example=examples(more=True, rows=24))
 def test_semi_and_anti_divide_the_left_rows(algorithm, example):
     spec = replace(example.spec, ties="greatest")
     numbered = example.left.append_column("number", pa.array(range(example.left.num_rows), pa.int64()))
@@ -92,7 +94,7 @@ def test_semi_and_anti_divide_the_left_rows(algorithm, example):
 
 
 @ALGORITHMS
-@given(example=examples(rows=24))
+@given(example=examples(more=True, rows=24))
 def test_left_keeps_each_left_row_once(algorithm, example):
     spec = replace(example.spec, how="left", ties="greatest", matches=1)
     answer = run_in_process(spec, example.left, example.right, algorithm)
@@ -143,7 +145,7 @@ def test_backward_is_forward_in_the_mirror(algorithm, tables, matches, exact):
 
 
 @ALGORITHMS
-@given(example=examples(rows=24), seed=st.integers(0, 2**32 - 1))
+@given(example=examples(more=True, rows=24), seed=st.integers(0, 2**32 - 1))
 def test_where_batches_end_does_not_matter(algorithm, example, seed):
     assume(expected(example) is not None)
     chance = random.Random(seed)

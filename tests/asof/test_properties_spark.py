@@ -69,26 +69,28 @@ def problem(example: Example, answer: pa.Table, expected: pa.Table) -> str | Non
 
 
 @SEVERAL
-@given(example=packed_examples(), partitions=st.integers(1, 4))
+@given(example=packed_examples(more=True), partitions=st.integers(1, 4))
 def test_many_keys(spark, example, partitions):
     check(example, *frames_of(spark, example, partitions))
 
 
 @FEW
-@given(example=packed_examples(keyed=False), partitions=st.integers(1, 4))
+@given(example=packed_examples(more=True, keyed=False), partitions=st.integers(1, 4))
 def test_no_key(spark, example, partitions):
     check(example, *frames_of(spark, example, partitions))
 
 
 @FEW
-@given(example=examples(spark=True), partitions=st.integers(1, 3))
+@given(example=examples(more=True, spark=True), partitions=st.integers(1, 3))
 def test_few_rows(spark, example, partitions):
     check(example, *frames_of(spark, example, partitions))
 
 
 @FEW
 @given(
-    example=packed_examples(), form=st.sampled_from(["file", "folder", "glob", "paths"]), seed=st.integers(0, 2**32 - 1)
+    example=packed_examples(more=True),
+    form=st.sampled_from(["file", "folder", "glob", "paths"]),
+    seed=st.integers(0, 2**32 - 1),
 )
 def test_files_that_tasks_read(spark, example, form, seed, tmp_path_factory):
     chance, folder = random.Random(seed), tmp_path_factory.mktemp("inputs")

@@ -179,6 +179,30 @@ def test_as_of_joins_that_pass_over_right_rows(passes_over):
         jn.changes(schema, schema, jn.Asof(on="at", **passes_over))
 
 
+@pytest.mark.parametrize("ties", ["first", "last"])
+def test_as_of_joins_that_go_by_the_order_of_a_table(ties):
+    schema = pa.schema({"at": pa.int64(), "v": pa.int64()})
+    with pytest.raises(PlanError, match="a table that changes has none"):
+        jn.changes(schema, schema, jn.Asof(on="at", ties=ties))
+    join = jn.changes(schema, schema, jn.Asof(on="at", ties=ties, order_by="v"))
+    join.apply(left=pa.table({"at": [5], "v": [0]}), right=pa.table({"at": [4, 4], "v": [1, 2]}))
+    assert join.result()["v_right"].to_pylist() == [1 if ties == "first" else 2]
+    join.apply(right=pa.table({"at": [4, 4], "v": [0, 2], "_weight": [1, -1]}))
+    assert join.result()["v_right"].to_pylist() == [0 if ties == "first" else 1]
+
+
+def test_nulls_that_are_equal_in_an_as_of_join():
+    schema = pa.schema({"k": pa.int64(), "at": pa.int64(), "v": pa.int64()})
+    join = jn.changes(schema, schema, jn.Asof(on="at", by="k", nulls_equal=True))
+    nulls = {"k": pa.array([None], pa.int64())}
+    join.apply(left=pa.table({**nulls, "at": [5], "v": [0]}), right=pa.table({**nulls, "at": [3], "v": [1]}))
+    assert join.result()["v_right"].to_pylist() == [1]
+    join.apply(right=pa.table({**nulls, "at": [4], "v": [2]}))
+    assert join.result()["v_right"].to_pylist() == [2]
+    join.apply(right=pa.table({**nulls, "at": [4], "v": [2], "_weight": [-1]}))
+    assert join.result()["v_right"].to_pylist() == [1]
+
+
 def test_a_closed_join():
     join = joined()
     join.close()

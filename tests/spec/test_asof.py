@@ -92,10 +92,10 @@ def test_arguments_that_fit_no_tables(arguments, said):
             "order_by names the column 'angel', which the right table does not have. Did you mean 'angle'?",
         ),
         (
-            {"left_on": "ts", "right_on": "angle"},
-            "left 'ts' is int64 (integer), right 'angle' is double (float). Cast one of them",
+            {"left_on": "ts", "right_on": "robot_id"},
+            "left 'ts' is int64 (integer), right 'robot_id' is string (text). Cast one of them",
         ),
-        ({"left_on": "robot_id", "right_on": "ts"}, "The left on column 'robot_id' is of type string"),
+        ({"left_on": "robot_id", "right_on": "ts"}, "left 'robot_id' is string (text), right 'ts' is int64 (integer)."),
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "frame_id"},
             "The by columns cannot be equal: left 'robot_id' is string, right 'frame_id' is int64.",

@@ -51,9 +51,9 @@ def test_arguments_that_fit_no_tables(arguments, said):
             "The on columns cannot be equal: left 'id' is int64, right 'name' is string. Cast one of them",
         ),
         (
-            {"left_on": "id", "right_on": "buyer_id", "how": "full"},
+            {"left_on": "id", "right_on": "price", "how": "full"},
             SchemaError,
-            "how='full' keeps right rows without a match, whose 'buyer_id' (int32) has to stand in the left column",
+            "'price' (double) are equal by value, but right rows without a match have to stand in the left column",
         ),
         ({"on": "name", "where": "l.id >"}, SpecError, "The predicate cannot be read"),
         ({"on": "name", "where": "l.id > r.cost"}, SchemaError, "cost"),

@@ -79,8 +79,8 @@ def test_arguments_that_fit_no_tables(arguments, said):
         ),
         ({"on": "ts", "by": "robot"}, "by names the column 'robot', which the left table does not have. Did you mean"),
         (
-            {"left_on": "ts", "right_on": "angle"},
-            "The on columns are of different kinds: left 'ts' is int64 (integer), right 'angle' is double (float).",
+            {"left_on": "ts", "right_on": "robot_id"},
+            "The right on column 'robot_id' is of type string, which cannot be joined by order.",
         ),
         ({"on": "robot_id"}, "The left on column 'robot_id' is of type string, which cannot be joined by order."),
         (

@@ -97,7 +97,7 @@ def refuses(algorithm: str, join: ResolvedAsof) -> bool:
         return True
     if algorithm == "hash":
         return not join.left_by and not passes_over_rows
-    return algorithm == "window" and (spec.matches > 1 or spec.ties == "error")
+    return algorithm == "window" and (spec.matches > 1 or spec.ties == "error" or join.domain.is_asof_only)
 
 
 def refuses_near(algorithm: str, join: Resolved) -> bool:

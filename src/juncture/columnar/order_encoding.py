@@ -26,15 +26,17 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, days, plain, raw_values, validity
+from juncture.columnar.key_encoding import Strings, form_of
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.range import ResolvedRange
-from juncture.spec.schema import TIME_UNITS, Domain, plain_type
+from juncture.spec.schema import TIME_UNITS, Domain, key_kind, plain_type
 
 _INT64_MAX = 2**63 - 1
 _UINT64_MAX = 2**64 - 1
 _FLOAT_INTEGER_MAX = 2**53
 _DIGITS = 400
+_ROUGH_BYTES = 8
 _DECIMAL_DIGITS_MAX = 76
 
 
@@ -80,13 +82,17 @@ class StepCoder:
         valid = validity(array)
         kind = self.domain.kind
         if kind == "float":
+            if self.domain.has_integers and pat.is_integer(array.type):
+                _check_floats(array, valid)
             return _float_codes_of(array, valid)
         if kind == "decimal":
             values, factor = _unscaled(array, valid), 10 ** (self.domain.scale - array.type.scale)
         elif kind == "date":
             return days(array), valid
-        elif kind == "timestamp":
-            values = raw_values(array, np.int64)
+        elif self.domain.is_ranked:
+            raise TooWideError
+        elif self.domain.is_time:
+            values = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
             factor = 1_000 ** (TIME_UNITS.index(self.domain.unit) - TIME_UNITS.index(array.type.unit))
         else:
             values, factor = self._integers(array, valid), 1
@@ -107,6 +113,8 @@ class StepCoder:
         """Tell whether values of a type can be told from their codes."""
         if pat.is_timestamp(data_type):
             return bool(data_type.unit == self.domain.unit)
+        if self.domain.kind == "float":
+            return False
         return bool(pat.is_integer(data_type) or pat.is_date32(data_type))
 
     def restore(self, codes: Ints, valid: Mask, data_type: pa.DataType) -> pa.Array:
@@ -170,13 +178,13 @@ class RankCoder:
     Attributes
     ----------
     domain
-        Of the join, which is not of floats: their bits always fit.
+        Of the join, which is not of floats alone: their bits always fit.
     values
         The steps of each rank, ascending.
     """
 
     domain: Domain
-    values: list[int]
+    values: list[Any]
 
     @classmethod
     def of(cls, domain: Domain, columns: Iterable[pa.Array]) -> RankCoder:
@@ -196,7 +204,17 @@ class RankCoder:
         indices = raw_values(encoded.indices, np.int32)
         if valid is not None:
             indices = np.where(valid, indices, 0)
+        if None in steps:
+            there = np.array([step is not None for step in steps], np.bool_)[indices]
+            valid = there if valid is None else valid & there
         return ranks[indices], valid
+
+    @property
+    def numbers(self) -> list[Any]:
+        """What distances are calculated of, for each rank: of integers among floats, the nearest floats."""
+        if self.domain.is_ranked:
+            return list(range(len(self.values)))
+        return list(map(float, self.values)) if self.domain.kind == "float" else self.values
 
 
 Coder = StepCoder | RankCoder
@@ -224,7 +242,8 @@ class RoughCoder:
         """Return the codes, and which rows have one, None for all: those that are neither null nor NaN."""
         array, types = plain(array), self._plain_types
         valid = validity(array)
-        if pat.is_floating(array.type):
+        if any(map(pat.is_floating, types)):
+            # An integer is as far as the nearest float, which no greater one is before.
             return _float_codes_of(array, valid)
         if pat.is_decimal(array.type):
             return self._decimal_codes(array), valid
@@ -233,11 +252,14 @@ class RoughCoder:
             if pat.is_uint64(array.type):
                 return (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64), valid
             return raw_values(array.cast(pa.int64()), np.int64) >> 1, valid
-        if pat.is_timestamp(array.type):
+        if key_kind(array.type) in ("string", "binary"):
+            return _first_bytes(array), valid
+        if _has_unit(array.type):
             # The coarser unit, rounded down: the finer one may have no room for the other's values.
             coarser = min(TIME_UNITS.index(each.unit) for each in types)
             factor = 1_000 ** (TIME_UNITS.index(array.type.unit) - coarser)
-            return raw_values(array, np.int64) // factor, valid
+            whole = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+            return whole // factor, valid
         if pat.is_date(array.type):
             return days(array), valid
         return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
@@ -248,7 +270,7 @@ class RoughCoder:
         types = self._plain_types
         if pat.is_decimal(types[0]):
             return int(2**self._shift)
-        if pat.is_timestamp(types[0]):
+        if _has_unit(types[0]):
             units = [TIME_UNITS.index(each.unit) for each in types]
             return int(1_000 ** (max(units) - min(units)))
         return 2 if any(map(pat.is_uint64, types)) else 1
@@ -296,13 +318,15 @@ def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
     if domain.kind == "decimal":
         with localcontext(prec=_DIGITS):
             return [None if v is None else int(v.scaleb(domain.scale)) for v in array.to_pylist()]
-    if domain.kind == "timestamp":
+    if domain.is_time and domain.kind != "date":
         factor = 1_000 ** (TIME_UNITS.index(domain.unit) - TIME_UNITS.index(array.type.unit))
-        return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
+        whole = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
+        return [None if v is None else v * factor for v in whole.to_pylist()]
     if domain.kind == "date":
         pairs = zip(days(array).tolist(), array.is_valid().to_pylist(), strict=True)
         return [day if is_there else None for day, is_there in pairs]
-    return list(array.to_pylist())
+    # NaN has no place; Python compares integers and floats exactly.
+    return [None if value != value else value for value in array.to_pylist()]
 
 
 def tolerances(domain: Domain, array: pa.Array) -> tuple[list[Any], Mask | None]:
@@ -339,8 +363,42 @@ def _float_below(limit: Any) -> float:
     return math.nextafter(near, -math.inf) if near > limit else near
 
 
+def _has_unit(data_type: pa.DataType) -> bool:
+    """Tell times that count units of their own: timestamps, durations and times of day."""
+    return bool(pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type))
+
+
+def _first_bytes(array: pa.Array) -> Ints:
+    """Return the first bytes of texts or bytes as integers in their order."""
+    found = form_of(array.type, array.type).of(array)
+    assert isinstance(found, Strings)
+    starts, lengths = found.offsets[:-1], np.diff(found.offsets)
+    places = np.arange(_ROUGH_BYTES)
+    there = places < lengths[:, None]
+    data = found.data if len(found.data) else np.zeros(1, np.uint8)
+    taken = data[np.where(there, starts[:, None] + places, 0)]
+    words = np.ascontiguousarray(np.where(there, taken, 0).astype(np.uint8)).view(">u8").reshape(-1)
+    # Half of it, so that there is room for the sign.
+    return (words.astype(np.uint64) >> np.uint64(1)).astype(np.int64)
+
+
+def _check_floats(array: pa.Array, valid: Mask | None) -> None:
+    """Refuse integers that floats do not hold all of.
+
+    Raises
+    ------
+    TooWideError
+        If there is one.
+    """
+    if array.type.bit_width < 64:
+        return
+    values = raw_values(array, np.uint64 if pat.is_uint64(array.type) else np.int64)
+    if _any((values > _FLOAT_INTEGER_MAX) | (values < -_FLOAT_INTEGER_MAX), valid):
+        raise TooWideError
+
+
 def _float_codes_of(array: pa.Array, valid: Mask | None) -> tuple[Ints, Mask | None]:
-    values = raw_values(array.cast(pa.float64()), np.float64)
+    values = raw_values(array.cast(pa.float64(), safe=False), np.float64)
     codes = float_codes(values)
     missing = np.isnan(values)
     if missing.any():

@@ -33,7 +33,7 @@ from juncture.planner.statistics import Resources
 from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import Spec
-from juncture.spec.resolved import Resolved
+from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import Side
 from juncture.streams.output import Output, streaming_join, to_streaming
 
@@ -117,6 +117,7 @@ class ChangeJoin:
     ) -> None:
         self.setup = setup
         given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
+        refuse_computed(given, "tables that change")
         self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
         self.schema = written_schema(self.answer_schema, setup.output)
         self._resources = resources

@@ -145,6 +145,12 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
                 f"{argument}={value!r} may pass over any number of right rows for each left one, and what follows from "
                 "a change is found among the nearest right rows. Join in batch, or filter the tables before."
             )
+    ties = join.spec.ties
+    if join.goes_by_table_order and join.how not in ("semi", "anti"):
+        raise PlanError(
+            f"ties={ties!r} takes the {ties} row in the order of the right table, and a table that changes has none: "
+            "rows come and go. Name in order_by= the columns that give the order, or leave ties= out."
+        )
     coder = StepCoder.of(join)
     schemas = {side: held_schema(join, side) for side in SIDES}
     by = {"left": join.left_by, "right": join.right_by}

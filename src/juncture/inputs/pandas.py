@@ -83,7 +83,9 @@ class PandasFrame:
         columns: dict[str, Values] = {}
         for column in rows.join.output:
             name = column.name
-            if column.side == "left":
+            if column.side == "left" and column.source != name:
+                columns[name] = _as_pandas(rows.columns.column(name), None, name)
+            elif column.side == "left":
                 if name in self._frame.columns:
                     filling = None if column.filled_from is None else rows.columns.column(name)
                     columns[name] = _rows_of(_values(self._frame[name]), rows.left, filling, name)

@@ -57,8 +57,9 @@ class PolarsFrame:
         columns = []
         for column in join.output:
             if column.side == "left":
-                values = ours[column.source]
-                if column.filled_from is not None and (rows.left < 0).any():
+                is_own = column.source in self._frame.columns
+                values = ours[column.source] if is_own else _as_polars(rows.columns, column.name)
+                if is_own and column.filled_from is not None and (rows.left < 0).any():
                     values = _filled(values, rows.left, _as_polars(rows.columns, column.name))
             elif theirs is not None:
                 values = theirs[column.source]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
+from juncture.spec.computed import Key, Keys
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
 
@@ -20,12 +21,12 @@ def join_asof(
     left: Any,
     right: Any,
     *,
-    on: str | None = None,
-    left_on: str | None = None,
-    right_on: str | None = None,
-    by: str | Sequence[str] | None = None,
-    left_by: str | Sequence[str] | None = None,
-    right_by: str | Sequence[str] | None = None,
+    on: Key | None = None,
+    left_on: Key | None = None,
+    right_on: Key | None = None,
+    by: Keys | None = None,
+    left_by: Keys | None = None,
+    right_by: Keys | None = None,
     direction: Direction = "backward",
     tolerance: Distance | None = None,
     allow_exact_matches: bool = True,
@@ -64,9 +65,10 @@ def join_asof(
         batches) and paths to Parquet (a file, folder, glob or list of them).
     on
         The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
-        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
+        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
+        ``juncture.expr("date + open_time")``.
     by
-        Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
         Null equals nothing, unless ``nulls_equal`` says so.
     direction
         - ``"backward"`` (the default): the greatest right ``on`` that is not greater than the left's;

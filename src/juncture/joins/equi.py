@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
+from juncture.spec.computed import Keys
 from juncture.spec.equi import Equi
 from juncture.spec.schema import How
 
@@ -20,9 +21,9 @@ def join(
     left: Any,
     right: Any,
     *,
-    on: str | Sequence[str] | None = None,
-    left_on: str | Sequence[str] | None = None,
-    right_on: str | Sequence[str] | None = None,
+    on: Keys | None = None,
+    left_on: Keys | None = None,
+    right_on: Keys | None = None,
     how: How | None = None,
     agg: Agg | None = None,
     where: str | None = None,
@@ -53,7 +54,7 @@ def join(
     on
         The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
         type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or
-        encoding. NaN equals NaN, and -0.0 equals 0.0.
+        encoding. NaN equals NaN, and -0.0 equals 0.0. Or an expression, ``juncture.expr("upper(code)")``.
     how
         ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
         right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.

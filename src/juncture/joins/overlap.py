@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
-from juncture.spec.overlap import Interval, Overlap
+from juncture.spec.computed import Keys
+from juncture.spec.overlap import KeyInterval, Overlap
 from juncture.spec.schema import Closed, How
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ def join_overlap(
     left: Any,
     right: Any,
     *,
-    left_interval: Interval,
-    right_interval: Interval,
-    by: str | Sequence[str] | None = None,
-    left_by: str | Sequence[str] | None = None,
-    right_by: str | Sequence[str] | None = None,
+    left_interval: KeyInterval,
+    right_interval: KeyInterval,
+    by: Keys | None = None,
+    left_by: Keys | None = None,
+    right_by: Keys | None = None,
     closed: Closed = "left",
     how: How | None = None,
     agg: Agg | None = None,
@@ -54,10 +55,10 @@ def join_overlap(
         batches) and paths to Parquet (a file, folder, glob or list of them).
     left_interval, right_interval
         The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
-        timestamps. None for one of the two where all intervals are unbounded on that side. Rows that have null or NaN
-        there match nothing.
+        timestamps, or expressions of them, ``juncture.expr("start + length")``. None for one of the two where all
+        intervals are unbounded on that side. Rows that have null or NaN there match nothing.
     by
-        Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
         Null equals nothing.
     closed
         Which ends belong to the intervals: ``"left"`` (half-open ``[start, end)``, the default), ``"both"``,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
+from juncture.spec.computed import Key, Keys
 from juncture.spec.distance import Distance
 from juncture.spec.range import Range
 from juncture.spec.schema import Closed, How
@@ -22,12 +23,12 @@ def join_range(
     left: Any,
     right: Any,
     *,
-    on: str | None = None,
-    left_on: str | None = None,
-    right_on: str | None = None,
-    by: str | Sequence[str] | None = None,
-    left_by: str | Sequence[str] | None = None,
-    right_by: str | Sequence[str] | None = None,
+    on: Key | None = None,
+    left_on: Key | None = None,
+    right_on: Key | None = None,
+    by: Keys | None = None,
+    left_by: Keys | None = None,
+    right_by: Keys | None = None,
     lower: Distance | None = None,
     upper: Distance | None = None,
     windows: Windows | None = None,
@@ -60,9 +61,10 @@ def join_range(
         batches) and paths to Parquet (a file, folder, glob or list of them).
     on
         The column of both that is compared: an integer, float, decimal, date or timestamp; ``left_on`` and
-        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing.
+        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
+        ``juncture.expr("date + open_time")``.
     by
-        Columns that have to be equal, one name or several; ``left_by`` and ``right_by`` where the names differ.
+        Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
         Null equals nothing.
     lower, upper
         Where the window starts and ends, counted from the left ``on``, so that what lies before is negative: a

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
+from juncture.spec.computed import Keys
 from juncture.spec.schema import How
 from juncture.spec.where import Where
 
@@ -21,9 +22,9 @@ def join_where(
     right: Any,
     predicate: str,
     *,
-    by: str | Sequence[str] | None = None,
-    left_by: str | Sequence[str] | None = None,
-    right_by: str | Sequence[str] | None = None,
+    by: Keys | None = None,
+    left_by: Keys | None = None,
+    right_by: Keys | None = None,
     how: How | None = None,
     agg: Agg | None = None,
     allow_cross: bool = False,
@@ -56,8 +57,8 @@ def join_where(
         The condition, in Spark's dialect, over columns of the left table ``l.…`` and of the right ``r.…``; a column
         that only one of them has needs no name in front. Rows match where it is true, neither false nor null.
     by
-        Columns that have to be equal besides, one name or several; ``left_by`` and ``right_by`` where the names differ.
-        Null equals nothing.
+        Columns or expressions that have to be equal besides, one or several; ``left_by`` and ``right_by`` where they
+        differ. Null equals nothing.
     how
         ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
         right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.

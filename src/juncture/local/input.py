@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.inputs import Given, kind_of, paths_of, read_table
+from juncture.local.computed import with_computed
 from juncture.local.statistics import Looked, look
 from juncture.planner.statistics import SideStats, combined
 from juncture.runtime.context import JoinContext
@@ -38,7 +39,7 @@ class Input:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
             return Looked(combined(given, SideStats()))
-        return look(join, side, self._source, given)
+        return look(join, side, with_computed(self._source, join, side), given)
 
     def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
         """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
@@ -55,7 +56,7 @@ class Input:
 
     @staticmethod
     def _counted(join: Resolved, side: Side, source: Source, where: str) -> SideStats:
-        row_bytes = source.bytes_of(join.needed(side)) // max(source.num_rows, 1)
+        row_bytes = with_computed(source, join, side).bytes_of(join.needed(side)) // max(source.num_rows, 1)
         return SideStats(rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), where))
 
     def source(self, context: JoinContext) -> Source:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.local.asof import join as asof
+from juncture.local.computed import computing
 from juncture.local.equi import join as equi
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
@@ -32,11 +33,11 @@ Takes the resolved join, its two sides, the algorithm, and what the join may use
 """
 
 EXECUTORS: dict[type, Executor] = {
-    Asof: in_working_types(partial(asof.execute, by_number=equi.execute)),
-    Range: in_working_types(inequality.execute),
-    Overlap: in_working_types(inequality.execute),
-    Where: in_working_types(inequality.execute),
-    Equi: in_working_types(equi.execute),
+    Asof: computing(in_working_types(partial(asof.execute, by_number=equi.execute))),
+    Range: computing(in_working_types(inequality.execute)),
+    Overlap: computing(in_working_types(inequality.execute)),
+    Where: computing(in_working_types(inequality.execute)),
+    Equi: computing(in_working_types(equi.execute)),
 }
 """What runs each kind of join, by the spec."""
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
+from juncture.local.computed import with_computed
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.profile import Opened, measure
@@ -90,7 +91,8 @@ class _Execution:
 
     def _opened(self, join: Resolved, context: JoinContext) -> Opened:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
-        left, right = (side.source(context) for side in (self.left, self.right))
+        left = with_computed(self.left.source(context), join, "left")
+        right = with_computed(self.right.source(context), join, "right")
         seen = Stats(
             left=self.left.seen(join, "left", self.stats.left, left),
             right=self.right.seen(join, "right", self.stats.right, right),

@@ -218,6 +218,8 @@ class _Look:
 
 def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:
     """Return the columns by which rows have a place: none, one, or the two ends of intervals."""
+    if isinstance(join, ResolvedAsof) and join.domain.is_ranked:
+        return ()
     if isinstance(join, ResolvedAsof | ResolvedRange):
         return (join.left_on if side == "left" else join.right_on,)
     if isinstance(join, ResolvedOverlap):

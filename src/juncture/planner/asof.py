@@ -10,7 +10,7 @@ from juncture.planner.cost import enter_ns, keyed_s, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
 
 _PIECE_ROW_BYTES = 240
 """How much memory there has to be for a left row of a piece: 72 bytes are of the share that left rows have of it."""
@@ -57,6 +57,17 @@ def _finds_one(planning: PlanningInput, _: Algorithm) -> str | None:
     if spec.matches > 1:
         return f"matches={spec.matches}: it finds one match per row."
     return "ties='error': it cannot tell that there was a tie." if spec.ties == "error" else None
+
+
+def _compares_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
+    """Refuse SQL where integers of 64 bits meet floats, which it would round them to, and what it has no words for."""
+    join = planning.join
+    assert isinstance(join, ResolvedAsof)
+    if join.domain.has_integers:
+        return "on has integers on one side and floats on the other, and SQL rounds the integers to floats."
+    if join.domain.is_asof_only:
+        return f"on is of {join.domain.kind} values, which only tasks in Python compare."
+    return None
 
 
 def _is_right_in_spark(planning: PlanningInput, _: Algorithm) -> str | None:
@@ -154,12 +165,12 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
             "union and one window, all in SQL",
             _window_s,
             shuffles="once",
-            rules=(_sees_all, _keeps_right_rows, _finds_one),
+            rules=(_compares_in_sql, _sees_all, _keeps_right_rows, _finds_one),
         ),
         Algorithm(
             "native",
             "Spark's own ASOF JOIN",
-            rules=(_sees_all, _keeps_right_rows, _finds_one, _is_right_in_spark),
+            rules=(_compares_in_sql, _sees_all, _keeps_right_rows, _finds_one, _is_right_in_spark),
         ),
     ),
 }

@@ -19,6 +19,7 @@ from juncture.spark.asof.plan import AsofPlanning
 from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
 from juncture.spark.inequality.plan import InequalityPlanning
+from juncture.spark.input.computed import computed_sides
 from juncture.spark.input.files import FileSide, in_sql
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
@@ -79,6 +80,7 @@ def plan(
     ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
     join = _resolved(spec, (_schema_given(left, ours), _schema_given(right, theirs)), (ours.schema, theirs.schema))
     check_times(ours.spark_schema, theirs.spark_schema, session)
+    join, ours, theirs = computed_sides(join, ours, theirs)
     check_types(join, ours.spark_schema, theirs.spark_schema)
     join, *sides = typed_sides(join, ours, theirs)
     request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)

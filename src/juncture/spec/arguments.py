@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from juncture.errors import SpecError, closest
+from juncture.spec.computed import Expr, Key, Keys
 from juncture.spec.elsewhere import choice_hint
 from juncture.spec.values import flag
 
@@ -98,17 +99,17 @@ def freeze_names(spec: Any, *arguments: str) -> None:
     """Turn lists of names in a frozen spec into tuples, so that the caller's lists may change."""
     for argument in arguments:
         value = getattr(spec, argument)
-        if value is not None and not isinstance(value, str | tuple):
+        if value is not None and not isinstance(value, str | tuple | Expr):
             object.__setattr__(spec, argument, tuple(value))
 
 
 def pair_names(
     argument: str,
-    both: str | Sequence[str] | None,
-    left: str | Sequence[str] | None,
-    right: str | Sequence[str] | None,
-) -> list[tuple[str, str]]:
-    """Return pairs of a left and a right column from ``x=`` or from ``left_x=`` and ``right_x=``.
+    both: Keys | None,
+    left: Keys | None,
+    right: Keys | None,
+) -> list[tuple[Key, Key]]:
+    """Return pairs of a left and a right column, or expression, from ``x=`` or from ``left_x=`` and ``right_x=``.
 
     Raises
     ------
@@ -139,14 +140,15 @@ def pair_names(
     return list(zip(lefts, rights, strict=True))
 
 
-def _names(argument: str, value: str | Sequence[str] | None) -> list[str]:
+def _names(argument: str, value: Keys | None) -> list[Key]:
     if value is None:
         return []
-    if isinstance(value, str):
+    if isinstance(value, str | Expr):
         return [value]
     check_sequence(argument, value)
     for name in value:
-        check_name(argument, name)
+        if not isinstance(name, Expr):
+            check_name(argument, name)
     if len(set(value)) != len(value):
         raise SpecError(f"{argument}={list(value)!r} names a column twice.")
     return list(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import pyarrow as pa
@@ -19,7 +19,9 @@ from juncture.spec.arguments import (
     freeze_flags,
     freeze_names,
 )
-from juncture.spec.base import OrderedSpec
+from juncture.spec.base import OrderedSpec, named_pairs, with_keys
+from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
+from juncture.spec.conversions import filled, matched_keys, ordered
 from juncture.spec.distance import (
     Distance,
     check_distance_column,
@@ -189,12 +191,12 @@ class Asof(OrderedSpec):
     title: ClassVar[str] = "an as-of join"
     used_for: ClassVar[str] = "to order by"
 
-    on: str | None = None
-    left_on: str | None = None
-    right_on: str | None = None
-    by: str | Sequence[str] | None = None
-    left_by: str | Sequence[str] | None = None
-    right_by: str | Sequence[str] | None = None
+    on: Key | None = None
+    left_on: Key | None = None
+    right_on: Key | None = None
+    by: Keys | None = None
+    left_by: Keys | None = None
+    right_by: Keys | None = None
     direction: Direction = "backward"
     tolerance: Distance | None = None
     allow_exact_matches: bool = True
@@ -249,7 +251,10 @@ class Asof(OrderedSpec):
                 'row is known, and the left one that says up to when, such as ("ingested_at", "seen_at"); the left on= '
                 "where the second is left out."
             )
-        return names[1] if len(names) == 2 else self.on_pair()[0], names[0]
+        if len(names) == 2:
+            return names[1], names[0]
+        on = self.on_pair()[0]
+        return on if isinstance(on, str) else on.text, names[0]
 
     def order_columns(self) -> tuple[str, ...]:
         """Return the right columns that decide ties first."""
@@ -265,18 +270,42 @@ class Asof(OrderedSpec):
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
-        left_on, right_on = self.on_pair()
-        equal = self.by_pairs()
+        spec, left, right = self._with_columns(left, right)
+        return spec._resolved(left, right)
+
+    def _with_columns(self, left: pa.Schema, right: pa.Schema) -> tuple[Asof, pa.Schema, pa.Schema]:
+        """Return the spec in columns that compare, and the schemas with those that have to be made."""
+        columns = ComputedColumns(left, right)
+        on, by = columns.pairs([self.on_pair()], "on"), columns.pairs(self.by_pairs(), "by")
+        shared = self.on is not None
+        check_pairs(columns.left, columns.right, on, argument="on", shared=shared)
+        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        fills = self.how in ("right", "full")
+        by = matched_keys(columns, by, fills=fills, nulls_equal=self.nulls_equal)
+        left_on, right_on = ordered(columns, [("left", on[0][0]), ("right", on[0][1])], exact=True)
+        if fills and shared and self.coalesce:
+            left_on, right_on = filled(columns, left_on, right_on)
+        spec: Asof = with_keys(self, "on", [self.on_pair()], [(left_on, right_on)], several=False)
+        known = spec.known_pair()
+        if known is not None:
+            check_columns(columns.left, known[:1], argument="known", side="left")
+            check_columns(columns.right, known[1:], argument="known", side="right")
+            seen, since = ordered(columns, [("left", known[0]), ("right", known[1])], exact=True)
+            spec = spec if (seen, since) == known else replace(spec, known=(since, seen))
+        return with_keys(spec, "by", self.by_pairs(), by), columns.left, columns.right
+
+    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
+        """Return the join of tables that have all columns that it compares."""
+        left_on, right_on = named_pairs([self.on_pair()])[0]
+        equal = named_pairs(self.by_pairs())
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         order_by = self.order_columns()
-        shared = self.on is not None
-        check_pairs(left, right, [(left_on, right_on)], argument="on", shared=shared)
-        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_columns(right, order_by, argument="order_by", side="right")
         for name in order_by:
             check_order(right.field(name), asked="order_by", side="right")
         default = value_type([self.tolerance], left)
-        domain = common_domain(left.field(left_on), right.field(right_on), default=default)
+        domain = common_domain(left.field(left_on), right.field(right_on), default=default, mixed=True)
+        self._check_distances(domain)
         left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
@@ -284,7 +313,7 @@ class Asof(OrderedSpec):
         known = self._known(left, right)
         if known is not None:
             left, right = typed_pairs(left, right, [(known.left, known.right)])
-        if shared and self.coalesce:
+        if self.on is not None and self.coalesce:
             equal.append((left_on, right_on))
         tie_columns = self._tie_columns(right, {right_on, *right_by, *([known.right] if known else [])})
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
@@ -306,14 +335,28 @@ class Asof(OrderedSpec):
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
         )
 
+    def _check_distances(self, domain: Domain) -> None:
+        """Refuse distances between values that have none.
+
+        Raises
+        ------
+        SpecError
+            If the spec asks for some.
+        """
+        asked = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
+        if domain.is_ranked and (self.tolerance is not None or self.direction == "nearest"):
+            raise SpecError(
+                f"{asked} asks how far values are apart, and the on columns are of {domain.kind} values, which have an "
+                "order and no distances. Pass direction='backward' or 'forward', without a tolerance."
+            )
+
     def _known(self, left: pa.Schema, right: pa.Schema) -> Known | None:
         """Check the columns that say since when right rows are known."""
         pair = self.known_pair()
         if pair is None:
             return None
-        check_columns(left, pair[:1], argument="known", side="left")
-        check_columns(right, pair[1:], argument="known", side="right")
-        domain = shared_domain([("left", left.field(pair[0])), ("right", right.field(pair[1]))], role="known")
+        sides: list[tuple[Side, pa.Field]] = [("left", left.field(pair[0])), ("right", right.field(pair[1]))]
+        domain = shared_domain(sides, role="known", mixed=True)
         return Known(*pair, domain)
 
     def _tie_columns(self, right: pa.Schema, fixed: set[str]) -> tuple[str, ...]:
@@ -321,14 +364,14 @@ class Asof(OrderedSpec):
         order_by = self.order_columns()
         if self.ties in ("first", "last") and not order_by:
             return ()
-        return tuple(name for name in dict.fromkeys((*order_by, *right.names)) if name not in fixed)
+        return tuple(name for name in dict.fromkeys((*order_by, *own_columns(right).names)) if name not in fixed)
 
 
 def _parsed(where: str, left: pa.Schema, right: pa.Schema) -> Node:
     # The parser is slow to import, and not every join needs it.
     from juncture.predicate.language.parse import parse
 
-    return parse(where, left, right)
+    return parse(where, own_columns(left), own_columns(right))
 
 
 def _freeze_tolerance(value: object) -> Distance | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any, ClassVar, Self, get_args
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from juncture.errors import SpecError, did_you_mean
 from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
+from juncture.spec.computed import Expr, Key, Keys
 from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
@@ -83,18 +84,20 @@ class Spec(ABC):
                 raise SpecError(f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}")
             if name in _DISTANCES and isinstance(value, Mapping):
                 arguments[name] = Decimal(value["decimal"])
+            else:
+                arguments[name] = _with_expressions(value)
         return cls(**arguments)
 
 
 class KeyedSpec(Spec):
     """What a join means in which some columns have to be equal besides."""
 
-    by: str | Sequence[str] | None
-    left_by: str | Sequence[str] | None
-    right_by: str | Sequence[str] | None
+    by: Keys | None
+    left_by: Keys | None
+    right_by: Keys | None
 
-    def by_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of left and right ``by`` columns."""
+    def by_pairs(self) -> list[tuple[Key, Key]]:
+        """Return the pairs of left and right ``by`` columns, or expressions."""
         return pair_names("by", self.by, self.left_by, self.right_by)
 
 
@@ -109,12 +112,12 @@ class OrderedSpec(KeyedSpec):
 
     used_for: ClassVar[str]
 
-    on: str | None
-    left_on: str | None
-    right_on: str | None
+    on: Key | None
+    left_on: Key | None
+    right_on: Key | None
 
-    def on_pair(self) -> tuple[str, str]:
-        """Return the left and the right ``on`` column."""
+    def on_pair(self) -> tuple[Key, Key]:
+        """Return the left and the right ``on`` column, or expression."""
         pairs = pair_names("on", self.on, self.left_on, self.right_on)
         if len(pairs) != 1:
             raise SpecError(
@@ -153,7 +156,51 @@ def check_answer(spec: Any) -> None:
     aggregate_how(spec.how, spec.agg)
 
 
+def with_keys(
+    spec: Any,
+    argument: str,
+    given: Sequence[tuple[Key, Key]],
+    found: Sequence[tuple[str, str]],
+    *,
+    several: bool = True,
+) -> Any:
+    """Return a spec that names other columns than it was given: those that were made of them.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    argument
+        Which: ``on`` or ``by``.
+    given, found
+        The pairs that it has, and those that it is to have.
+    several
+        Whether it may have more than one.
+    """
+    if list(found) == list(given):
+        return spec
+    lefts, rights = ([pair[place] for pair in found] for place in (0, 1))
+    sides = (tuple(lefts), tuple(rights)) if several else (lefts[0], rights[0])
+    if sides[0] == sides[1]:
+        return replace(spec, **{argument: sides[0], f"left_{argument}": None, f"right_{argument}": None})
+    return replace(spec, **{argument: None, f"left_{argument}": sides[0], f"right_{argument}": sides[1]})
+
+
+def named_pairs(pairs: list[tuple[Key, Key]]) -> list[tuple[str, str]]:
+    """Return pairs in which every expression is a column by now."""
+    return [(str(ours), str(theirs)) for ours, theirs in pairs]
+
+
+def _with_expressions(value: Any) -> Any:
+    """Return plain data in which expressions are such again."""
+    if isinstance(value, Mapping) and value.keys() == {"expr"}:
+        return Expr(value["expr"])
+    return [_with_expressions(item) for item in value] if isinstance(value, list) else value
+
+
 def _plain(argument: str, value: Any) -> Any:
+    if isinstance(value, Expr):
+        return {"expr": value.text}
     if isinstance(value, TimeLength):
         return format_duration(duration_ns(value, argument=argument))
     if isinstance(value, Decimal):

@@ -98,6 +98,8 @@ def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> Non
         "decimal": (pat.is_integer(data_type) or pat.is_decimal(data_type), "an integer or decimal"),
         "date": (pat.is_duration(data_type), "a duration"),
         "timestamp": (pat.is_duration(data_type), "a duration"),
+        "duration": (pat.is_duration(data_type), "a duration"),
+        "time": (pat.is_duration(data_type), "a duration"),
     }[domain.kind]
     if not fits:
         raise SchemaError(

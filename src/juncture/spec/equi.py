@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,7 +10,9 @@ import pyarrow as pa
 from juncture.errors import SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
 from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
-from juncture.spec.base import Spec, check_answer
+from juncture.spec.base import Spec, check_answer, named_pairs, with_keys
+from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
+from juncture.spec.conversions import matched_keys
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
@@ -76,9 +77,9 @@ class Equi(Spec):
     kind: ClassVar[str] = "equi"
     title: ClassVar[str] = "an equality join"
 
-    on: str | Sequence[str] | None = None
-    left_on: str | Sequence[str] | None = None
-    right_on: str | Sequence[str] | None = None
+    on: Keys | None = None
+    left_on: Keys | None = None
+    right_on: Keys | None = None
     how: How | None = None
     agg: Agg | None = field(default=None, hash=False)
     where: str | None = None
@@ -97,8 +98,8 @@ class Equi(Spec):
         freeze_flags(self, "nulls_equal", "coalesce")
         freeze_names(self, "on", "left_on", "right_on")
 
-    def on_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of left and right key columns."""
+    def on_pairs(self) -> list[tuple[Key, Key]]:
+        """Return the pairs of left and right key columns, or expressions."""
         return pair_names("on", self.on, self.left_on, self.right_on)
 
     @property
@@ -116,9 +117,20 @@ class Equi(Spec):
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
-        pairs = self.on_pairs()
+        columns = ComputedColumns(left, right)
+        pairs = columns.pairs(self.on_pairs(), "on")
+        check_pairs(columns.left, columns.right, pairs, argument="on", shared=self.on is not None)
+        fills = self.how in ("right", "full") and self.coalesce
+        pairs = matched_keys(columns, pairs, fills=fills, nulls_equal=self.nulls_equal)
+        resolved: ResolvedEqui | ResolvedWhere = with_keys(self, "on", self.on_pairs(), pairs)._resolved(
+            columns.left, columns.right
+        )
+        return resolved
+
+    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
+        """Return the join of tables that have all columns that it compares."""
+        pairs = named_pairs(self.on_pairs())
         left_on, right_on = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
-        check_pairs(left, right, pairs, argument="on", shared=self.on is not None)
         check_keys(left, right, left_on, right_on, role="on")
         left, right = typed_pairs(left, right, pairs)
         how = aggregate_how(self.how, self.agg)
@@ -143,7 +155,7 @@ class Equi(Spec):
         from juncture.predicate.decompose.shape import shape
         from juncture.predicate.language.parse import parse
 
-        predicate = parse("TRUE" if self.where is None else self.where, left, right)
+        predicate = parse("TRUE" if self.where is None else self.where, own_columns(left), own_columns(right))
         right = typed_aggregated(self.agg, right)
         return resolved_where(self, left, right, on, predicate, shape(predicate), nulls_equal=self.nulls_equal)
 
@@ -153,4 +165,4 @@ class Equi(Spec):
         # The parser is slow to import, and not every join needs it.
         from juncture.predicate.language.parse import parse
 
-        return parse(self.where, left, right)
+        return parse(self.where, own_columns(left), own_columns(right))

@@ -11,6 +11,8 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_name, check_suffix
 from juncture.spec.asof import Asof
+from juncture.spec.base import named_pairs
+from juncture.spec.computed import Expr
 from juncture.spec.distance import Distance
 from juncture.spec.many import Right
 from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
@@ -92,11 +94,16 @@ class Interpolation:
             Asof(direction=direction, tolerance=each, coalesce=False, **shared)  # type: ignore[arg-type]
             for direction, each in (("backward", sides[0]), ("forward", sides[1]))
         )
+        for key in (*before.on_pair(), *(key for pair in before.by_pairs() for key in pair)):
+            if isinstance(key, Expr):
+                raise SpecError(
+                    f"{key!r} is an expression, and lines are drawn between columns. Add it to the tables as a column."
+                )
         return cls(before=before, after=after, columns=names, suffix=suffix)
 
     def tables(self, right: object) -> dict[str, Right]:
         """Return the two joins that find the rows before and after."""
-        wanted = dict.fromkeys([self.before.on_pair()[1], *self.columns])
+        wanted = dict.fromkeys([named_pairs([self.before.on_pair()])[0][1], *self.columns])
         return {
             "the row before": Right(right, self.before, {name: BEFORE + name for name in wanted}),
             "the row after": Right(right, self.after, {name: AFTER + name for name in wanted}),
@@ -110,7 +117,7 @@ class Interpolation:
         SchemaError
             If a column is missing or holds no numbers, or a name is taken.
         """
-        on, right_on = self.before.on_pair()
+        on, right_on = named_pairs([self.before.on_pair()])[0]
         check_columns(right, self.columns, argument="columns", side="right")
         for name, schema, side in ((on, left, "left"), (right_on, right, "right")):
             if name not in schema.names:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias, get_args
 
@@ -17,7 +17,8 @@ from juncture.spec.aggregate import (
     typed_aggregated,
 )
 from juncture.spec.arguments import check_choice, check_name
-from juncture.spec.base import AggregatingSpec
+from juncture.spec.base import AggregatingSpec, named_pairs, with_keys
+from juncture.spec.computed import ComputedColumns, Expr, Key, Keys, own_columns
 from juncture.spec.condition import (
     BoundedValue,
     JoinCondition,
@@ -27,6 +28,7 @@ from juncture.spec.condition import (
     ResolvedInequality,
     is_unsigned,
 )
+from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.nulls import first_type, typed, typed_pairs
 from juncture.spec.schema import (
     Closed,
@@ -42,6 +44,7 @@ from juncture.spec.schema import (
 )
 
 Interval: TypeAlias = tuple[str | None, str | None]
+KeyInterval: TypeAlias = tuple[Key | None, Key | None]
 """The columns in which an interval starts and ends; None where it is unbounded."""
 
 
@@ -129,11 +132,11 @@ class Overlap(AggregatingSpec):
     kind: ClassVar[str] = "overlap"
     title: ClassVar[str] = "an overlap join"
 
-    left_interval: Interval
-    right_interval: Interval
-    by: str | Sequence[str] | None = None
-    left_by: str | Sequence[str] | None = None
-    right_by: str | Sequence[str] | None = None
+    left_interval: KeyInterval
+    right_interval: KeyInterval
+    by: Keys | None = None
+    left_by: Keys | None = None
+    right_by: Keys | None = None
     closed: Closed = "left"
     how: How | None = None
     agg: Agg | None = field(default=None, hash=False)
@@ -183,13 +186,29 @@ class Overlap(AggregatingSpec):
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
-        equal = self.by_pairs()
+        columns = ComputedColumns(left, right)
+        by = columns.pairs(self.by_pairs(), "by")
+        ends: list[tuple[Side, str]] = []
+        given: dict[Side, KeyInterval] = {"left": self.left_interval, "right": self.right_interval}
+        for side, keys in given.items():
+            names = [columns.name(key, side, f"{side}_interval") for key in keys if key is not None]
+            check_columns(columns.schema(side), names, argument=f"{side}_interval", side=side)
+            ends += [(side, name) for name in names]
+        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        by = matched_keys(columns, by, fills=self.how in ("right", "full"))
+        found = iter(ordered(columns, ends))
+        left_interval, right_interval = _called(self.left_interval, found), _called(self.right_interval, found)
+        spec = replace(self, left_interval=left_interval, right_interval=right_interval)
+        resolved: ResolvedOverlap = with_keys(spec, "by", self.by_pairs(), by)._resolved(columns.left, columns.right)
+        return resolved
+
+    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
+        """Return the join of tables that have all columns that it compares."""
+        equal = named_pairs(self.by_pairs())
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
-        lefts = [name for name in self.left_interval if name is not None]
-        rights = [name for name in self.right_interval if name is not None]
-        check_columns(left, lefts, argument="left_interval", side="left")
-        check_columns(right, rights, argument="right_interval", side="right")
-        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
+        left_interval, right_interval = _named(self.left_interval), _named(self.right_interval)
+        lefts = [name for name in left_interval if name is not None]
+        rights = [name for name in right_interval if name is not None]
         ends: list[tuple[Side, pa.Field]] = [("left", left.field(name)) for name in lefts]
         ends += [("right", right.field(name)) for name in rights]
         domain = shared_domain(ends, role="interval")
@@ -198,15 +217,15 @@ class Overlap(AggregatingSpec):
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         right = typed_aggregated(self.agg, right)
-        tie_columns = tuple(name for name in right.names if name not in {self.right_interval[0], *right_by})
+        tie_columns = tuple(name for name in own_columns(right).names if name not in {right_interval[0], *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedOverlap(
             spec=self,
             how=how,
             left_schema=left,
             right_schema=right,
-            left_interval=self.left_interval,
-            right_interval=self.right_interval,
+            left_interval=left_interval,
+            right_interval=right_interval,
             left_by=left_by,
             right_by=right_by,
             domain=domain,
@@ -219,12 +238,24 @@ class Overlap(AggregatingSpec):
         )
 
 
-def _interval(argument: str, value: object) -> Interval:
+def _called(interval: KeyInterval, names: Iterator[str]) -> Interval:
+    """Return an interval whose ends have other names."""
+    start, end = (None if key is None else next(names) for key in interval)
+    return start, end
+
+
+def _named(interval: KeyInterval) -> Interval:
+    """Return an interval in which every expression is a column by now."""
+    start, end = (None if key is None else str(key) for key in interval)
+    return start, end
+
+
+def _interval(argument: str, value: object) -> KeyInterval:
     """Return the two columns of an interval, in the form that a spec keeps."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         raise SpecError(f'{argument}={value!r} is not a pair of column names. Expected ("start", "end").')
     for name in value:
-        if name is not None:
+        if name is not None and not isinstance(name, Expr):
             check_name(argument, name)
     start, end = value
     if start is None and end is None:

@@ -19,8 +19,10 @@ from juncture.spec.aggregate import (
     typed_aggregated,
 )
 from juncture.spec.arguments import check_choice
-from juncture.spec.base import AggregatingSpec, OrderedSpec
+from juncture.spec.base import AggregatingSpec, OrderedSpec, named_pairs, with_keys
+from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
+from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.distance import (
     Distance,
     check_distance_column,
@@ -172,12 +174,12 @@ class Range(OrderedSpec, AggregatingSpec):
     title: ClassVar[str] = "a range join"
     used_for: ClassVar[str] = "to compare"
 
-    on: str | None = None
-    left_on: str | None = None
-    right_on: str | None = None
-    by: str | Sequence[str] | None = None
-    left_by: str | Sequence[str] | None = None
-    right_by: str | Sequence[str] | None = None
+    on: Key | None = None
+    left_on: Key | None = None
+    right_on: Key | None = None
+    by: Keys | None = None
+    left_by: Keys | None = None
+    right_by: Keys | None = None
     lower: Distance | None = None
     upper: Distance | None = None
     windows: Windows | None = field(default=None, hash=False)
@@ -226,11 +228,22 @@ class Range(OrderedSpec, AggregatingSpec):
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
-        left_on, right_on = self.on_pair()
-        equal = self.by_pairs()
+        columns = ComputedColumns(left, right)
+        on, by = columns.pairs([self.on_pair()], "on"), columns.pairs(self.by_pairs(), "by")
+        check_pairs(columns.left, columns.right, on, argument="on", shared=self.on is not None)
+        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        by = matched_keys(columns, by, fills=self.how in ("right", "full"))
+        left_on, right_on = ordered(columns, [("left", on[0][0]), ("right", on[0][1])])
+        spec = with_keys(self, "on", [self.on_pair()], [(left_on, right_on)], several=False)
+        spec = with_keys(spec, "by", self.by_pairs(), by)
+        resolved: ResolvedRange = spec._resolved(columns.left, columns.right)
+        return resolved
+
+    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
+        """Return the join of tables that have all columns that it compares."""
+        left_on, right_on = named_pairs([self.on_pair()])[0]
+        equal = named_pairs(self.by_pairs())
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
-        check_pairs(left, right, [(left_on, right_on)], argument="on", shared=self.on is not None)
-        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         named = freeze_windows(self.windows) or {"": (self.lower, self.upper)}
         ends = tuple(end for pair in named.values() for end in pair)
         default = value_type(ends, left)
@@ -241,7 +254,7 @@ class Range(OrderedSpec, AggregatingSpec):
         left, right = typed_distances(ends, domain, left), typed_aggregated(self.agg, right)
         bounds = {name: self._bounds(domain, left, pair) for name, pair in named.items()}
         lower, upper = bounds[""] if self.windows is None else _around(list(bounds.values()))
-        tie_columns = tuple(name for name in right.names if name not in {right_on, *right_by})
+        tie_columns = tuple(name for name in own_columns(right).names if name not in {right_on, *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedRange(
             spec=self,

@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from juncture.errors import PlanError
 from juncture.spec.aggregate import CHOSEN, Aggregate
+from juncture.spec.computed import computed_columns, stands_for
 from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side, is_null_type
 
 
@@ -59,12 +61,11 @@ class Resolved:
         left, right
             The schemas of the inputs as they were given.
         """
-        given = {"left": left, "right": right}
         lacking = {"left": self.how in ("right", "full"), "right": self.how != "inner"}
         fields = []
         for column, shown in zip(self.output, self.output_schema, strict=False):
-            own = given[column.side].field(column.source)
-            filling = own if column.filled_from is None else right.field(column.filled_from)
+            own = self._given(column.side, column.source, left, right)
+            filling = own if column.filled_from is None else self._given("right", column.filled_from, left, right)
             data_type = own.type if is_null_type(own.type) and is_null_type(filling.type) else shown.type
             both = {
                 key: value for key, value in (own.metadata or {}).items() if (filling.metadata or {}).get(key) == value
@@ -79,6 +80,20 @@ class Resolved:
             fields.append(pa.field(aggregate.name, data_type))
         metadata = {key: value for key, value in (left.metadata or {}).items() if key != LEFT_OUT}
         return pa.schema(fields, metadata or None)
+
+    def _given(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
+        """Return the field of a column as it was given; of a conversion, in the type that it is converted to."""
+        schema, own = (left, self.left_schema) if side == "left" else (right, self.right_schema)
+        if name not in own.names or (plain := stands_for(own.field(name))) in (None, name):
+            return schema.field(name)
+        # A task may be given the conversion without what it is made of.
+        given = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)
+        return given.with_type(own.field(name).type)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it compares what is made of the inputs' columns."""
+        return bool(computed_columns(self.left_schema) or computed_columns(self.right_schema))
 
     @property
     def right_payload(self) -> tuple[str, ...]:
@@ -96,3 +111,37 @@ class Resolved:
         shown = [column.source for column in self.output if column.side == side]
         filling = self.right_payload if side == "right" else ()
         return tuple(dict.fromkeys((*self.compared(side), *shown, *filling)))
+
+
+def refuse_computed(join: Resolved, what: str) -> None:
+    """Refuse a join that compares what is made of the inputs' columns, where only columns themselves are compared.
+
+    Parameters
+    ----------
+    join
+        The join.
+    what
+        What it is a join of.
+
+    Raises
+    ------
+    PlanError
+        If it does.
+    """
+    made = [*computed_columns(join.left_schema), *computed_columns(join.right_schema)]
+    domain = getattr(join, "domain", None)
+    if made:
+        raise PlanError(
+            f"The join compares {made[0].name!r}, which is made of a table's columns, and in {what} only columns "
+            "themselves are compared. Add it as a column to both tables before, in one type."
+        )
+    if domain is not None and domain.has_integers:
+        raise PlanError(
+            f"on has integers of 64 bits on one side and floats on the other, which {what} cannot compare exactly. "
+            "Cast one of them to the type of the other first."
+        )
+    if domain is not None and domain.is_asof_only:
+        raise PlanError(
+            f"on is of {domain.kind} values, which {what} cannot order by. Expected integers, floats, decimals, dates "
+            "or timestamps: cast it first."
+        )

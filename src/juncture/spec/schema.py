@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.computed import own_columns, stands_for
 from juncture.spec.values import DAY_S
 
 LEFT_OUT = b"juncture.left_out"
@@ -50,17 +51,31 @@ class Domain:
     scale
         Of decimals, the digits after the point, or less than none: the larger of the two sides'.
     unit
-        Of timestamps and durations, the finer of the two sides' units; of dates ``"d"``.
+        Of timestamps, durations and times of day, the finer of the two sides' units; of dates ``"d"``.
+    has_integers
+        Of floats, whether integers of 64 bits are among them, not all of which are floats. They are compared exactly;
+        distances are those between the nearest floats.
     """
 
-    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration"]
+    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration", "time", "text", "binary"]
     scale: int = 0
     unit: str = ""
+    has_integers: bool = False
 
     @property
     def is_time(self) -> bool:
         """Whether distances are durations."""
-        return self.kind in ("date", "timestamp", "duration")
+        return self.kind in ("date", "timestamp", "duration", "time")
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether values have an order and no distances: texts and bytes, which are ordered by their bytes."""
+        return self.kind in ("text", "binary")
+
+    @property
+    def is_asof_only(self) -> bool:
+        """Whether as-of joins of tables alone compare such values."""
+        return self.has_integers or self.is_ranked or self.kind in ("duration", "time")
 
     @property
     def steps_in_one(self) -> Fraction:
@@ -69,7 +84,7 @@ class Domain:
 
     @property
     def step_ns(self) -> int:
-        """Nanoseconds in one step of a date, timestamp or duration."""
+        """Nanoseconds in one step of a date, timestamp, duration or time of day."""
         if self.kind == "date":
             return DAY_S * 10**9
         return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
@@ -256,7 +271,9 @@ def check_pairs(
     check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
 
 
-def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | None = None) -> Domain:
+def common_domain(
+    left: pa.Field, right: pa.Field, *, default: pa.DataType | None = None, mixed: bool = False
+) -> Domain:
     """Return the domain in which two ``on`` columns are compared exactly.
 
     Parameters
@@ -265,6 +282,8 @@ def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | Non
         The columns. One of the null type is of the kind of the other.
     default
         The type where both are of the null type; by default that of integers.
+    mixed
+        Whether one may be of integers and the other of floats, and both of anything that has an order.
 
     Raises
     ------
@@ -274,12 +293,14 @@ def common_domain(left: pa.Field, right: pa.Field, *, default: pa.DataType | Non
     Examples
     --------
     >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
-    Domain(kind='timestamp', scale=0, unit='us')
+    Domain(kind='timestamp', scale=0, unit='us', has_integers=False)
     """
-    return shared_domain([("left", left), ("right", right)], role="on", default=default)
+    return shared_domain([("left", left), ("right", right)], role="on", default=default, mixed=mixed)
 
 
-def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None) -> Domain:
+def shared_domain(
+    fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None, mixed: bool = False
+) -> Domain:
     """Return the domain in which several columns, each of one of the tables, are compared exactly.
 
     Parameters
@@ -290,6 +311,8 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
         What errors call them.
     default
         The type where all are of the null type; by default that of integers.
+    mixed
+        Whether one of two may be of integers and the other of floats, and all of anything that has an order.
 
     Raises
     ------
@@ -299,9 +322,11 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
     known = [(side, field) for side, field in fields if not is_null_type(field.type)]
     known = known or [("left", pa.field("", default or pa.int64()))]
     first_side, first = known[0]
-    domain = _domain(first_side, first, role)
+    domain = _domain(first_side, first, role, any_order=mixed)
     for side, field in known[1:]:
-        other = _domain(side, field, role)
+        other = _domain(side, field, role, any_order=mixed)
+        if mixed and {other.kind, domain.kind} == {"integer", "float"}:
+            return Domain("float", has_integers=True)
         if other.kind != domain.kind:
             raise SchemaError(
                 f"The {role} columns are of different kinds: {first_side} {first.name!r} is {first.type} "
@@ -309,6 +334,8 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
                 "of the other first."
             )
         unit = domain.unit
+        if other.is_time and other.kind != "date":
+            unit = max(domain.unit, other.unit, key=TIME_UNITS.index)
         if other.kind == "timestamp":
             zones = [plain_type(each.type).tz for each in (first, field)]
             if (zones[0] is None) != (zones[1] is None):
@@ -317,12 +344,11 @@ def shared_domain(fields: Sequence[tuple[Side, pa.Field]], *, role: str, default
                     f"{first.type}, {side} {field.name!r} is {field.type}. Give the unzoned one its zone (or drop the "
                     "other's) first: which instants it means cannot be guessed."
                 )
-            unit = max(domain.unit, other.unit, key=TIME_UNITS.index)
         domain = Domain(domain.kind, scale=max(domain.scale, other.scale), unit=unit)
     return domain
 
 
-def _domain(side: Side, field: pa.Field, role: str) -> Domain:
+def _domain(side: Side, field: pa.Field, role: str, *, any_order: bool) -> Domain:
     check_order(field, asked=role, side=side)
     data_type = plain_type(field.type)
     if pat.is_integer(data_type):
@@ -335,9 +361,14 @@ def _domain(side: Side, field: pa.Field, role: str) -> Domain:
         return Domain("date", unit="d")
     if pat.is_timestamp(data_type):
         return Domain("timestamp", unit=data_type.unit)
+    if any_order and (pat.is_duration(data_type) or pat.is_time(data_type)):
+        return Domain("duration" if pat.is_duration(data_type) else "time", unit=data_type.unit)
+    if any_order and key_kind(data_type) in ("string", "binary"):
+        return Domain("text" if key_kind(data_type) == "string" else "binary")
+    more = ", timestamp, duration, time of day, text or binary" if any_order else " or timestamp"
     raise SchemaError(
         f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be joined by order. "
-        "Expected an integer, float, decimal, date or timestamp: cast it first."
+        f"Expected an integer, float, decimal, date{more}: cast it first."
     )
 
 
@@ -355,7 +386,7 @@ def check_keys(
     """
     for left_name, right_name in zip(left_by, right_by, strict=True):
         ours, theirs = left.field(left_name), right.field(right_name)
-        kinds = _key_kind(ours.type), _key_kind(theirs.type)
+        kinds = key_kind(ours.type), key_kind(theirs.type)
         for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
@@ -382,13 +413,13 @@ def can_be_key(data_type: pa.DataType) -> bool:
     >>> can_be_key(pa.string()), can_be_key(pa.map_(pa.string(), pa.int64()))
     (True, False)
     """
-    return not any(kind in _key_kind(data_type) for kind in ("map", "interval", "union"))
+    return not any(kind in key_kind(data_type) for kind in ("map", "interval", "union"))
 
 
 _LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
 
 
-def _key_kind(data_type: pa.DataType) -> str:
+def key_kind(data_type: pa.DataType) -> str:
     """Name the class of types among which values are compared exactly, whatever their width or encoding."""
     data_type = plain_type(data_type)
     if pat.is_integer(data_type):
@@ -412,16 +443,16 @@ def _key_kind(data_type: pa.DataType) -> str:
     if pat.is_map(data_type):
         return "map"
     if any(is_list(data_type) for is_list in _LISTS):
-        return f"list<{_key_kind(data_type.value_type)}>"
+        return f"list<{key_kind(data_type.value_type)}>"
     if pat.is_struct(data_type):
         fields = (data_type.field(i) for i in range(data_type.num_fields))
-        return f"struct<{', '.join(_key_kind(field.type) for field in fields)}>"
+        return f"struct<{', '.join(key_kind(field.type) for field in fields)}>"
     return str(data_type)
 
 
 def left_columns(left: pa.Schema) -> tuple[OutputColumn, ...]:
     """Return the columns of an output that shows the left table alone."""
-    return tuple(OutputColumn(name, "left", name) for name in left.names)
+    return tuple(OutputColumn(name, "left", name) for name in own_columns(left).names)
 
 
 def output_columns(
@@ -451,18 +482,23 @@ def output_columns(
     """
     if how in ("semi", "anti"):
         return left_columns(left)
-    fills = dict(equal) if how in ("right", "full") else {}
-    for left_name, right_name in fills.items():
-        ours, theirs = left.field(left_name).type, right.field(right_name).type
-        if plain_type(ours) != plain_type(theirs):
+    repeated = [(ours, theirs, stands_for(left.field(ours)), stands_for(right.field(theirs))) for ours, theirs in equal]
+    fills: dict[str, tuple[str, str]] = {}
+    for ours, theirs, left_name, right_name in repeated:
+        if left_name is None or right_name is None or how not in ("right", "full"):
+            continue
+        one, other = left.field(ours).type, right.field(theirs).type
+        if plain_type(one) != plain_type(other):
             raise SchemaError(
-                f"how={how!r} keeps right rows without a match, whose {right_name!r} ({theirs}) has to stand in the "
-                f"left column {left_name!r} ({ours}). Types are never changed silently: cast one of them first."
+                f"how={how!r} keeps right rows without a match, whose {right_name!r} ({other}) has to stand in the "
+                f"left column {left_name!r} ({one}). Types are never changed silently: cast one of them first."
             )
-    columns = [OutputColumn(name, "left", name, fills.get(name)) for name in left.names]
-    taken = set(left.names)
-    dropped = {right_name for _, right_name in equal}
-    for name in right.names:
+        fills[left_name] = ours, theirs
+    shown = own_columns(left).names
+    columns = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in shown]
+    taken = set(shown)
+    dropped = {right_name for _, _, left_name, right_name in repeated if left_name is not None}
+    for name in own_columns(right).names:
         if name in dropped:
             continue
         output = name if name not in taken else name + suffix

@@ -12,8 +12,10 @@ import pyarrow as pa
 from juncture.errors import PlanError, SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, resolve_aggregates, typed_aggregated
 from juncture.spec.arguments import freeze_flags, freeze_names
-from juncture.spec.base import AggregatingSpec
+from juncture.spec.base import AggregatingSpec, named_pairs, with_keys
+from juncture.spec.computed import ComputedColumns, Keys, own_columns
 from juncture.spec.condition import JoinCondition, ResolvedInequality
+from juncture.spec.conversions import matched_keys
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.schema import How, Side, check_keys, check_pairs, left_columns, output_columns
 
@@ -85,9 +87,9 @@ class Where(AggregatingSpec):
 
     predicate: str
     _: KW_ONLY
-    by: str | Sequence[str] | None = None
-    left_by: str | Sequence[str] | None = None
-    right_by: str | Sequence[str] | None = None
+    by: Keys | None = None
+    left_by: Keys | None = None
+    right_by: Keys | None = None
     how: How | None = None
     agg: Agg | None = field(default=None, hash=False)
     allow_cross: bool = False
@@ -119,16 +121,24 @@ class Where(AggregatingSpec):
         PlanError
             If nothing ties the two tables together, and ``allow_cross`` is not set.
         """
+        columns = ComputedColumns(left, right)
+        by = columns.pairs(self.by_pairs(), "by")
+        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        by = matched_keys(columns, by, fills=self.how in ("right", "full"))
+        resolved: ResolvedWhere = with_keys(self, "by", self.by_pairs(), by)._resolved(columns.left, columns.right)
+        return resolved
+
+    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
+        """Return the join of tables that have all columns that it compares."""
         # The parser is slow to import, and not every user of specs needs it.
         from juncture.predicate.decompose.shape import shape
         from juncture.predicate.language.parse import parse
 
-        equal = self.by_pairs()
+        equal = named_pairs(self.by_pairs())
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
-        check_pairs(left, right, equal, argument="by", shared=self.by is not None)
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
-        predicate = parse(self.predicate, left, right, names=self.names)
+        predicate = parse(self.predicate, own_columns(left), own_columns(right), names=self.names)
         parts = shape(predicate)
         if not (parts.links or left_by or self.allow_cross):
             raise PlanError(
@@ -170,7 +180,7 @@ def resolved_where(
         Whether null equals null in the columns that have to be equal.
     """
     how = aggregate_how(spec.how, spec.agg)
-    tie_columns = tuple(name for name in right.names if name not in by[1])
+    tie_columns = tuple(name for name in own_columns(right).names if name not in by[1])
     pairs = list(zip(*by, strict=True))
     return ResolvedWhere(
         spec=spec,

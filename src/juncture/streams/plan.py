@@ -11,7 +11,7 @@ import pyarrow as pa
 from juncture.errors import PlanError
 from juncture.predicate.language.nodes import columns
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.resolved import Resolved
+from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams import explain
@@ -68,6 +68,7 @@ class StreamPlan:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
+        refuse_computed(resolved, "a stream")
         _check_aggregates(resolved)
         self._join = streaming_join(resolved)
         self.schema = resolved.given_back(setup.left_schema, setup.right_schema)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from juncture.errors import DataError
 from juncture.spec.asof import ResolvedAsof
+from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, sign, tie_order, values
 from juncture.testing.where import passing
@@ -44,6 +45,7 @@ def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
+    left, right = with_computed(join, left, right)
     return matched_rows(join, left, right, _matches(join, left, right))
 
 
@@ -52,6 +54,11 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     spec = join.spec
     left_on = on_values(left[join.left_on], join.domain)
     right_on = on_values(right[join.right_on], join.domain)
+    if join.domain.is_ranked:
+        order = sorted({value for value in (*left_on, *right_on) if value is not None})
+        left_on, right_on = (
+            [None if value is None else order.index(value) for value in values] for values in (left_on, right_on)
+        )
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
     seen, known = known_values(join, left, right)
@@ -87,7 +94,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
                 continue
             if other_on == on and not spec.allow_exact_matches:
                 continue
-            distance = 0 if other_on == on else abs(on - other_on)
+            distance = 0 if other_on == on or join.domain.is_ranked else abs(on - other_on)
             if distance <= limit:
                 near.append((closeness(on, other_on, distance), other_on, other))
         # One more than is taken, which tells whether a tie had to be decided.

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.where import ResolvedWhere
+from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys
 from juncture.testing.where import passing, where_join
@@ -40,6 +41,7 @@ def equi_join(join: ResolvedEqui | ResolvedWhere, left: pa.Table, right: pa.Tabl
     """
     if isinstance(join, ResolvedWhere):
         return where_join(join, left, right)
+    left, right = with_computed(join, left, right)
     return matched_rows(join, left, right, _matches(join, left, right))
 
 

@@ -11,6 +11,7 @@ from juncture.errors import DataError
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.spec.schema import Domain
 from juncture.testing.aggregate import aggregated_rows
+from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values
 
@@ -43,6 +44,7 @@ def overlap_join(join: ResolvedOverlap, left: pa.Table, right: pa.Table) -> pa.T
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
+    left, right = with_computed(join, left, right)
     ours = _intervals("left", left, join.left_interval, join.domain)
     theirs = _intervals("right", right, join.right_interval, join.domain)
     matches = _matches(join, ours, theirs, keys(left, join.left_by), keys(right, join.right_by))

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.testing.aggregate import aggregated_rows
+from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import keys, on_values, values
 
@@ -42,6 +43,7 @@ def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
+    left, right = with_computed(join, left, right)
     matches = list(_matches(join, left, right))
     if join.aggregates:
         order = on_values(right[join.right_on], join.domain)

@@ -79,13 +79,18 @@ def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
     """Return the values in steps of the domain; None where they never match."""
     cells = values(column)
     if domain.kind == "float":
-        return [None if v is None or math.isnan(v) else float(v) for v in cells]
+        # Integers beside floats stay what they are: Python compares the two exactly.
+        return [None if v is None or math.isnan(v) else _number(v, domain) for v in cells]
     if domain.kind == "decimal":
         with localcontext(prec=100):
             return [None if v is None else int(v.scaleb(domain.scale)) for v in cells]
-    if domain.kind == "timestamp":
+    if domain.is_time and domain.kind != "date":
         return [None if v is None else v // domain.step_ns for v in cells]
     return cells
+
+
+def _number(value: Any, domain: Domain) -> Any:
+    return value if domain.has_integers and isinstance(value, int) else float(value)
 
 
 def keys(table: pa.Table, names: tuple[str, ...], *, nulls_equal: bool = False) -> list[tuple[Any, ...] | None]:

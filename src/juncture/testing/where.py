@@ -12,6 +12,7 @@ from juncture.predicate.language.nodes import Column, Node, walk
 from juncture.spec.schema import Side, plain_type
 from juncture.spec.where import ResolvedWhere
 from juncture.testing.aggregate import aggregated_rows
+from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
 from juncture.testing.rows import cell, keys
 
@@ -43,6 +44,7 @@ def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table
     -----
     Takes time in proportion to the product of the two row counts: for tests, not for use.
     """
+    left, right = with_computed(join, left, right)
     matches = _matches(join, left, right)
     if join.aggregates:
         return aggregated_rows(join, left, right, matches, [0] * right.num_rows)

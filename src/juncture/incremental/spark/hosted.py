@@ -22,7 +22,7 @@ from juncture.spark.plan import Query
 from juncture.spark.result import given_back, result_schema, task_output
 from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
-from juncture.spec.resolved import Resolved
+from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES
 from juncture.streams.output import held_schema, streaming_join
 from juncture.streams.spark.buckets import BucketKeys
@@ -66,6 +66,7 @@ def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, mi
     session = sides[0].session
     setup = ChangeSetup(spec, sides[0].schema, sides[1].schema, "weight", missing)
     join = spec.resolve(*(side.schema for side in sides))
+    refuse_computed(join, "tables that change")
     written_schema(join.output_schema, output)
     check_times(sides[0].spark_schema, sides[1].spark_schema, session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)

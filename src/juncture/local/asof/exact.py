@@ -10,7 +10,7 @@ from juncture.local.asof.left import Left
 
 
 def choose_exact(
-    left: Left, values: list[int], behind: Ints, ahead: Ints, wanted: int, later: bool, pointers: Ints, counts: Ints
+    left: Left, values: list[Any], behind: Ints, ahead: Ints, wanted: int, later: bool, pointers: Ints, counts: Ints
 ) -> None:
     """Write each left row's matches: as `juncture.kernels.asof.choose`, for codes that are ranks of values.
 
@@ -19,7 +19,7 @@ def choose_exact(
     left
         The left side; its limits are Python's numbers.
     values
-        What each rank stands for, in steps of the domain.
+        What each rank stands for, in steps of the domain, or floats.
     behind, ahead, wanted, later, pointers, counts
         As for the kernel.
     """

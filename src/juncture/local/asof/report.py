@@ -65,7 +65,7 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
         nothing_there=counts.nothing_there + counts.unknown_key - unknown,
         too_far=counts.too_far,
         ties=found.tied,
-        distances=_distances(join, left_on, right_on) if len(rows) else None,
+        distances=_distances(join, left_on, right_on) if len(rows) and not join.domain.is_ranked else None,
     )
 
 
@@ -84,7 +84,7 @@ def _steps_between(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedA
     """Return distances in steps of the domain: exact in 64 bits where that is possible, else rounded."""
     sides = [plain(side.combine_chunks()) for side in (left, right)]
     if join.domain.kind == "float":
-        ours, theirs = (side.cast(pa.float64()).to_numpy() for side in sides)
+        ours, theirs = (side.cast(pa.float64(), safe=False).to_numpy() for side in sides)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(ours == theirs, 0.0, np.abs(ours - theirs))
     coder = StepCoder.of(join)

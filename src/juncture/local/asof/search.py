@@ -238,13 +238,13 @@ class Search:
                 self._trusts_codes = False
 
     def _rank(self) -> None:
-        """Let ranks be the codes, where codes of their own do not fit. Those of floats do."""
+        """Let ranks be the codes, where codes of their own do not fit. Those of floats alone do."""
         join = self._join
-        if join.domain.kind != "float":
+        if join.domain.kind != "float" or join.domain.has_integers:
             self._coder = RankCoder.of(join.domain, self._values(join.left_on, join.right_on))
             self._keep_codes = False
         known = join.known
-        if known is not None and known.domain.kind != "float":
+        if known is not None and (known.domain.kind != "float" or known.domain.has_integers):
             self._known_coder = RankCoder.of(known.domain, self._values(known.left, known.right))
 
     def _read_left(self, piece: range) -> Left:
@@ -339,7 +339,7 @@ class Search:
             return counters
         later = self._join.spec.prefer == "later"
         if isinstance(self._coder, RankCoder):
-            choose_exact(left, self._coder.values, behind, ahead, self._wanted, later, pointers, counters)
+            choose_exact(left, self._coder.numbers, behind, ahead, self._wanted, later, pointers, counters)
             return counters
         rows = left.slots.rows
         if left.barred is not None:

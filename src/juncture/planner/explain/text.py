@@ -15,6 +15,7 @@ from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
+from juncture.spec.duration import format_duration
 from juncture.spec.size import format_size
 
 KNOWN: Mapping[str, str] = {
@@ -141,6 +142,8 @@ def _place(plan: Decision, value: Any) -> str:
     domain = getattr(plan.join, "domain", None)
     if domain is None or not domain.is_time or not isinstance(value, Integral):
         return str(value)
+    if domain.kind in ("duration", "time"):
+        return format_duration(int(value) * domain.step_ns)
     return str(np.datetime64(int(value), "D" if domain.kind == "date" else domain.unit))
 
 

@@ -58,6 +58,12 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
             f"where={join.spec.where!r} is decided row by row, and on Spark right rows are counted by key and on "
             "before. Report on Arrow tables, of a sample if need be: jn.plan(left, right, spec).match_report()."
         )
+    if join.domain.is_asof_only:
+        raise PlanError(
+            f"The left on column {join.left_on!r} is of type {join.left_schema.field(join.left_on).type}, of which "
+            "Spark's SQL calculates no exact distances. Report on Arrow tables, of a sample if need be: "
+            "jn.plan(left, right, spec).match_report()."
+        )
     candidates = _candidates(join, right)
     nearest = _with_known_keys(join, _nearest(join, left, candidates, joined), candidates)
     judged = nearest.select(

@@ -35,7 +35,7 @@ class AsofStatistics(Statistics):
     def __init__(self, join: ResolvedAsof, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
         super().__init__(left, right, given)
         self._join = join
-        if isinstance(left, FileSide):
+        if isinstance(left, FileSide) and not join.domain.is_ranked:
             ends = left.ends(join.left_on)
             if ends is not None:
                 self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
@@ -57,7 +57,7 @@ class AsofStatistics(Statistics):
     def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
         """Return what a count asks of a side: if closely, the ends of ``on`` too."""
         figures = super().figures(name, closely=closely)
-        if closely:
+        if closely and not self._join.domain.is_ranked:
             on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
             usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
             figures |= {"least": F.min(usable), "greatest": F.max(usable)}

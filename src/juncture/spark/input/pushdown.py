@@ -104,6 +104,8 @@ def _literal(step: Any, data_type: st.DataType, domain: Domain, *, up: bool) -> 
     """
     if domain.kind == "float":
         return F.lit(float(step))
+    if domain.kind in ("duration", "time"):
+        return None
     if isinstance(data_type, st.DecimalType):
         coarser = 10 ** (domain.scale - data_type.scale)
         unscaled = -(-step // coarser) if up else step // coarser

@@ -17,7 +17,7 @@ from juncture.spark.plan import Query, typed_sides
 from juncture.spark.result import given_back, result_schema, task_output
 from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
-from juncture.spec.resolved import Resolved
+from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import given_text, kept_while, order_text, unbounded
 from juncture.streams.order import Order
@@ -68,6 +68,7 @@ def plan_hosted(
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     session = sides[0].session
     join = spec.resolve(sides[0].schema, sides[1].schema)
+    refuse_computed(join, "a stream")
     check_times(sides[0].spark_schema, sides[1].spark_schema, session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
     join, *typed = typed_sides(join, *sides)

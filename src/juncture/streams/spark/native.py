@@ -24,6 +24,7 @@ from juncture.spark.sql.expressions import Names, expression
 from juncture.spark.sql.join import SPARK_HOW, Pairs
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.range import Range, ResolvedRange
+from juncture.spec.resolved import refuse_computed
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
@@ -69,6 +70,7 @@ def plan_of_streams(
     """
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
+    refuse_computed(join, "a stream")
     _check(spec, algorithm, sides)
     check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)

@@ -1,0 +1,212 @@
+"""Columns that a join makes of a table's own: expressions that it was asked for, and conversions that make two compare.
+
+They follow a table's own columns in the schemas of a resolved join, are called by what they are, and appear in no
+output: a field's metadata says what it is made of. A conversion *stands for* the column that it is made of, so that the
+output has that column, or, where right rows fill it, the conversion in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from juncture.errors import JunctureError, SpecError
+
+if TYPE_CHECKING:
+    from juncture.predicate.language.nodes import Node
+    from juncture.spec.schema import Side
+
+_EXPRESSION = b"juncture.expression"
+_STANDS_FOR = b"juncture.stands_for"
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """An expression of a table's columns, which `juncture.expr` makes.
+
+    Attributes
+    ----------
+    text
+        The expression, in the language of predicates.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not self.text.strip():
+            raise SpecError(
+                f"expr({self.text!r}) is no expression. Expected SQL over the columns of a table, such as "
+                'juncture.expr("date + open_time").'
+            )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Key: TypeAlias = str | Expr
+"""What a join compares: a column, by its name, or an expression."""
+
+Keys: TypeAlias = Key | Sequence[Key]
+
+
+def expr(text: str) -> Expr:
+    """Return an expression of a table's columns, for a join to compare in place of a column.
+
+    It may be passed as ``on``, ``by`` and the ends of an interval, and for one side as ``left_on`` and so on. What it
+    gives is no column of the output.
+
+    Parameters
+    ----------
+    text
+        The expression, in the language of predicates (Spark's SQL). Names are those of the table's columns.
+
+    Raises
+    ------
+    SpecError
+        If it is no text. What the text says is looked at by the join, which knows the columns.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> shops = pa.table({"day": [20, 21], "hour": [9, 8]})
+    >>> visits = pa.table({"at": [489, 520]})
+    >>> jn.join_asof(visits, shops, left_on="at", right_on=jn.expr("day * 24 + hour")).to_pydict()
+    {'at': [489, 520], 'day': [20, 21], 'hour': [9, 8]}
+    """
+    return Expr(text)
+
+
+def is_computed(field: pa.Field) -> bool:
+    """Tell a column that a join has made from a table's own."""
+    metadata = field.metadata or {}
+    return _EXPRESSION in metadata or _STANDS_FOR in metadata
+
+
+def expression_of(field: pa.Field) -> str | None:
+    """Return the expression that a computed column is; None if it is another column in another type."""
+    found: bytes | None = (field.metadata or {}).get(_EXPRESSION)
+    return None if found is None else found.decode()
+
+
+def stands_for(field: pa.Field) -> str | None:
+    """Return the name of the table's own column whose values a column has; None if it is an expression."""
+    if not is_computed(field):
+        return str(field.name)
+    found: bytes | None = field.metadata.get(_STANDS_FOR)
+    return None if found is None else found.decode()
+
+
+def own_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a table that are its own."""
+    return pa.schema([field for field in schema if not is_computed(field)], schema.metadata)
+
+
+def computed_columns(schema: pa.Schema) -> list[pa.Field]:
+    """Return the columns that a join makes of a table's own."""
+    return [field for field in schema if is_computed(field)]
+
+
+def parsed(text: str, schema: pa.Schema, side: Side) -> Node:
+    """Return an expression of a table's own columns, with every type known.
+
+    Raises
+    ------
+    SpecError, SchemaError
+        If it cannot be read, or does not fit the columns.
+    """
+    # The parser is slow to import, and few joins have expressions.
+    from juncture.predicate.language.parse import parse_expression
+
+    own, none = own_columns(schema), pa.schema([])
+    return parse_expression(text, *((own, none) if side == "left" else (none, own)))
+
+
+class ComputedColumns:
+    """The schemas of two tables, to which a join adds the columns that it makes.
+
+    Attributes
+    ----------
+    left, right
+        The schemas.
+    """
+
+    def __init__(self, left: pa.Schema, right: pa.Schema) -> None:
+        self.left, self.right = left, right
+
+    def schema(self, side: Side) -> pa.Schema:
+        """Return the schema of a side."""
+        return self.left if side == "left" else self.right
+
+    def name(self, key: Key, side: Side, argument: str) -> str:
+        """Return the name of a column, which is added if it is an expression.
+
+        Raises
+        ------
+        SpecError, SchemaError
+            If the expression cannot be read, or does not fit the columns.
+        """
+        if not isinstance(key, Expr):
+            return key
+        try:
+            return self.expression(key.text, side)
+        except JunctureError as error:
+            raise type(error)(
+                f"{argument}= has an expression of the {side} table that does not serve. {error}"
+            ) from None
+
+    def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str) -> list[tuple[str, str]]:
+        """Return pairs of names, of which those of expressions are added."""
+        return [(self.name(ours, "left", argument), self.name(theirs, "right", argument)) for ours, theirs in keys]
+
+    def expression(self, text: str, side: Side, of: str | None = None) -> str:
+        """Add an expression, and return its name.
+
+        Parameters
+        ----------
+        text, side
+            The expression, and the table.
+        of
+            The column that it stands for, if it does.
+        """
+        from juncture.predicate.language.types import arrow_type
+
+        name = self._free(text, lambda field: expression_of(field) == text)
+        schema = self.schema(side)
+        if name in schema.names:
+            return name
+        metadata = {_EXPRESSION: text} | ({} if of is None else {_STANDS_FOR: of})
+        self._add(pa.field(name, arrow_type(parsed(text, schema, side).type), metadata=metadata), side)
+        return name
+
+    def sql(self, name: str, side: Side) -> str:
+        """Return a column as a part of an expression."""
+        field = self.schema(side).field(name)
+        text = expression_of(field)
+        return "`" + name.replace("`", "``") + "`" if text is None else f"({text})"
+
+    def converted(self, column: str, data_type: pa.DataType, side: Side) -> str:
+        """Add a column in another type that holds all of its values, and return its name."""
+        metadata = {_STANDS_FOR: column.encode()}
+        name = self._free(
+            f"{column} as {data_type}", lambda field: field.type == data_type and field.metadata == metadata
+        )
+        if name not in self.schema(side).names:
+            self._add(pa.field(name, data_type, metadata=metadata), side)
+        return name
+
+    def _free(self, name: str, is_same: Callable[[pa.Field], bool]) -> str:
+        """Return a name that neither table has for anything else."""
+        while any(name in schema.names and not is_same(schema.field(name)) for schema in (self.left, self.right)):
+            name += "_"
+        return name
+
+    def _add(self, field: pa.Field, side: Side) -> None:
+        schema = self.schema(side).append(field)
+        if side == "left":
+            self.left = schema
+        else:
+            self.right = schema

@@ -1,0 +1,191 @@
+"""Which types two columns are brought to, so that they compare by their values.
+
+Integers and decimals compare as decimals, and integers of up to 32 bits and floats as floats: both hold all values.
+Decimals beside floats count as the nearest float, as they do in predicates. Integers of 64 bits are more than floats:
+where they have to be equal, only those floats are looked at that are such integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.errors import SchemaError
+from juncture.spec.computed import ComputedColumns
+from juncture.spec.schema import Side, is_null_type, key_kind, plain_type
+
+_EXACT_BITS = 32
+"""Floats hold all integers of so many bits."""
+
+_DIGITS_MAX = 38
+_WIDE_DIGITS_MAX = 76
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+
+
+def matched_keys(
+    columns: ComputedColumns, pairs: Sequence[tuple[str, str]], *, fills: bool, nulls_equal: bool = False
+) -> list[tuple[str, str]]:
+    """Return pairs of columns of one kind that are equal where the values of the given ones are.
+
+    Parameters
+    ----------
+    columns
+        The columns of both sides, to which those are added that have to be made.
+    pairs
+        Pairs of a left and a right column.
+    fills
+        Whether right values stand in the left column, where a right row has no match: then both have one type.
+    nulls_equal
+        Whether null equals null.
+
+    Raises
+    ------
+    SchemaError
+        If the two have no type in which all values of both have a place, and need one.
+    """
+    found: list[tuple[str, str]] = []
+    for ours, theirs in pairs:
+        types = columns.left.field(ours).type, columns.right.field(theirs).type
+        kinds = key_kind(types[0]), key_kind(types[1])
+        if kinds[0] == kinds[1]:
+            shared = _common_type(*types) if fills and plain_type(types[0]) != plain_type(types[1]) else None
+            found.append((ours, theirs) if shared is None else _both(columns, ours, theirs, shared))
+        elif not set(kinds) <= {"integer", "float", "decimal"}:
+            found.append((ours, theirs))
+        elif "float" not in kinds or (_is_small(types) and "decimal" not in kinds):
+            shared = pa.float64() if "float" in kinds else _common_decimal(*types)
+            found.append((ours, theirs) if shared is None else _both(columns, ours, theirs, shared))
+        elif fills:
+            raise SchemaError(
+                f"The columns {ours!r} ({types[0]}) and {theirs!r} ({types[1]}) are equal by value, but right rows "
+                f"without a match have to stand in the left column, and no type holds the values of both. Cast one of "
+                "them first."
+            )
+        else:
+            found += _with_floats(columns, (ours, theirs), kinds, nulls_equal=nulls_equal)
+    return found
+
+
+def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exact: bool = False) -> list[str]:
+    """Return columns of one kind in the order of the given ones, where numbers of several kinds are among them.
+
+    Parameters
+    ----------
+    columns
+        The columns of both sides, to which those are added that have to be made.
+    sides
+        Columns, each of one of the sides.
+    exact
+        Whether integers of 64 bits stay as they are beside floats, for the join to compare them exactly. Otherwise
+        they count as the nearest float.
+    """
+    types = [columns.schema(side).field(name).type for side, name in sides]
+    kinds = {key_kind(each) for each in types} - {"null"}
+    if len(kinds) < 2 or not kinds <= {"integer", "float", "decimal"}:
+        return [name for _, name in sides]
+    if "float" not in kinds:
+        shared = _common_decimal(*types)
+        return [name if shared is None else columns.converted(name, shared, side) for side, name in sides]
+    if exact and "decimal" not in kinds and not _is_small(types):
+        return [name for _, name in sides]
+    # The floats too, so that those of both sides that share a name go on to share one.
+    return [
+        name if is_null_type(each) else columns.expression(f"CAST({columns.sql(name, side)} AS DOUBLE)", side, of=name)
+        for (side, name), each in zip(sides, types, strict=True)
+    ]
+
+
+def filled(columns: ComputedColumns, ours: str, theirs: str) -> tuple[str, str]:
+    """Return a pair of columns of one type, where those of one kind are of several."""
+    types = columns.left.field(ours).type, columns.right.field(theirs).type
+    if key_kind(types[0]) != key_kind(types[1]) or plain_type(types[0]) == plain_type(types[1]):
+        return ours, theirs
+    shared = _common_type(*types)
+    return (ours, theirs) if shared is None else _both(columns, ours, theirs, shared)
+
+
+def _both(columns: ComputedColumns, ours: str, theirs: str, data_type: pa.DataType) -> tuple[str, str]:
+    return columns.converted(ours, data_type, "left"), columns.converted(theirs, data_type, "right")
+
+
+def _with_floats(
+    columns: ComputedColumns, pair: tuple[str, str], kinds: tuple[str, str], *, nulls_equal: bool
+) -> list[tuple[str, str]]:
+    """Return what is equal of a column of floats and one of wide integers or decimals."""
+    place = kinds.index("float")
+    sides: tuple[Side, Side] = ("left", "right")
+    other = pair[1 - place]
+    found = list(pair)
+    if "decimal" in kinds:
+        found[1 - place] = columns.expression(
+            f"CAST({columns.sql(other, sides[1 - place])} AS DOUBLE)", sides[1 - place], of=other
+        )
+        return [(found[0], found[1])]
+    if pat.is_uint64(plain_type(columns.schema(sides[1 - place]).field(other).type)):
+        raise SchemaError(
+            f"The columns {pair[0]!r} and {pair[1]!r} are of 64-bit unsigned integers and of floats, which do not "
+            "compare exactly. Cast one of them to the type of the other first."
+        )
+    # A float that is no integer of 64 bits equals none of them, and becomes null.
+    floats = columns.sql(pair[place], sides[place])
+    whole = f"CAST({floats} AS BIGINT)"
+    text = f"CASE WHEN {whole} = {floats} THEN {whole} END"
+    found[place] = columns.expression(text, sides[place], of=pair[place])
+    if not nulls_equal:
+        return [(found[0], found[1])]
+    # So that those are told from the nulls that were there before.
+    nulls = [
+        columns.expression(f"{columns.sql(name, side)} IS NULL", side) for name, side in zip(pair, sides, strict=True)
+    ]
+    return [(found[0], found[1]), (nulls[0], nulls[1])]
+
+
+def _is_small(types: Sequence[pa.DataType]) -> bool:
+    """Tell whether all integers among some types are ones that floats hold."""
+    plain = [plain_type(each) for each in types]
+    return all(each.bit_width <= _EXACT_BITS for each in plain if pat.is_integer(each))
+
+
+def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
+    """Return the least type that holds all values of two types of one kind; None where there may be none."""
+    ours, theirs = plain_type(ours), plain_type(theirs)
+    if pat.is_integer(ours):
+        return _common_integer(ours, theirs)
+    if pat.is_floating(ours):
+        return max(ours, theirs, key=lambda each: each.bit_width)
+    if pat.is_decimal(ours):
+        return _common_decimal(ours, theirs)
+    if pat.is_date(ours):
+        return pa.date32()
+    texts = (pat.is_string, pat.is_large_string, pat.is_string_view)
+    if any(test(ours) for test in texts):
+        return pa.large_string()
+    blobs = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
+    return pa.large_binary() if any(test(ours) for test in blobs) else None
+
+
+def _common_integer(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
+    if pat.is_unsigned_integer(ours) == pat.is_unsigned_integer(theirs):
+        return max(ours, theirs, key=lambda each: each.bit_width)
+    unsigned, signed = (ours, theirs) if pat.is_unsigned_integer(ours) else (theirs, ours)
+    bits = max(2 * unsigned.bit_width, signed.bit_width)
+    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(bits, pa.decimal128(20, 0))
+
+
+def _common_decimal(*types: pa.DataType) -> pa.DataType | None:
+    """Return the decimal that holds all values of integers and decimals; None where there is none."""
+    whole = scale = 0
+    for each in map(plain_type, types):
+        if pat.is_null(each):
+            continue
+        digits, after = (each.precision, each.scale) if pat.is_decimal(each) else (_digits(each), 0)
+        whole, scale = max(whole, digits - after), max(scale, after)
+    if whole + scale > _WIDE_DIGITS_MAX:
+        return None
+    return (pa.decimal128 if whole + scale <= _DIGITS_MAX else pa.decimal256)(whole + scale, scale)
+
+
+def _digits(data_type: pa.DataType) -> int:
+    return 20 if pat.is_uint64(data_type) else _INTEGER_DIGITS[data_type.bit_width]

@@ -1,0 +1,110 @@
+"""Numbers of several kinds as keys and as ``on``: compared by their values, whatever holds them."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.errors import PlanError, SchemaError
+from support.engines import LOCAL, LOCAL_EQUI
+
+BIG = 2**53
+WHOLE = [1, 2, BIG, BIG + 1, BIG + 2, -BIG - 1, 2**62, -3, None]
+FLOATS = [1.0, 2.5, float(BIG), float(BIG + 2), 2.0**62, 2.0**63, -3.0, math.nan, math.inf, None]
+
+
+def tables(left: list[Any], right: list[Any], types: tuple[pa.DataType, pa.DataType]) -> tuple[pa.Table, pa.Table]:
+    sides = zip((left, right), types, "ab", strict=True)
+    ours, theirs = (pa.table({"k": pa.array(each, of), name: range(len(each))}) for each, of, name in sides)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("nulls_equal", [False, True])
+@pytest.mark.parametrize("algorithm", LOCAL_EQUI)
+def test_wide_integers_equal_the_floats_that_they_are(algorithm, nulls_equal):
+    left, right = tables(WHOLE, FLOATS, (pa.int64(), pa.float64()))
+    expected = {
+        (row, other)
+        for row, ours in enumerate(WHOLE)
+        for other, theirs in enumerate(FLOATS)
+        if (nulls_equal if ours is None and theirs is None else None not in (ours, theirs) and ours == theirs)
+    }
+    for tables_, names in (((left, right), "ab"), ((right, left), "ba")):
+        answer = jn.join(*tables_, on="k", algorithm=algorithm, nulls_equal=nulls_equal)
+        found = zip(*(answer[name].to_pylist() for name in names), strict=True)
+        assert {pair if names == "ab" else pair[::-1] for pair in found} == expected
+
+
+@pytest.mark.parametrize("algorithm", LOCAL)
+@pytest.mark.parametrize("turned", [False, True])
+def test_wide_integers_are_ordered_among_floats_exactly(algorithm, turned):
+    left, right = tables(WHOLE, FLOATS, (pa.int64(), pa.float64()))
+    ours, theirs = (FLOATS, WHOLE) if turned else (WHOLE, FLOATS)
+    names = "ba" if turned else "ab"
+    answer = jn.join_asof(*((right, left) if turned else (left, right)), on="k", algorithm=algorithm)
+    usable = [value for value in theirs if value is not None and not math.isnan(value)]
+    expected = []
+    for value in ours:
+        before = [] if value is None or math.isnan(value) else [other for other in usable if other <= value]
+        expected.append(theirs.index(max(before)) if before else None)
+    assert answer[names[1]].to_pylist() == expected
+
+
+def test_decimals_count_as_the_nearest_float_beside_floats_and_exactly_beside_integers():
+    left, right = tables([Decimal("0.10"), Decimal("3.00")], [0.1, 3.0], (pa.decimal128(10, 2), pa.float64()))
+    assert jn.join(left, right, on="k")["b"].to_pylist() == [0, 1]
+    left, right = tables([Decimal("2.99"), Decimal("3.00")], [3], (pa.decimal128(10, 2), pa.int64()))
+    assert jn.join(left, right, on="k")["a"].to_pylist() == [1]
+    assert jn.join_asof(right, left, on="k")["a"].to_pylist() == [1]
+
+
+def test_duckdb_and_polars_agree_where_floats_hold_the_integers():
+    left, right = tables([5, 1, 3, 8, None], [0.5, 3.0, 3.5, 7.25, None], (pa.int64(), pa.float64()))
+    with duckdb.connect() as connection:
+        connection.register("l", left).register("r", right)
+        nearest = connection.sql("SELECT b FROM l ASOF LEFT JOIN r ON l.k >= r.k ORDER BY a").fetchall()
+        equal = connection.sql("SELECT a, b FROM l JOIN r ON l.k = r.k ORDER BY a").fetchall()
+    assert jn.join_asof(left, right, on="k")["b"].to_pylist() == [row for (row,) in nearest]
+    ours = jn.join(left, right, on="k")
+    assert list(zip(ours["a"].to_pylist(), ours["b"].to_pylist(), strict=True)) == equal
+    frames = [pl.from_arrow(side.slice(0, 4)).with_columns(pl.col("k").cast(pl.Float64)) for side in (left, right)]
+    theirs = frames[0].sort("k").join_asof(frames[1].sort("k"), on="k").sort("a")
+    assert jn.join_asof(left.slice(0, 4), right.slice(0, 4), on="k")["b"].to_pylist() == theirs["b"].to_list()
+
+
+def test_a_filled_key_has_the_wider_type_in_each_library():
+    left, right = tables([1, 2], [2, 2**40], (pa.int32(), pa.int64()))
+    expected = [1, 2, 2**40]
+    assert jn.join(left, right, on="k", how="full")["k"].combine_chunks() == pa.array(expected, pa.int64())
+    frame = jn.join(left.to_pandas(), right.to_pandas(), on="k", how="full")
+    assert frame["k"].tolist() == pd.Series(expected).tolist()
+    ours = jn.join(pl.from_arrow(left), pl.from_arrow(right), on="k", how="full")
+    assert ours["k"].dtype == pl.Int64
+    assert ours["k"].to_list() == expected
+
+
+def test_what_does_not_compare_exactly_is_refused():
+    left, right = tables([1], [1.0], (pa.uint64(), pa.float64()))
+    with pytest.raises(SchemaError, match="do not compare exactly"):
+        jn.join(left, right, on="k")
+    with pytest.raises(SchemaError, match="no type holds the values of both"):
+        jn.join(left.cast(pa.schema([("k", pa.int64()), ("a", pa.int64())])), right, on="k", how="full")
+
+
+def test_streams_and_changes_refuse_them():
+    left, right = tables([1], [1.0], (pa.int64(), pa.float64()))
+    for spec in (jn.Equi(on="k"), jn.Asof(on="k"), jn.Asof(on=jn.expr("k + 1"))):
+        with pytest.raises(PlanError, match=r"floats on the other|made of a table's columns"):
+            jn.stream(left.schema, right.schema, spec, left=jn.Order("k"), right=jn.Order("k"))
+        with pytest.raises(PlanError, match=r"floats on the other|made of a table's columns"):
+            jn.changes(left.schema, right.schema, spec)
+    with pytest.raises(PlanError, match="join of many tables"):
+        jn.join_many(left, {"r": jn.Right(right, jn.Equi(on="k"))})
