@@ -15,6 +15,7 @@ from juncture.planner.statistics import Resources
 from juncture.spark.asof.shuffle import asof_placements, asof_stages
 from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
 from juncture.spark.tasks.placement import Coding
+from juncture.testing.computed import with_computed
 from spark.stages import output_of, run
 from strategies import Example, examples, packed_examples
 from support.tables import difference
@@ -36,7 +37,9 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
     join = example.resolve()
     coding = replace(Coding.of(join), hash_bits=draw(st.sampled_from([1, 2, 64, 64])))
     rows = [(0, 0), (2**63, 0)]
-    for table, placement in zip((example.left, example.right), asof_placements(join, coding), strict=True):
+    for table, placement in zip(
+        with_computed(join, example.left, example.right), asof_placements(join, coding), strict=True
+    ):
         ranges = placement.place(table)
         ranges = ranges.take(ranges.valid)
         rows += list(zip(ranges.hashes.tolist(), ranges.first.tolist(), strict=True))
@@ -52,15 +55,16 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
 
 def check(example: Example, layout: Layout) -> None:
     join = example.resolve()
+    tables = with_computed(join, example.left, example.right)
     resources = Resources(cores=1, memory_bytes=layout.memory_bytes)
     stages = asof_stages(join, layout.coding, layout.cuts, output_of(join), resources)
     try:
         expected = reference.asof_join(join, example.left, example.right)
     except DataError:
         with pytest.raises(DataError):
-            run(stages, example.left, example.right, layout.tasks)
+            run(stages, *tables, layout.tasks)
         return
-    problem = difference(run(stages, example.left, example.right, layout.tasks), expected, ordered=False)
+    problem = difference(run(stages, *tables, layout.tasks), expected, ordered=False)
     assert problem is None, f"{layout}\n{problem}"
 
 
