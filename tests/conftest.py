@@ -56,6 +56,8 @@ def in_memory() -> None:
     room = Path("/dev/shm")
     if "TMPDIR" not in os.environ and room.is_dir() and shutil.disk_usage(room).free >= ROOM_BYTES:
         os.environ["TMPDIR"] = folder = tempfile.mkdtemp(prefix="juncture-tests-", dir=room)
+        # PostgreSQL runs as another user where tests are run by root.
+        Path(folder).chmod(0o755)
         tempfile.tempdir = None
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
 

@@ -17,7 +17,8 @@ from fuzz.tables import Table, random_column, random_cuts
 from fuzz.values import pools, position
 from juncture.errors import JunctureError
 from juncture.spec.duration import duration_ns, is_duration
-from juncture.spec.schema import can_be_key, plain_type
+from juncture.spec.keys import can_be_key
+from juncture.spec.schema import plain_type
 from support.engines import spark_type
 from support.kinds import SPECS
 

@@ -14,6 +14,7 @@ from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
+from juncture.testing.computed import with_computed
 from spark.stages import output_of, run
 from support.kinds import defined_rows
 from support.tables import difference
@@ -23,14 +24,14 @@ HOWS = ["inner", "left", "right", "full", "semi", "anti"]
 
 def check(spec, left: pa.Table, right: pa.Table, data) -> None:
     join = spec.resolve(left.schema, right.schema)
+    tables = with_computed(join, left, right)
     placements = inequality_placements(join)
     assert placements is not None
-    cuts, tasks = cuts_through(data.draw, placements, left, right), data.draw(st.integers(1, 3))
+    cuts, tasks = cuts_through(data.draw, placements, *tables), data.draw(st.integers(1, 3))
     memory_bytes = data.draw(st.sampled_from([100_000, 1 << 22]))
     got = run(
         inequality_stages(join, placements, cuts, output_of(join), Resources(cores=1, memory_bytes=memory_bytes)),
-        left,
-        right,
+        *tables,
         tasks,
     )
     problem = difference(got, defined_rows(spec, left, right), ordered=False)

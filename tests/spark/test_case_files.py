@@ -22,6 +22,7 @@ from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
+from juncture.testing.computed import with_computed
 from spark.stages import arrived, collect, output_of, run, scattered
 from support.cases import Case, read_cases
 from support.engines import algorithms_on_spark, fits_spark, in_tasks
@@ -68,6 +69,7 @@ def test_in_tasks(case: Case, algorithm: str):
 
 def joined(join: Resolved, left: pa.Table, right: pa.Table, algorithm: str) -> pa.Table:
     """Return the rows of a join whose tasks run in turn."""
+    left, right = with_computed(join, left, right)
     if algorithm == "broadcast":
         return with_whole_right(join, left, right)
     if algorithm == "broadcast_left":

@@ -27,6 +27,7 @@ from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import PartitionRows
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.range import Range
+from juncture.testing.computed import with_computed
 from spark.stages import collect, output_of, scattered
 from support.tables import difference, read_table
 
@@ -182,12 +183,13 @@ def test_joins_with_a_right_side_that_every_task_has(kind, agg, data, tasks):
     example = data.draw(near_examples(kind, agg=agg, spark=True))
     assume(example.spec.how not in ("right", "full"))
     join = example.resolve()
-    seen, right = replace(join, right_schema=needed_right(join)), send(example.right)
+    left, right = with_computed(join, example.left, example.right)
+    seen, sent = replace(join, right_schema=needed_right(join)), send(right)
 
     def stage(feed: Feed) -> JoinBroadcastRight:
-        return JoinBroadcastRight(feed, seen, right, memory_bytes=100_000, output=output_of(join))
+        return JoinBroadcastRight(feed, seen, sent, memory_bytes=100_000, output=output_of(join))
 
-    answer = collect(scattered(stage, example.left, tasks), join)
+    answer = collect(scattered(stage, left, tasks), join)
     assert difference(answer, example.defined_rows(), ordered=False) is None
 
 
@@ -195,13 +197,15 @@ def test_joins_with_a_right_side_that_every_task_has(kind, agg, data, tasks):
 @pytest.mark.parametrize("kind", ["range", "overlap", "where"])
 def test_joins_with_a_left_side_that_every_task_has(kind, data, tasks):
     example = data.draw(near_examples(kind, spark=True))
-    join, left = example.resolve(), send(example.left)
+    join = example.resolve()
+    left, right = with_computed(join, example.left, example.right)
+    sent = send(left)
     assume(join.how in ("inner", "right"))
 
     def stage(feed: Feed) -> JoinBroadcastLeft:
-        return JoinBroadcastLeft(feed, join, left, memory_bytes=100_000, output=output_of(join))
+        return JoinBroadcastLeft(feed, join, sent, memory_bytes=100_000, output=output_of(join))
 
-    answer = collect(scattered(stage, example.right, tasks), join)
+    answer = collect(scattered(stage, right, tasks), join)
     assert difference(answer, example.defined_rows(), ordered=False) is None
 
 

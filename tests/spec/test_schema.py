@@ -5,7 +5,8 @@ import pytest
 
 from juncture.errors import SchemaError, did_you_mean
 from juncture.spec.equi import Equi
-from juncture.spec.schema import Domain, check_columns, check_keys, common_domain, output_columns, plain_type
+from juncture.spec.keys import check_keys
+from juncture.spec.schema import Domain, check_columns, common_domain, output_columns, plain_type
 
 
 def one(data_type: pa.DataType, name: str = "ts") -> pa.Field:

@@ -26,8 +26,8 @@ ORDERED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.ty
 
 EXAMPLES = {
     "asof": examples(spark=True),
-    **{kind: near_examples(kind, spark=True) for kind in ("range", "overlap", "where", "equi")},
-    **{f"{kind}, aggregated": near_examples(kind, agg=True, spark=True) for kind in ("range", "overlap")},
+    **{kind: near_examples(kind, spark=True, plain=True) for kind in ("range", "overlap", "where", "equi")},
+    **{f"{kind}, aggregated": near_examples(kind, agg=True, spark=True, plain=True) for kind in ("range", "overlap")},
 }
 
 

@@ -12,8 +12,9 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
+from juncture.spec.keys import can_be_key
 from juncture.spec.nulls import typed
-from juncture.spec.schema import How, can_be_key, check_columns, check_order, check_ties, plain_type
+from juncture.spec.schema import How, check_columns, check_order, check_ties, plain_type
 
 Function = Literal[
     "count",

@@ -31,6 +31,7 @@ from juncture.spec.distance import (
     value_type,
 )
 from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.keys import check_keys
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
@@ -38,7 +39,6 @@ from juncture.spec.schema import (
     How,
     Side,
     check_columns,
-    check_keys,
     check_order,
     check_pairs,
     check_ties,

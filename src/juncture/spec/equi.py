@@ -13,9 +13,10 @@ from juncture.spec.arguments import check_condition, freeze_flags, freeze_names,
 from juncture.spec.base import Spec, check_answer, named_pairs, with_keys
 from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
 from juncture.spec.conversions import matched_keys
+from juncture.spec.keys import check_keys
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, Side, check_keys, check_pairs, output_columns
+from juncture.spec.schema import How, Side, check_pairs, output_columns
 from juncture.spec.where import ResolvedWhere, Where, resolved_where
 
 if TYPE_CHECKING:

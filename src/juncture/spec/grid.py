@@ -14,7 +14,8 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_name, check_sequence
 from juncture.spec.distance import Distance, freeze_distance, in_steps
-from juncture.spec.schema import Domain, check_columns, check_keys, shared_domain
+from juncture.spec.keys import check_keys
+from juncture.spec.schema import Domain, check_columns, shared_domain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from juncture.spec.condition import (
     is_unsigned,
 )
 from juncture.spec.conversions import matched_keys, ordered
+from juncture.spec.keys import check_keys
 from juncture.spec.nulls import first_type, typed, typed_pairs
 from juncture.spec.schema import (
     Closed,
@@ -36,7 +37,6 @@ from juncture.spec.schema import (
     How,
     Side,
     check_columns,
-    check_keys,
     check_pairs,
     left_columns,
     output_columns,

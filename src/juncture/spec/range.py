@@ -32,18 +32,9 @@ from juncture.spec.distance import (
     value_type,
 )
 from juncture.spec.duration import duration_ns
+from juncture.spec.keys import check_keys
 from juncture.spec.nulls import typed_pairs
-from juncture.spec.schema import (
-    Closed,
-    Domain,
-    How,
-    Side,
-    check_keys,
-    check_pairs,
-    common_domain,
-    left_columns,
-    output_columns,
-)
+from juncture.spec.schema import Closed, Domain, How, Side, check_pairs, common_domain, left_columns, output_columns
 from juncture.spec.values import TimeLength
 from juncture.spec.window import Ends, Windows, freeze_windows
 

@@ -16,8 +16,9 @@ from juncture.spec.base import AggregatingSpec, named_pairs, with_keys
 from juncture.spec.computed import ComputedColumns, Keys, own_columns
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.conversions import matched_keys
+from juncture.spec.keys import check_keys
 from juncture.spec.nulls import typed_pairs
-from juncture.spec.schema import How, Side, check_keys, check_pairs, left_columns, output_columns
+from juncture.spec.schema import How, Side, check_pairs, left_columns, output_columns
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape

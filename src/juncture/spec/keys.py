@@ -1,0 +1,54 @@
+"""Which columns can be keys, and which of both sides can be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from juncture.errors import SchemaError
+from juncture.spec.schema import key_kind
+
+
+def check_keys(
+    left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_by: Sequence[str], *, role: str = "by"
+) -> None:
+    """Refuse pairs of key columns whose values cannot be equal by their types. They are called by their role.
+
+    A column of the null type goes with any other.
+
+    Raises
+    ------
+    SchemaError
+        If the two columns of a pair are of different kinds, or a type has no equality.
+    """
+    for left_name, right_name in zip(left_by, right_by, strict=True):
+        ours, theirs = left.field(left_name), right.field(right_name)
+        kinds = key_kind(ours.type), key_kind(theirs.type)
+        for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
+            if "map" in kind:
+                raise SchemaError(
+                    f"The {side} {role} column {field.name!r} is of type {field.type}: maps cannot be compared for "
+                    "equality. Join by its entries, sorted, or by a string made of them."
+                )
+            if "interval" in kind or "union" in kind:
+                raise SchemaError(
+                    f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be compared for "
+                    "equality. Cast it to a type that can, a string for example."
+                )
+        if kinds[0] != kinds[1] and "null" not in kinds:
+            raise SchemaError(
+                f"The {role} columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
+                f"{theirs.type}. Cast one of them to the type of the other first."
+            )
+
+
+def can_be_key(data_type: pa.DataType) -> bool:
+    """Tell whether values of a type have equality.
+
+    Examples
+    --------
+    >>> can_be_key(pa.string()), can_be_key(pa.map_(pa.string(), pa.int64()))
+    (True, False)
+    """
+    return not any(kind in key_kind(data_type) for kind in ("map", "interval", "union"))
