@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
+from juncture.cli.spark import spark_session
 from support.processes import no_session
 
 pytestmark = pytest.mark.early
@@ -178,8 +180,27 @@ def test_the_demo_joins_flights_to_the_weather(done):
     assert "Joining on Spark" in demo.stderr
 
 
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_the_end_of_the_process_cancels_jobs_first(monkeypatch, is_ended):
+    asked, session = [], Mock()
+    session.sparkContext.cancelAllJobs = lambda: asked.append("cancel")
+    session.stop = Mock(side_effect=ConnectionRefusedError("the JVM has gone"))
+    monkeypatch.setattr("juncture.spark.session.session.session_at", lambda *_, **__: session)
+    before = signal.signal(signal.SIGTERM, lambda *_: asked.append("end"))
+    try:
+        with spark_session():
+            if is_ended:
+                signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert asked == [*(["cancel", "end"] if is_ended else []), "end"]
+    session.stop.assert_called_once()
+
+
 @pytest.mark.nightly
-def test_an_interrupted_demo_keeps_the_output_of_the_one_before(done):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_demo_keeps_the_output_of_the_one_before(done, number, code):
     folder, _ = done
     there, before = names(folder), names(folder / "demo-output")
     with start(folder, ["demo"]) as process:
@@ -187,9 +208,9 @@ def test_an_interrupted_demo_keeps_the_output_of_the_one_before(done):
         while not any(name.startswith(".demo-output") for name in names(folder)) and time.monotonic() < deadline:
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, stderr = process.communicate(timeout=100)
-    assert "\x1e130\x1f" in stderr
+    assert f"\x1e{code}\x1f" in stderr
     assert "Traceback" not in stderr
     assert names(folder) == there
     assert names(folder / "demo-output") == before

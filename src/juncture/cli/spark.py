@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 import pyarrow.parquet as pq
@@ -61,10 +63,48 @@ def spark_session(
             # PySpark logs every error that it raises, and the command shows it too.
             logging.disable(logging.CRITICAL)
         try:
-            yield session
+            with _cancelled_at_the_end(session):
+                yield session
         finally:
-            session.stop()
+            # A signal to all processes of a group has ended the JVM as well, and then there is nothing to stop.
+            with suppress(Exception):
+                session.stop()
             logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def _cancelled_at_the_end(session: Any) -> Iterator[None]:
+    """Cancel Spark's jobs when this process is told to end, before what they have begun to write is removed.
+
+    PySpark does so for an interrupt. Otherwise tasks go on, and write to a folder that is gone.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    # Only the main thread may say what signals do; and without a handler, there is none that this one goes before.
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        with suppress(Exception):
+            _cancel_jobs(session)
+        before(number, frame)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _cancel_jobs(session: Any) -> None:
+    if _is_connect(session):
+        session.interruptAll()
+    else:
+        session.sparkContext.cancelAllJobs()
+
+
+def _is_connect(session: Any) -> bool:
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 @contextmanager
@@ -99,7 +139,7 @@ def _is_descriptor_2(stream: Any) -> bool:
 @contextmanager
 def stages(session: Any, shown: Step) -> Iterator[None]:
     """Show the tasks of the Spark jobs that the block runs as the progress of a step."""
-    if type(session).__module__.startswith("pyspark.sql.connect"):
+    if _is_connect(session):
         with _connect_stages(session, shown):
             yield
     else:

@@ -68,7 +68,7 @@ class PolarsFrame:
             columns.append(values.alias(column.name))
         for each in join.aggregates:
             values = _as_polars(rows.columns, each.name)
-            if right is not None and each.function in CHOSEN:
+            if right is not None and each.column is not None and each.function in CHOSEN:
                 values = values.cast(right._frame.schema[each.column])
             columns.append(values)
         return pl.DataFrame(columns)
@@ -109,7 +109,7 @@ def _rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
     """Return rows of a frame by their numbers; nulls where these are negative."""
     if len(rows) == frame.height and bool((rows == np.arange(len(rows))).all()):
         return frame
-    numbers = pl.from_arrow(pa.array(rows, mask=rows < 0))
+    numbers = pl.Series(pa.array(rows, mask=rows < 0))
     return frame.select(pl.all().gather(numbers))
 
 

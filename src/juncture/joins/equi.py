@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from juncture.joins.arguments import EquiArguments, Frame
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from juncture.streams.order import Order
 
 
+@overload
+def join(left: Frame, right: Any, **arguments: Unpack[EquiArguments]) -> Frame: ...
+@overload
+def join(left: Any, right: Any, **arguments: Unpack[EquiArguments]) -> Any: ...
 def join(
     left: Any,
     right: Any,

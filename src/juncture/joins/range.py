@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from juncture.joins.arguments import Frame, RangeArguments
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.aggregate import Agg
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from juncture.streams.order import Order
 
 
+@overload
+def join_range(left: Frame, right: Any, **arguments: Unpack[RangeArguments]) -> Frame: ...
+@overload
+def join_range(left: Any, right: Any, **arguments: Unpack[RangeArguments]) -> Any: ...
 def join_range(
     left: Any,
     right: Any,

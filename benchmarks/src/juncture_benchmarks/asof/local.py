@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ def juncture(task: Task, algorithm: str = "auto") -> pa.Table:
     return jn.join_asof(task.left, task.right, on="ts", by=task.by, coalesce=False, algorithm=algorithm)
 
 
-def polars(task: Task, engine: str = "auto") -> Any:
+def polars(task: Task, engine: Literal["auto", "streaming"] = "auto") -> Any:
     """Join with Polars, which wants both sides sorted by time; ``auto`` is its streaming engine."""
     import polars as pl
 

@@ -1,0 +1,118 @@
+"""What each join takes, and what it returns, as type checkers and editors read them.
+
+The functions themselves also take what they do not know, to answer other libraries' words with their own; to a checker
+an unknown argument is a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar
+
+from juncture.planner.statistics import Stats
+from juncture.spec.aggregate import Agg
+from juncture.spec.asof import Direction, Prefer, Ties
+from juncture.spec.computed import Key, Keys
+from juncture.spec.distance import Distance
+from juncture.spec.overlap import KeyInterval
+from juncture.spec.schema import Closed, How
+from juncture.spec.window import Windows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyspark.sql
+
+    from juncture.incremental.change_batch import ChangeFormat
+    from juncture.streams.order import Order
+
+Frame = TypeVar("Frame", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame", "pyspark.sql.DataFrame")
+"""The left tables that come back as what they are."""
+
+
+class _Ways(TypedDict, total=False):
+    """Where a join runs, and what it may use."""
+
+    suffix: str
+    algorithm: str
+    spark: Any
+    lazy: bool
+    memory: str | int | None
+    maintain_order: Literal["left"] | None
+    stats: Stats | None
+    left_order: Order | Sequence[Order] | None
+    right_order: Order | Sequence[Order] | None
+    changes: bool | ChangeFormat
+    missing: Literal["error", "count"]
+
+
+class _By(_Ways, total=False):
+    by: Keys | None
+    left_by: Keys | None
+    right_by: Keys | None
+
+
+class AsofArguments(_By, total=False):
+    """What `juncture.join_asof` takes by name."""
+
+    on: Key | None
+    left_on: Key | None
+    right_on: Key | None
+    direction: Direction
+    tolerance: Distance | None
+    allow_exact_matches: bool
+    how: How
+    matches: int
+    order_by: str | Sequence[str]
+    ties: Ties
+    prefer: Prefer
+    nulls_equal: bool
+    known: str | Sequence[str] | None
+    where: str | None
+    coalesce: bool
+
+
+class RangeArguments(_By, total=False):
+    """What `juncture.join_range` takes by name."""
+
+    on: Key | None
+    left_on: Key | None
+    right_on: Key | None
+    lower: Distance | None
+    upper: Distance | None
+    windows: Windows | None
+    closed: Closed
+    how: How | None
+    agg: Agg | None
+
+
+class OverlapArguments(_By, total=False):
+    """What `juncture.join_overlap` takes by name."""
+
+    left_interval: Required[KeyInterval]
+    right_interval: Required[KeyInterval]
+    closed: Closed
+    how: How | None
+    agg: Agg | None
+
+
+class WhereArguments(_By, total=False):
+    """What `juncture.join_where` takes by name."""
+
+    how: How | None
+    agg: Agg | None
+    allow_cross: bool
+    names: tuple[str, str]
+
+
+class EquiArguments(_Ways, total=False):
+    """What `juncture.join` takes by name."""
+
+    on: Keys | None
+    left_on: Keys | None
+    right_on: Keys | None
+    how: How | None
+    agg: Agg | None
+    where: str | None
+    nulls_equal: bool
+    coalesce: bool
