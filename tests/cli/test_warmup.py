@@ -26,7 +26,7 @@ from juncture.kernels.warmup import Warmup
     ],
 )
 def test_what_was_done_is_said(monkeypatch, done, said):
-    monkeypatch.setattr(warmup, "warm_up", lambda told: told(0, 40) or done)
+    monkeypatch.setattr(warmup, "warm_up", lambda told, **_: told(0, 40) or done)
     result = CliRunner().invoke(app, ["warmup"])
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(said)

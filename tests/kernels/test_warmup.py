@@ -29,7 +29,7 @@ from juncture.kernels import warmup
 
 every, told = list(warmup.all_kernels()), []
 warmup.all_kernels = lambda: iter(every[:: int(sys.argv[1])])
-done = warmup.warm_up(lambda *progress: told.append(progress))
+done = warmup.warm_up(lambda *progress: told.append(progress), int(sys.argv[2]))
 variants = {}
 for module in iter_modules(kernels.__path__, "juncture.kernels."):
     for name, value in vars(import_module(module.name)).items():
@@ -50,11 +50,11 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("kernels")
 
 
-def warm_up(folder: Path, step: int) -> list:
+def warm_up(folder: Path, step: int, processes: int = 1) -> list:
     """Compile kernels in a process of its own, quickly since nothing is to run them."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "NUMBA_OPT": "1"}
     process = subprocess.run(
-        [sys.executable, "-c", WARM_UP, str(step)],
+        [sys.executable, "-c", WARM_UP, str(step), str(processes)],
         capture_output=True,
         text=True,
         check=True,
@@ -72,10 +72,19 @@ def first(folder, step) -> list:
 def test_all_kernels_are_compiled_and_kept(first, folder, step):
     kernels, compiled, folders, told, _ = first
     assert kernels == compiled == len(list(all_kernels())[::step]) > 40 // step
-    assert told == [[done, kernels] for done in range(kernels)]
+    assert told == [[done, kernels] for done in range(kernels + 1)]
     assert [Path(each).parent for each in folders] == [folder]
     # A file for each variant.
     assert len(list(folder.rglob("*.nbc"))) == kernels
+
+
+def test_several_processes_compile_as_one_does(first, step, tmp_path):
+    kernels, compiled, folders, told, _ = warm_up(tmp_path, step, processes=2)
+    assert kernels == compiled == first[0] == len(list(tmp_path.rglob("*.nbc")))
+    assert [Path(each).parent for each in folders] == [tmp_path]
+    assert told[0] == [0, kernels]
+    assert told[-1] == [kernels, kernels]
+    assert told == sorted(told)
 
 
 @pytest.mark.nightly

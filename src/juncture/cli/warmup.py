@@ -18,9 +18,10 @@ def warmup() -> None:
     image is built.
     """
     from juncture.kernels.warmup import warm_up
+    from juncture.runtime.threads import available_cores
 
     with step("Compiling kernels") as compiling:
-        done = warm_up(compiling.update)
+        done = warm_up(compiling.update, processes=available_cores())
     results().print(_said(done), markup=False, soft_wrap=True)
 
 

@@ -73,6 +73,8 @@ class Compilation:
 class Kernel:
     """A function that is compiled when it is first called, by whichever thread comes first."""
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self._function = function
