@@ -74,8 +74,17 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "in_turn: each set of parameters meets one kind of session, instead of both")
     config.addinivalue_line("markers", "early: a process's first test, since it waits for processes that take long")
+    config.addinivalue_line("markers", "one_in(number): one in so many sets of parameters runs, and all with --all")
     config.addinivalue_line("markers", "nightly: takes long: runs with --all only, as `make test-all` does")
     config.addinivalue_line("markers", "spark: uses a Spark session (every test that does is marked)")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have kernels compiled once, before the processes that share the tests start, where there are several."""
+    if session.config.getoption("numprocesses", None):
+        from juncture.kernels.warmup import warm_up
+
+        warm_up(processes=2)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -100,7 +109,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
     if not config.getoption("--all"):
         nightly = {item for item in items if item.get_closest_marker("nightly")}
-        left = nightly | set(out_of_turn(item for item in items if item not in nightly))
+        left = nightly | set(out_of_sample(item for item in items if item not in nightly))
+        left |= set(out_of_turn([item for item in items if item not in left]))
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
     # pytest itself puts tests together that share a session.
@@ -132,12 +142,29 @@ def out_of_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     for item in items:
         kind = session_kind(item)
         if kind and item.get_closest_marker("in_turn"):
-            pairs[item.function, item.nodeid.replace(kind, "")].append(item)
+            pairs[item.function, without_kind(item)].append(item)
     turns: Counter[object] = Counter()
     for (function, _), both in pairs.items():
         if len(both) == len(SESSIONS):
             yield both[(turns[function] + crc32(function.__name__.encode())) % len(SESSIONS)]
             turns[function] += 1
+
+
+def out_of_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield those of the tests marked `one_in` that are left to nightly runs; the first set of parameters never is."""
+    numbers: dict[object, dict[str, int]] = defaultdict(dict)
+    for item in items:
+        marker = item.get_closest_marker("one_in")
+        if marker:
+            sets = numbers[item.function]
+            if sets.setdefault(without_kind(item), len(sets)) % marker.args[0]:
+                yield item
+
+
+def without_kind(item: pytest.Item) -> str:
+    """Return the name of a test with its parameters but for the kind of session."""
+    kind = session_kind(item)
+    return item.nodeid.replace(kind, "") if kind else item.nodeid
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,7 @@ NUMPY = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize(("join", "given", "plain"), NUMPY)
 def test_values_of_numpy_are_numbers_and_truth_values(spark_or_none, join, given, plain):

@@ -37,7 +37,7 @@ SPARK_CASES = [
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a case on Spark under each algorithm that serves; or every fourth one, under one that is Spark's own SQL.
+    """Run a case on Spark under each algorithm that serves; or every eighth one, under one that is Spark's own SQL.
 
     What runs in tasks meets all cases without Spark, and random tables under every algorithm with it.
     """
@@ -48,7 +48,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         able = algorithms_on_spark(case.resolved)
         if not metafunc.config.getoption("--all"):
             in_sql = sorted(set(able) - set(in_tasks(kind, able)))
-            able = [in_sql[number // 4 % len(in_sql)]] if in_sql and number % 4 == 1 else []
+            able = [in_sql[number // 8 % len(in_sql)]] if in_sql and number % 8 == 1 else []
         pairs += [(case, algorithm) for algorithm in able]
     metafunc.parametrize(("case", "algorithm"), pairs, ids=[f"{case}, {algorithm}" for case, algorithm in pairs])
 

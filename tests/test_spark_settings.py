@@ -68,6 +68,7 @@ def session(request: pytest.FixtureRequest, spark) -> Iterator[object]:
         spark.conf.set(name, value)
 
 
+@pytest.mark.one_in(2)
 def test_the_answer_stays_the_same(session, request):
     """By Spark's own SQL and one of the ways through tasks, in turn, or by all of them in a nightly run."""
     turn = list(SETTINGS).index(request.node.callspec.params["session"])
@@ -89,6 +90,7 @@ WHERE = jn.Where(
 )
 
 
+@pytest.mark.one_in(2)
 def test_the_answer_of_a_predicate_stays_the_same(session):
     """A day is 24 hours in the nights of spring and autumn, too."""
     expected = reference.where_join(WHERE.resolve(LEFT.schema, RIGHT.schema), LEFT, RIGHT)

@@ -42,6 +42,7 @@ def test_in_process(algorithm):
     assert list(result.to_pydict().items()) == list(PRINTED.items())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", ["auto", "broadcast", "broadcast_left", "hash", "range", "window"])
 def test_on_spark(spark, algorithm):

@@ -159,6 +159,7 @@ def test_streams_refuse_it():
         jn.stream(schema, schema, jn.Asof(on="ts", known="seen"), left=jn.Order("ts"), right=jn.Order("ts"))
 
 
+@pytest.mark.in_turn
 def test_without_a_key_one_task_joins_all_on_spark(spark):
     left, right = tables(np.random.default_rng(5), (50, 200), 3, 90)
     frames = [spark.createDataFrame(table.to_pandas()) for table in (left, right)]

@@ -225,14 +225,14 @@ def test_duckdb_on_more_rows_than_fit_one_batch_of_work(keys, direction):
         assert ours["row_right"].combine_chunks().equals(answer["row_right"].combine_chunks())
 
 
-@pytest.mark.in_turn
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("keys", "direction"),
     [
         (1, "backward"),
         (5_000, "forward"),
-        pytest.param(1, "forward", marks=pytest.mark.nightly),
-        pytest.param(5_000, "backward", marks=pytest.mark.nightly),
+        (1, "forward"),
+        (5_000, "backward"),
     ],
 )
 def test_duckdb_on_spark(spark, keys, direction):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from support.tables import difference, write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.in_turn
 
 SEVERAL = settings.get_profile("spark")
 FEW = settings(SEVERAL, max_examples=SEVERAL.max_examples // 2)

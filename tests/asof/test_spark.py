@@ -37,6 +37,7 @@ def expected(spec: jn.Asof, left: pa.Table = LEFT, right: pa.Table = RIGHT) -> p
     return reference.asof_join(spec.resolve(left.schema, right.schema), left, right)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", SPARK)
 def test_any_names(spark, algorithm):
     names = ["t.s", "Robot`id", "robot`ID"], ["t.s", "robot`ID", "the angle, in °"]
@@ -58,6 +59,7 @@ def files(tmp_path_factory) -> tuple[str, str]:
     return str(folder / "left"), str(folder / "right")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["left", "inner", "semi", "anti", "full"])
 @pytest.mark.parametrize("algorithm", SPARK)
 def test_files_that_the_tasks_read(spark, files, algorithm, how):
@@ -93,6 +95,7 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
         assert "Traceback" not in str(raised.value)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["broadcast", "broadcast_left", "hash", "range"])
 def test_a_refused_tie_is_one_sentence(spark, algorithm):
     twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))

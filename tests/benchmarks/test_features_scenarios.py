@@ -25,6 +25,7 @@ def test_every_engine_gives_the_expected_answer(task: Task, name: str) -> None:
     assert expected_answer(task).difference(Answer(**measured["answer"])) is None
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.spark
 @pytest.mark.in_turn
 @pytest.mark.parametrize("name", spark_bench.NAMES)

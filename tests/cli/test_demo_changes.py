@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.nightly
 def test_the_demo():
     done = subprocess.run(
         [sys.executable, "-m", "juncture", "demo", "changes", "--seconds", "3"],

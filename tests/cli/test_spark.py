@@ -110,7 +110,6 @@ COMMANDS = {
     "join on Spark": [*JOIN, "-o", "spark.csv", "--explain", "--report"],
     "join in-process": [*JOIN[:-2], "-o", "local.csv"],
     "error in a task": [*JOIN, "-o", "out.parquet", "--ties", "error"],
-    "demo": ["demo"],
 }
 
 
@@ -149,7 +148,7 @@ def test_an_error_in_a_task_leaves_nothing(done):
 
 def test_nothing_is_left_but_the_outputs(done):
     folder, _ = done
-    outputs = ["demo-output", "local.csv", "spark.csv"]
+    outputs = ["local.csv", "spark.csv"]
     assert names(folder) == sorted(["frames.parquet", "scratch", "telemetry.parquet", *outputs])
     assert left_behind(folder) == []
 
@@ -162,12 +161,22 @@ def test_no_java(folder):
     assert "Traceback" not in ended.stderr
 
 
-def test_the_demo_joins_flights_to_the_weather(done):
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A folder in which the demo has run, and how it has ended."""
+    folder = make_folder(tmp_path_factory.mktemp("demo"))
+    [ended] = run(folder, ["demo"])
+    return folder, ended
+
+
+@pytest.mark.nightly
+def test_the_demo_joins_flights_to_the_weather(demo):
     from juncture.datasets import flights, weather
 
-    folder, ended = done
-    demo = ended["demo"]
+    folder, demo = demo
     assert demo.code == 0, demo.stderr
+    assert names(folder) == ["demo-output", "frames.parquet", "scratch", "telemetry.parquet"]
+    assert left_behind(folder) == []
     expected = jn.join_asof(flights(), weather(), left_on="departure", right_on="observed", by="origin", tolerance="2h")
     written = pq.read_table(folder / "demo-output")
     assert written.schema.names == expected.schema.names
@@ -200,8 +209,8 @@ def test_the_end_of_the_process_cancels_jobs_first(monkeypatch, is_ended):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_demo_keeps_the_output_of_the_one_before(done, number, code):
-    folder, _ = done
+def test_an_interrupted_demo_keeps_the_output_of_the_one_before(demo, number, code):
+    folder, _ = demo
     there, before = names(folder), names(folder / "demo-output")
     with start(folder, ["demo"]) as process:
         deadline = time.monotonic() + 200

@@ -45,6 +45,7 @@ def hashes(spark) -> dict[str | None, int]:
     return dict(zip(rows["k"].to_pylist(), rows["hash"].to_pylist(), strict=True))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("how", "where"),

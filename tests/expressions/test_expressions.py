@@ -72,6 +72,7 @@ def test_in_process(spec, tmp_path):
     assert difference(jn.plan(*paths, spec).execute(), expected, ordered=False) is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_on_spark(spark, spec):
     expected, join = expected_of(spec), spec.resolve(LEFT.schema, RIGHT.schema)

@@ -64,6 +64,7 @@ def test_parts_of_any_size_and_any_budget(kind, agg, data, part_rows, memory_byt
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", SPECS)
 def test_the_answer_on_disk_is_the_one_in_memory(kind, scratch):
     spec, sides = SPECS[kind], tables()

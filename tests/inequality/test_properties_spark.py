@@ -28,6 +28,7 @@ def check(spark, example: NearExample, algorithm: str) -> None:
 
 
 @pytest.mark.in_turn
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("kind", "algorithm"), ALGORITHMS)
 @settings(settings.get_profile("spark"))
 @given(data=st.data())
@@ -36,6 +37,7 @@ def test_random_tables(spark, kind, algorithm, data):
 
 
 @pytest.mark.in_turn
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["range", "overlap", "where", "equi"])
 @pytest.mark.parametrize("algorithm", ["broadcast", "range"])
 @settings(settings.get_profile("spark"))

@@ -46,6 +46,7 @@ def files(tmp_path_factory) -> tuple[str, str]:
     return str(folder / "left.parquet"), str(folder / "right.parquet")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", SPECS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_files(spark, files, kind, algorithm):
@@ -64,7 +65,9 @@ BINS = [
     ("bins", "how"),
     [
         # All bins and every `how` in each run, and each with each in a nightly one.
-        pytest.param(bins, how, marks=pytest.mark.nightly if (number + turn) % 2 else [], id=f"bins{number}-{how}")
+        pytest.param(
+            bins, how, marks=pytest.mark.nightly if (number + turn) % len(BINS) else [], id=f"bins{number}-{how}"
+        )
         for number, bins in enumerate(BINS)
         for turn, how in enumerate(["inner", "left", "right", "full", "semi", "anti"])
     ],

@@ -48,6 +48,7 @@ def assert_nothing_is_left(scratch: Path) -> None:
     assert threads_at_work() == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", JOINS)
 @pytest.mark.parametrize("stop", [GeneratorExit, KeyboardInterrupt])
 def test_a_join_that_is_stopped(kind, stop, scratch):

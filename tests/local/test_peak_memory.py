@@ -38,6 +38,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return paths
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("kind", "algorithm", "right"),
     # Those of a nightly run hold what another one here does, by the same code.

@@ -55,6 +55,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+@pytest.mark.one_in(2)
 def test_equals_the_join_in_process(spark: SparkSession, way: str) -> None:
     tables = rights()
     joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, tables)).toArrow()
@@ -62,6 +63,7 @@ def test_equals_the_join_in_process(spark: SparkSession, way: str) -> None:
     assert joined.column_names[-1] == "rate", way
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))])
 def test_equals_the_join_in_process_whatever_the_tables(spark: SparkSession, seed: int, way: str) -> None:
@@ -96,6 +98,7 @@ def test_shuffles_the_spine_once_for_each_key(spark: SparkSession, monkeypatch: 
     assert [each.algorithm for each in plan.tables.values()] == [*["shared_shuffle"] * 3, "broadcast"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 def test_counts_matches_as_in_process(spark: SparkSession, way: str) -> None:
     tables = rights()

@@ -56,7 +56,7 @@ def plan(predicate: str) -> jn.Plan:
 @pytest.fixture
 def part(request) -> int:
     """Return what part of their length predicates have: the whole in a nightly run."""
-    return 1 if request.config.getoption("--all") else 4
+    return 1 if request.config.getoption("--all") else 10
 
 
 def check_grows_in_proportion(predicate: Callable[[int], str], count: int, most: int) -> None:

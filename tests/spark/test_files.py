@@ -73,6 +73,7 @@ PARTITIONS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_folders_that_stand_for_columns(spark, tmp_path, left, specs, name):
     for number, folder in enumerate(PARTITIONS[name]):
@@ -132,6 +133,7 @@ ENCODED = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ENCODED)
 def test_encodings_that_spark_has_not(spark, tmp_path, request, name):
     """Each row group has other dictionaries, and a narrow one has no room for the values of all."""
@@ -229,6 +231,7 @@ def test_a_row_group_that_is_shorter_than_its_footer_says(spark, tmp_path, left)
     fails(spark, left, tmp_path / "short.parquet", said)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ["broadcast", "broadcast_left", "range"])
 def test_a_file_that_changes_before_the_tasks_run(spark, tmp_path, left, algorithm):
     path = tmp_path / "in" / "right.parquet"

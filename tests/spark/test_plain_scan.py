@@ -128,6 +128,7 @@ def test_what_was_added_since_is_not_read(spark, parts, folder):
     assert found(frame) == parts
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ["auto", "range", "window"])
 def test_a_join_of_scans(spark, classic, folder, algorithm):
     frames = [spark.read.parquet(str(folder / name)) for name in ("one.parquet", "many")]

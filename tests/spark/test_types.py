@@ -61,6 +61,7 @@ EVERYWHERE = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", EVERYWHERE)
 def test_every_type_goes_through(session, kind):
     spec, algorithms = EVERYWHERE[kind]
@@ -111,6 +112,7 @@ VOID = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("algorithm", "spec"), VOID, ids=lambda each: getattr(each, "kind", each))
 def test_columns_without_a_type_are_compared(spark, algorithm, spec):
     frames = [to_spark(spark, table) for table in (UNTYPED, TYPED)]

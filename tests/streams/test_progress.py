@@ -150,6 +150,7 @@ def hosting(spark):
 SPECS = {"native": jn.Range(on="ts", by="k", lower="-1h", upper=0), "hosted": jn.Asof(on="ts", by="k")}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize("algorithm", SPECS)
 def test_a_query(hosting, tmp_path, algorithm):

@@ -79,6 +79,7 @@ COMPARED = [-1, 3, ordered.COMPARED_MOST]
 never."""
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("predicate", "ours", "theirs"), BOUNDED)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -123,6 +124,7 @@ def can_match(join: Streamed, side: str) -> int:
     return len({other for others in passing(predicate, grid, rows) for other in others})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("predicate", "ours", "theirs", "falling"),
     [

@@ -84,6 +84,7 @@ MODES = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize(("operator", "mode"), MODES)
 def test_output_modes(short, tmp_path, operator, mode):
@@ -104,7 +105,7 @@ def test_output_modes(short, tmp_path, operator, mode):
         short.catalog.dropTempView(name)
 
 
-@pytest.mark.in_turn
+@pytest.mark.nightly
 @pytest.mark.parametrize("more", ["3"])
 def test_more_partitions_after_a_restart(short, tmp_path, more):
     chance = random.Random(more)
@@ -149,7 +150,7 @@ def test_a_checkpoint_of_another_join(short, tmp_path, case):
     assert problem is None, problem
 
 
-@pytest.mark.in_turn
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", ["more columns"])
 def test_a_checkpoint_of_other_columns(short, tmp_path, case):
     for side in ("left", "right"):

@@ -62,7 +62,7 @@ def hosting(spark):
 
 
 # Those of a nightly run are held by tests of the same tasks without Spark.
-USUAL = ("asof", "overlap-anti")
+USUAL = ("asof",)
 
 
 @pytest.mark.in_turn

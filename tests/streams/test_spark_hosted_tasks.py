@@ -63,6 +63,7 @@ def in_time(pieces: list[pa.Table], side: str, order: jn.Order | None) -> pa.Tab
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 # Each takes three micro-batches of several tasks.
+@pytest.mark.one_in(2)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_the_join_of_all_rows_in_time(kind, data, seed):

@@ -36,6 +36,7 @@ def a_table(chance: random.Random, rows: int) -> pa.Table:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize("number", range(len(SPECS)))
 def test_a_stream_with_a_table(spark, tmp_path, number):

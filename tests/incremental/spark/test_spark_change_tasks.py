@@ -51,8 +51,8 @@ RIGHT = pa.table(
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @pytest.mark.parametrize("spec", [jn.Asof(on="on", by="k"), jn.Equi(on="k"), jn.Equi(on=("k", "on"))], ids=str)
-def test_each_how(spec, how):
-    for seed in range(3):
+def test_each_how(spec, how, request):
+    for seed in range(3 if request.config.getoption("--all") else 1):
         for _ in ChangingInTasks(replace(spec, how=how), LEFT, RIGHT, random.Random(seed), epochs=8).steps():
             pass
 

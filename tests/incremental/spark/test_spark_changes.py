@@ -35,6 +35,7 @@ def hosting(spark):
     spark.conf.unset(STORE)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES)
 def test_two_tables_that_change(hosting, tmp_path, case):
