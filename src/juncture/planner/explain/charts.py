@@ -115,7 +115,9 @@ def draw_distances(points: Sequence[dict[str, Any]]) -> str:
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, color=alt.Color("share:N", sort=None, title=None, legend=alt.Legend(labelColor="currentColor"))
     )
-    return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}))
+    # The page's font is not known here, and its letters may be wider than those that the legend was measured with.
+    room = {"left": 5, "top": 5, "bottom": 5, "right": 5 + 4 * _LETTER_WIDTH}
+    return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}, padding=room))
 
 
 def _names(alt: Any, field: str, names: Iterable[str]) -> Any:
