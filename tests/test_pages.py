@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.pipeline.example import write_example
+from juncture.streams.progress import SideProgress
 from support.browser import screenshot, shown
 
 pytestmark = pytest.mark.nightly
@@ -27,6 +29,26 @@ def example(folder: Path) -> str:
     return jn.Pipeline.from_toml(folder / "juncture.toml").explain(format="html")
 
 
+def micro_batch(number: int) -> jn.StreamProgress:
+    """Return what a micro-batch of a query did whose right side is behind."""
+    started = datetime(2026, 5, 4, 10, tzinfo=UTC) + timedelta(seconds=number)
+    sides = tuple(
+        SideProgress(name=name, rows=1_000 + number % 7, last=started - late, lag=late)
+        for name, late in (("left", timedelta(0)), ("right", timedelta(seconds=number)))
+    )
+    return jn.StreamProgress(
+        batch=number,
+        started=started,
+        duration_s=0.5 + number % 3 / 10,
+        sides=sides,
+        rows_out=900,
+        state_rows=40_000 + 900 * number,
+        state_bytes=1_200_000 + 30_000 * number,
+        late_rows=0,
+        watermark=started - timedelta(seconds=number + 5),
+    )
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> dict[str, str]:
     """The pages, by what they show."""
@@ -40,6 +62,7 @@ def pages(tmp_path_factory) -> dict[str, str]:
         "analysis": jn.plan(LEFT, RIGHT, ASOF).analyze().explain(format="html"),
         "many": jn.plan_many(LEFT, many).explain(format="html"),
         "match report": jn.plan_many(LEFT, many).match_report().export(format="html"),
+        "stream": jn.stream_page(micro_batch(number) for number in range(40)),
         "pipeline": example(tmp_path_factory.mktemp("example")),
     }
 
