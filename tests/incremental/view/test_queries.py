@@ -54,6 +54,14 @@ QUERIES = {
         WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
         SELECT one.k, one.s, two.s AS other FROM totals one, totals two
         WHERE one.k = two.k AND one.t = 'a' AND two.t = 'b' AND one.s > 0""",
+    "common table, of one column and of another": """
+        WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
+        SELECT one.k, one.s, two.s AS other FROM totals one, totals two
+        WHERE one.k = two.k AND one.t = 'a' AND two.k > 1
+        UNION ALL SELECT k, s, 0 FROM totals WHERE t = 'b' AND k = 1 AND s > 2""",
+    "common table, whole and in part": """
+        WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
+        SELECT one.k, one.s, two.s AS other FROM totals one LEFT JOIN totals two ON one.k = two.k AND two.t = 'b'""",
     "sub-select": "SELECT v.w, c.z FROM (SELECT k, x * 2 AS w FROM a WHERE x > 0) AS v JOIN c ON v.k = c.k",
     "top": "SELECT x, k, t, d FROM a ORDER BY x DESC, k, t, d LIMIT 3",
     "top, nulls first": "SELECT x, t FROM a ORDER BY t NULLS FIRST, x LIMIT 4 OFFSET 1",

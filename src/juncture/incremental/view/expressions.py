@@ -176,6 +176,14 @@ def all_of(expressions: Sequence[Expression]) -> Expression:
     return found
 
 
+def any_of(expressions: Sequence[Expression]) -> Expression:
+    """Return what is true if one of some expressions is."""
+    found: Expression = FALSE
+    for expression in expressions:
+        found = _logical("or", (found, expression))
+    return found
+
+
 _SIGNS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "=", "not_equal": "<>", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and": "AND", "or": "OR", "concat": "||",

@@ -39,12 +39,23 @@ def _compare(name: str) -> Function:
     return compared
 
 
+def _digits(name: str, one: pa.DataType, other: pa.DataType) -> int:
+    """Return how many digits the result of two decimals may need, by Arrow's rules."""
+    if name == "multiply":
+        return int(one.precision + other.precision + 1)
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    return int(whole + max(one.scale, other.scale) + 1)
+
+
 def _arithmetic(name: str) -> Function:
     checked = getattr(pc, f"{name}_checked")
 
     def worked_out(operands: Sequence[Operand], _option: Any) -> Operand:
         one, other = operands
         if not (pat.is_decimal(one.type) and pat.is_decimal(other.type)):
+            return checked(one, other)
+        are_plain = pat.is_decimal128(one.type) and pat.is_decimal128(other.type)
+        if are_plain and _digits(name, one.type, other.type) <= _MOST_DIGITS:
             return checked(one, other)
         # A result has as many digits as it may need; of more than 38, those that it has are counted.
         wide = checked(*(each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (one, other)))
