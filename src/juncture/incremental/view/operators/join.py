@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +53,11 @@ class Lookup:
     keys: tuple[Expression, ...]
     condition: Expression
     is_changed: bool
+
+    @cached_property
+    def read_by_keys(self) -> frozenset[int]:
+        """The columns that make the keys."""
+        return frozenset(place for key in self.keys for place in columns(key))
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ class JoinOperator(ViewOperator):
         for each in path.lookups:
             own = each.held.domain, each.keys
             if own not in known:
-                read.update(*(columns(key) for key in each.keys))
+                read |= each.read_by_keys
             known |= {own, self._keys_of(each.part, each.held)}
             read |= columns(each.condition)
         return {
@@ -211,7 +217,7 @@ class JoinOperator(ViewOperator):
         held, own = lookup.held, (lookup.held.domain, lookup.keys)
         codes = rows.codes.get(own)
         if codes is None:
-            arrays = self._columns(rows, {each for key in lookup.keys for each in columns(key)}, read)
+            arrays = self._columns(rows, lookup.read_by_keys, read)
             count = len(rows.weights)
             codes = held.domain.found([evaluate(key, arrays, count) for key in lookup.keys], count)
             rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
