@@ -13,6 +13,9 @@ from juncture.planner.explain.html import figure, page
 from juncture.streams.progress import StreamProgress
 
 
+_TITLE = "How a stream went"
+
+
 def stream_page(progress: Iterable[StreamProgress]) -> str:
     """Return a page that shows how a streaming query went, which needs no network.
 
@@ -52,22 +55,23 @@ def stream_page(progress: Iterable[StreamProgress]) -> str:
         raise DataError("The query has made no progress yet: there is nothing to show. Ask again after a micro-batch.")
     first, last = told[0], told[-1]
     span = f"Micro-batches {first.batch} to {last.batch}, from {first.started:%Y-%m-%d %H:%M:%S}Z"
-    return page("How a stream went", [f"<p>{escape(span)}.</p>", *_figures(told), "<h2>The last</h2>", last.table()])
+    parts = [f"<h1>{_TITLE}</h1>", f"<p>{escape(span)}.</p>", *_figures(told), "<h2>The last</h2>", last.table()]
+    return page(_TITLE, parts)
 
 
 def _figures(told: Sequence[StreamProgress]) -> Iterator[str]:
     rows = [(each, {**{side.name: side.rows for side in each.sides}, "given": each.rows_out}) for each in told]
     yield figure(draw_lines(_points(rows)), "Rows that each micro-batch read and gave")
-    yield figure(
-        draw_lines(_points([(each, {"rows": each.state_rows}) for each in told])), "What the state holds, rows"
-    )
+    held = [(each, {"rows": each.state_rows}) for each in told]
+    yield figure(draw_lines(_points(held)), "What the state holds, rows")
     yield figure(draw_lines(_points([(each, {"bytes": each.state_bytes}) for each in told])), "The same, bytes")
     places = [(each, {**{side.name: side.last for side in each.sides}, "watermark": each.watermark}) for each in told]
     reached = _points(places)
     if reached:
         is_time = any(isinstance(value, date) for _, values in places for value in values.values())
         yield figure(draw_lines(reached, is_time=is_time), "How far the sides and the watermark have come")
-    yield figure(draw_lines(_points([(each, {"seconds": each.duration_s}) for each in told])), "Seconds for each")
+    lasted = _points([(each, {"seconds": each.duration_s}) for each in told])
+    yield figure(draw_lines(lasted, numbers="~g"), "Seconds for each")
 
 
 def _points(values: Iterable[tuple[StreamProgress, dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -120,15 +120,16 @@ def draw_distances(points: Sequence[dict[str, Any]]) -> str:
     return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}, padding=_ROOM))
 
 
-def draw_lines(points: Sequence[dict[str, Any]], *, is_time: bool = False) -> str:
+def draw_lines(points: Sequence[dict[str, Any]], *, is_time: bool = False, numbers: str = "~s") -> str:
     """Draw values over time, a line for each name: dicts with ``at``, ``name`` and ``value``.
 
-    Moments are text, as in ISO 8601; values are, too, where they are moments.
+    Moments are text, as in ISO 8601; values are, too, where they are moments. Others are written as `numbers` says in
+    the language of d3-format.
     """
     alt, _ = charting()
     names = list(dict.fromkeys(point["name"] for point in points))
     scale = alt.Scale(zero=not is_time)
-    axis = alt.Axis(tickCount=4) if is_time else alt.Axis(tickCount=4, format="~s")
+    axis = alt.Axis(tickCount=4) if is_time else alt.Axis(tickCount=4, format=numbers)
     color = alt.Color("name:N", sort=names, title=None, legend=_legend(alt))
     lines = (
         _chart(alt, points)
