@@ -12,7 +12,6 @@ from juncture.planner.explain.charts import draw_lines
 from juncture.planner.explain.html import figure, page
 from juncture.streams.progress import StreamProgress
 
-
 _TITLE = "How a stream went"
 
 
