@@ -11,7 +11,7 @@ help:
 	@echo 'make test-all  run those that take long as well, every case by every algorithm, more random ones; needs Chromium'
 	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
 	@echo 'make types   write docs/types.md: which types each library can join by'
-	@echo 'make lint    check style, types and the direction of imports'
+	@echo 'make lint    check style, types (by mypy, and what users see by Pyright) and the direction of imports'
 	@echo 'make format  bring the code into the style that lint wants'
 	@echo 'make bench   run the as-of benchmark, ours beside the peers'
 	@echo 'make docs    build the documentation as a site, in site/'
@@ -49,6 +49,7 @@ lint: .venv/lint.installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/basedpyright
 	.venv/bin/lint-imports
 
 format: .venv/lint.installed
