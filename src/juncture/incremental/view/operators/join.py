@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.incremental.arrangement import Delta
+from juncture.incremental.arrangement import Delta, Positions
 from juncture.incremental.run import Run
 from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate, shifted
 from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
@@ -27,6 +27,8 @@ _TAKEN_ROWS = 1 << 20
 """Rows that are joined at a time."""
 
 Change = tuple[pa.RecordBatch, Ints]
+Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
+"""Rows that have a match, where the matches are, and how often each is there."""
 KnownKeys = tuple[KeyDomain, tuple[Expression, ...]]
 
 
@@ -96,7 +98,7 @@ class _Joined:
 
     weights: Ints
     batches: Mapping[int, pa.RecordBatch]
-    rows: Mapping[int, Ints | None]
+    rows: Mapping[int, Positions | None]
     codes: Mapping[KnownKeys, Codes]
 
     def some(self, rows: Ints) -> _Joined:
@@ -222,34 +224,36 @@ class JoinOperator(ViewOperator):
             codes = held.domain.found([evaluate(key, arrays, count) for key in lookup.keys], count)
             rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
         places = [place - self._first[lookup.part] for place in read[lookup.part]]
-        pieces: list[tuple[Ints, pa.RecordBatch, Ints]] = []
+        pieces: list[Piece] = []
         waiting = 0
-        for piece in _found(codes, held, places, is_changed=lookup.is_changed):
+        for piece in _found(codes, held, is_changed=lookup.is_changed):
             pieces.append(piece)
             waiting += len(piece[0])
             if waiting >= _TAKEN_ROWS:
-                yield self._beside(rows, lookup, pieces)
+                yield self._beside(rows, lookup, pieces, places)
                 pieces, waiting = [], 0
         if pieces:
-            yield self._beside(rows, lookup, pieces)
+            yield self._beside(rows, lookup, pieces, places)
 
-    def _beside(self, rows: _Joined, lookup: Lookup, pieces: Sequence[tuple[Ints, pa.RecordBatch, Ints]]) -> _Joined:
-        ours, batches, weights = zip(*pieces, strict=True)
-        found = rows.some(np.concatenate(ours) if len(ours) > 1 else ours[0])
-        batch = joined_batches(list(batches)) if batches[0].num_columns else batches[0]
+    def _beside(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], places: Sequence[int]) -> _Joined:
+        found = rows.some(np.concatenate([ours for ours, *_ in pieces]))
+        # The rows of several places are brought together, and those of one are taken once it is known which are left.
+        batch = pieces[0][1].select(places)
+        index: Positions | None = pieces[0][2]
+        if len(pieces) > 1 and places:
+            taken = [rows_of(each.select(places), array_of(here, pa.int32())) for _, each, here, _ in pieces]
+            batch, index = joined_batches(taken), None
         codes = {**found.codes, self._keys_of(lookup.part, lookup.held): found.codes[lookup.held.domain, lookup.keys]}
         return _Joined(
-            found.weights * np.concatenate(weights),
+            found.weights * np.concatenate([weights for *_, weights in pieces]),
             {**found.batches, lookup.part: batch},
-            {**found.rows, lookup.part: None},
+            {**found.rows, lookup.part: index if places else None},
             codes,
         )
 
 
-def _found(
-    codes: Codes, held: ArrangedOperator, places: Sequence[int], *, is_changed: bool
-) -> Iterator[tuple[Ints, pa.RecordBatch, Ints]]:
-    """Yield which rows have a match among those of an input, columns of it, and its weight, some at a time."""
+def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
+    """Yield which rows have a match among those of an input, and where, some at a time."""
     order = np.flatnonzero(codes != EMPTY)
     if len(order) < len(codes):
         codes = codes[order]
@@ -263,9 +267,7 @@ def _found(
     for run, weights in runs:
         for rows, positions in run.find(codes, no_codes):
             if len(rows):
-                batch = run.batch.select(places)
-                taken = rows_of(batch, array_of(positions, pa.int32())) if places else batch
-                yield order[rows], taken, weights[positions]
+                yield order[rows], run.batch, positions, weights[positions]
 
 
 def _as_run(delta: Delta) -> Run:
