@@ -14,10 +14,13 @@ from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
 from juncture.planner.planning_input import PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
+from support.calls import calls
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 MILLION = 1_000_000
 BILLION = 1_000 * MILLION
+CALLS_A_COLUMN = 550
+"""The most calls of Python that a column more may take to plan, where each of the JVM is about a hundred."""
 
 
 def asked(
@@ -95,3 +98,15 @@ def test_each_operator_where_it_is_right(planning: PlanningInput, algorithm: str
 )
 def test_tables_are_made_of_the_smaller_side(planning: PlanningInput, side: str) -> None:
     assert held_side(planning, algorithms_of(planning.join.spec, "spark")["shuffle_hash"]) == side
+
+
+@pytest.mark.in_turn
+def test_the_result_of_a_wide_join_is_told_spark_in_a_few_calls(spark):
+    wide = {width: spark.range(3).selectExpr("id", *(f"id AS c{i}" for i in range(width))) for width in (50, 150)}
+    right = spark.range(3)
+
+    def told(width):
+        return calls(lambda: jn.join(wide[width], right, on="id", lazy=True))[1]
+
+    told(50)
+    assert told(150) - told(50) < 100 * CALLS_A_COLUMN

@@ -30,6 +30,22 @@ def test_names_that_sql_would_take_apart(spark):
     assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+@pytest.mark.parametrize("nulls_equal", [False, True])
+def test_a_join_by_key_goes_by_names(spark, how, nulls_equal):
+    spec = jn.Equi(on="id", how=how, nulls_equal=nulls_equal)
+    answer = jn.plan(*frames(spark), spec, lazy=True).execute()
+    assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
+
+
+def test_names_that_differ_in_case_and_a_table_joined_to_itself(spark):
+    left = read_table("id: int64 | ID: int64 | l.{x}: string\n1 | 2 | x\n2 | 1 | y")
+    frame = spark.createDataFrame([(1, 2, "x"), (2, 1, "y")], "a long, b long, c string").toDF(*left.schema.names)
+    spec = jn.Equi(left_on="id", right_on="ID", suffix="_again")
+    answer = jn.plan(frame, frame, spec, lazy=True).execute()
+    assert difference(answer.toArrow(), defined_rows(spec, left, left), ordered=False) is None
+
+
 def test_files_are_counted_by_their_footers(spark, tmp_path):
     paths = [str(tmp_path / name) for name in ("left.parquet", "right.parquet")]
     for path, table in zip(paths, (LEFT, RIGHT), strict=True):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql.types import NullType
 
 from juncture.errors import DataError, PlanError
 from juncture.files.found import files_of
+from juncture.files.text.types import as_text
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
@@ -33,7 +37,10 @@ from juncture.pipeline.places import adding, placed
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, resolved
 from juncture.spark.input.files import FileSide, in_jvm
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema
+from juncture.spark.session.session import resources
 from juncture.spec.asof import Asof
 
 _SPARKS_ERRORS = (PySparkException, Py4JError)
@@ -79,13 +86,18 @@ class SparkEngine(Engine):
         self._watch = watch
         self._is_stream = is_stream
         self._kept = frozenset(kept)
+        self._files: dict[str, FileSide] = {}
         self._frames: dict[str, DataFrame] = {}
         self._plans: dict[str, Any] = {}
 
     def make(self, name: str) -> None:
-        """Make the DataFrame of a source or a step."""
+        """Make the DataFrame of a source or a step; of files, only what their footers say until it is asked for."""
         if name in self._file.sources:
-            frame = self._source(name, resolved(self._file.sources[name], self._folder))
+            source = resolved(self._file.sources[name], self._folder)
+            if self._is_file(source):
+                self._files[name] = FileSide.of(self._session, source.paths, self._cores)
+                return
+            frame = self._source(name, source)
         else:
             with self._watch(f"Planning {name}"):
                 frame = self._step(name)
@@ -93,17 +105,22 @@ class SparkEngine(Engine):
 
     def rows_of(self, name: str) -> DataFrame:
         """Return a source or a step as a lazy DataFrame."""
+        if name not in self._frames:
+            try:
+                self._frames[name] = in_jvm(self._files[name], "left").frame
+            except _SPARKS_ERRORS as error:
+                raise _unread(name, "parquet", error) from error
         return self._frames[name]
 
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and for columns how many nulls they have."""
         nulls = [F.count(F.when(_column(each).isNull(), 1)) for each in columns]
-        found = self._frames[name].agg(F.count(F.lit(1)), *nulls).collect()[0]
+        found = self.rows_of(name).agg(F.count(F.lit(1)), *nulls).collect()[0]
         return found[0], dict(zip(columns, found[1:], strict=True))
 
     def repeated(self, name: str, columns: Sequence[str]) -> int:
         """Return how many values of a key occur more than once."""
-        return self._frames[name].groupBy(*map(_column, columns)).count().where("count > 1").count()
+        return self.rows_of(name).groupBy(*map(_column, columns)).count().where("count > 1").count()
 
     def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
@@ -115,7 +132,7 @@ class SparkEngine(Engine):
         if isinstance(step.spec, Asof):
             report = self.plan(name).match_report()
             return MatchCounts(report.left_rows, report.matched, report.distances)
-        left, right = self._frames[step.left], self._frames[step.right]
+        left, right = self.rows_of(step.left), self.rows_of(step.right)
         return MatchCounts(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
 
     def plan(self, name: str) -> Any:
@@ -127,26 +144,40 @@ class SparkEngine(Engine):
     def _planned(self, name: str) -> Any:
         step = self._file.steps[name]
         if isinstance(step, JoinStep):
-            sides = self._side(step.left), self._side(step.right)
-            orders: dict[str, Any] = {}
-            if all(map(_comes, sides)):
-                orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
-            # What a step before makes is not made once more only to be counted.
-            lazy = any(each in self._file.steps for each in step.inputs) and not _comes(sides[0])
-            known = {"algorithm": step.algorithm, "spark": self._session, **orders}
-            try:
-                return plan(*sides, step.spec, lazy=lazy, **known)
-            except PlanError:
-                # Some joins have to look at their inputs first.
-                return plan(*sides, step.spec, **known)
+            return self._planned_join(step)
         if isinstance(step, ManyStep):
             return plan_many(self._side(step.left), rights(step, self._side), spark=self._session)
         return None
 
+    def _planned_join(self, step: JoinStep) -> Any:
+        if any(_comes(self._frames.get(each)) for each in step.inputs):
+            return self._planned_stream(step)
+        # What a step before makes is not made once more only to be counted.
+        lazy = any(each in self._file.steps for each in step.inputs)
+        sides = self._seen(step.left), self._seen(step.right)
+        planned = partial(plan_on_spark, step.spec, *sides, algorithm=step.algorithm, session=self._session)
+        try:
+            return planned(lazy=lazy)
+        except PlanError:
+            # Some joins have to look at their inputs first.
+            return planned()
+
+    def _planned_stream(self, step: JoinStep) -> Any:
+        sides = self._side(step.left), self._side(step.right)
+        orders: dict[str, Any] = {}
+        if all(map(_comes, sides)):
+            orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
+        lazy = any(each in self._file.steps for each in step.inputs) and not _comes(sides[0])
+        known = {"algorithm": step.algorithm, "spark": self._session, **orders}
+        try:
+            return plan(*sides, step.spec, lazy=lazy, **known)
+        except PlanError:
+            return plan(*sides, step.spec, **known)
+
     def write(self, sink: SinkSection) -> int | None:
         """Write a sink: a folder beside its place that is renamed at the end, or as Spark does elsewhere."""
         observation = Observation()
-        frame = self._frames[sink.from_].observe(observation, F.count(F.lit(1)).alias("rows"))
+        frame = self.rows_of(sink.from_).observe(observation, F.count(F.lit(1)).alias("rows"))
         with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
             if is_here(sink):
                 self._write_here(frame, sink)
@@ -173,7 +204,7 @@ class SparkEngine(Engine):
 
     def start(self, sink: SinkSection, checkpoint: Path, trigger: dict[str, Any]) -> Any:
         """Start the query that writes a sink as its rows come."""
-        frame = self._frames[sink.from_]
+        frame = self.rows_of(sink.from_)
         options = {name: _text(value) for name, value in sink.options.items()}
         writer = frame.writeStream.outputMode("append").trigger(**trigger).options(**options)
         writer = writer.option("checkpointLocation", str(checkpoint.absolute())).format(
@@ -203,16 +234,27 @@ class SparkEngine(Engine):
         elif step.grid is not None:
             frame = grid(self._side(step.from_), **step.grid.model_dump(), spark=self._session)
         else:
-            frame = _derived(self._frames[step.from_], step)
+            frame = _derived(self.rows_of(step.from_), step)
         return frame
 
     def _side(self, name: str) -> Any:
         """Return what a join reads: files by their paths, so that its tasks can read them, or else a DataFrame."""
-        if name in self._file.sources and not self._frames[name].isStreaming:
-            source = resolved(self._file.sources[name], self._folder)
-            if format_name(source) == "parquet" and not _is_remote(self._session) and name not in self._kept:
-                return source.paths
-        return self._frames[name]
+        if name in self._files:
+            return resolved(self._file.sources[name], self._folder).paths
+        return self.rows_of(name)
+
+    def _seen(self, name: str) -> FileSide | FrameSide:
+        """Return what a join reads as one that has been looked at: nobody need find out whether a step is a file."""
+        return self._files.get(name) or FrameSide.of(self.rows_of(name), "left")
+
+    def _is_file(self, source: SourceSection) -> bool:
+        """Tell whether a source is files of Parquet that this process reads, too."""
+        is_table = not (self._is_stream and comes(source))
+        return is_table and format_name(source) == "parquet" and not _is_remote(self._session)
+
+    @cached_property
+    def _cores(self) -> int:
+        return resources(self._session).cores
 
     def _orders(self, name: str) -> Any:
         """Return the orders of a stream, which filters and chosen columns leave as they are."""
@@ -236,9 +278,7 @@ class SparkEngine(Engine):
                 _ = frame.schema
                 return frame
             if form == "parquet":
-                if _is_remote(self._session):
-                    return self._session.read.options(**options).parquet(*source.paths)
-                return in_jvm(FileSide.of(self._session, source.paths, 1), "left").frame
+                return self._session.read.options(**options).parquet(*source.paths)
             return self._text(name, source, form, options)
         except _SPARKS_ERRORS as error:
             raise _unread(name, form, error) from error
@@ -248,10 +288,12 @@ class SparkEngine(Engine):
         reader = self._session.read.options(**_text_settings(source, form), **options)
         files = [str(file.absolute()) for path in source.paths for file in files_of(path, "path")]
         roots = [path for path in source.paths if Path(path).is_dir()]
-        schema = spark_schema(self._schemas[name])
-        if len(roots) == len(source.paths) == 1:
-            return reader.schema(schema).format(_spark_format(form)).load(str(Path(roots[0]).absolute()))
-        return reader.schema(schema).format(_spark_format(form)).load(files)
+        schema = self._schemas[name]
+        reader = reader.schema(spark_schema(as_text(schema))).format(_spark_format(form))
+        frame = reader.load(str(Path(roots[0]).absolute()) if len(roots) == len(source.paths) == 1 else files)
+        # Spark reads no text as nothing.
+        nothing = {each.name: F.lit(None) for each in schema if pat.is_null(each.type)}
+        return frame.withColumns(nothing) if nothing else frame
 
     def _coming(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return a source whose rows come, file by file.
@@ -283,6 +325,10 @@ class SparkEngine(Engine):
             options = {"header": "true", "sep": "\t" if form == "tsv" else ",", **options}
         if form == "json":
             options = {"ignoreNullFields": "false", **options}
+        # Spark's writers know no column without a type.
+        nothing = [each.name for each in frame.schema if isinstance(each.dataType, NullType)]
+        if nothing:
+            frame = frame.withColumns({name: F.lit(None).cast("string") for name in nothing})
         writer = frame.write.format(_spark_format(form)).options(**options)
         return writer.partitionBy(*sink.partitions) if sink.partitions else writer
 

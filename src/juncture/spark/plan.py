@@ -66,7 +66,7 @@ def plan(
     Parameters
     ----------
     spec, left, right, algorithm, lazy, stats
-        As for `juncture.plan`.
+        As for `juncture.plan`. Sides may have been looked at before, and are `FileSide` or `FrameSide` then.
     session
         Whose tasks read files; that of a DataFrame if None.
 
@@ -171,6 +171,8 @@ def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Reso
 
 
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> SparkSide:
+    if isinstance(table, FileSide | FrameSide):
+        return table
     if kind_of(table, name) == "path":
         return FileSide.of(session, paths_of(table), resources.cores)
     files = None if is_stream(table) else files_behind(table, resources.cores)

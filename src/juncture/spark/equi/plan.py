@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from juncture.planner.algorithm import Algorithm, held_side
+from juncture.spark.equi.by_name import goes_by_name, joined_by_name
 from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.equi.statistics import EquiStatistics
 from juncture.spark.input.files import in_sql
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
+from juncture.spark.sql.join import Pairs
 from juncture.spec.schema import Side
 
 _HINTS = {
@@ -28,10 +32,14 @@ class EquiPlanning(Planning):
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         self._learners["keys"] = self._sample_keys
-        self._pairs = equi_pairs(*in_sql(request.join, request.left, request.right))
+        self._in_sql = in_sql(request.join, request.left, request.right)
         self._sampled: dict[Side, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()
         self.statistics = EquiStatistics(request.left, request.right, request.given)
+
+    @cached_property
+    def _pairs(self) -> Pairs:
+        return equi_pairs(*self._in_sql)
 
     def _sample_keys(self, _: Algorithm) -> bool:
         """Sample the keys of both sides where one may keep a task busy alone; tell whether that was done."""
@@ -47,10 +55,14 @@ class EquiPlanning(Planning):
         row = self._algorithms[algorithm]
         held = held_side(self._input(), row) if row.holds is not None else None
         hint = Hint(_HINTS[algorithm], held or "right")
+        hot = () if row.sends else self._hot
+        if not hot and goes_by_name(*self._in_sql):
+            frame = joined_by_name(*self._in_sql, hint)
+        else:
+            frame = join_salted(self._pairs, self._join.how, hot, hint)
         if row.sends:
-            return BuiltJoin(join_salted(self._pairs, self._join.how, (), hint))
+            return BuiltJoin(frame)
         details = () if held is None else (("tables of", f"the {held} side"),)
-        frame = join_salted(self._pairs, self._join.how, self._hot, hint)
         partitions = ("partitions", f"{self._shuffle_partitions:,}, as the session shuffles ({SHUFFLE_PARTITIONS})")
         return BuiltJoin(frame, details=(partitions, *details, ("hot keys", self._salting())))
 

@@ -122,7 +122,7 @@ def resources(session: SparkSession) -> Resources:
     No job is run. The tasks are those that Spark itself would make of a range of numbers, which is the number of cores
     that it knows of; memory is what a Python worker may hold before it spills.
     """
-    cores = _cores_by_settings(session) or _cores_by_plan(session)
+    cores = _cores_by_settings(session) or _cores_by_context(session) or _cores_by_plan(session)
     per_executor = setting(session, "spark.executor.pyspark.memory")
     if per_executor is not None:
         share = _bytes(per_executor) // int(setting(session, "spark.executor.cores") or 1)
@@ -140,6 +140,13 @@ def _cores_by_settings(session: SparkSession) -> int | None:
     # "local[2]", or "local[2, 3]" where tasks are tried three times.
     here = re.match(r"local\[(\d+)", setting(session, "spark.master") or "")
     return int(here[1]) if here else None
+
+
+def _cores_by_context(session: SparkSession) -> int | None:
+    """Return what the context of a classic session says, which is a call and no query; None through Spark Connect."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return None
+    return int(session.sparkContext.defaultParallelism)
 
 
 def _cores_by_plan(session: SparkSession) -> int:

@@ -115,15 +115,19 @@ class SqlSides:
         """Return the columns of an input that can be hashed."""
         return tuple(self.names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
 
-    def output(self) -> list[Column]:
-        """Return the columns of the result, made of a pair of rows or one without a match."""
-        columns = []
+    def output(self) -> list[str | Column]:
+        """Return the columns of the result, made of a pair of rows or one without a match.
+
+        One that is an input's goes by its name: as a `Column`, each would take several calls of the JVM.
+        """
+        columns: list[str | Column] = []
         for column in self.join.output:
-            value = self.column(column.side, column.source)
-            if column.filled_from is not None:
-                same = self._types["left"][column.source]
-                value = F.coalesce(value, self.column("right", column.filled_from).cast(same))
-            columns.append(value)
+            if column.filled_from is None:
+                columns.append(self.names[column.side][column.source])
+                continue
+            same = self._types["left"][column.source]
+            filling = self.column("right", column.filled_from).cast(same)
+            columns.append(F.coalesce(self.column(column.side, column.source), filling))
         return columns
 
 
@@ -165,7 +169,7 @@ class Pairs:
     match
         What has to be true besides.
     output, names
-        The columns of the result, and what they are called.
+        The columns of the result, by name where they are those of the rows, and what they are called.
     decisive
         For each side, the columns that decide whether a row has a match: of the rows that agree in them, all
         have a match or none has.
@@ -183,7 +187,7 @@ class Pairs:
     right: DataFrame
     keys: tuple[tuple[str, str], ...]
     match: Column | None
-    output: tuple[Column, ...]
+    output: tuple[str | Column, ...]
     names: tuple[str, ...]
     decisive: tuple[tuple[str, ...], tuple[str, ...]]
     hashable: tuple[tuple[str, ...], tuple[str, ...]]
@@ -250,8 +254,11 @@ class Pairs:
 
     def result(self, rows: DataFrame) -> DataFrame:
         """Return the result, given rows that hold the columns of both sides (of the left only where these are all)."""
-        numbered = [column.alias(f"c{i}") for i, column in enumerate(self.output)]
-        return rows.select(*numbered).toDF(*self.names)
+        texts = [f"{column} AS c{i}" for i, column in enumerate(self.output) if isinstance(column, str)]
+        if len(texts) == len(self.output):
+            return rows.selectExpr(*texts).toDF(*self.names)
+        columns = (F.col(column) if isinstance(column, str) else column for column in self.output)
+        return rows.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))).toDF(*self.names)
 
 
 def join_nested(pairs: Pairs, how: str) -> DataFrame:
