@@ -15,7 +15,7 @@ from juncture.streams.progress import StreamProgress
 _TITLE = "How a stream went"
 
 
-def stream_page(progress: Iterable[StreamProgress]) -> str:
+def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
     """Return a page that shows how a streaming query went, which needs no network.
 
     It has a chart for each of: rows that came and went, rows and bytes of the state, how far each side and the
@@ -23,7 +23,7 @@ def stream_page(progress: Iterable[StreamProgress]) -> str:
 
     Parameters
     ----------
-    progress
+    micro_batches
         Of one query, in the order of time: what `StreamProgress.recent` returns, or what a listener has gathered.
 
     Returns
@@ -49,7 +49,7 @@ def stream_page(progress: Iterable[StreamProgress]) -> str:
     >>> "What the state holds" in jn.stream_page([first])
     True
     """
-    told = list(progress)
+    told = list(micro_batches)
     if not told:
         raise DataError("The query has made no progress yet: there is nothing to show. Ask again after a micro-batch.")
     first, last = told[0], told[-1]

@@ -1,7 +1,7 @@
 """As-of joins of what was known: sort right rows into the keys of the left ones, and search there for known rows.
 
-Each batch of right rows is sorted by key, ``on`` and when it was known (see `juncture.kernels.bucket_sort`), with a tree
-of the least known codes; each left row finds its candidates there, and keeps the best of all batches (see
+Each batch of right rows is sorted by key, ``on`` and when it was known (see `juncture.kernels.bucket_sort`), with a
+tree of the least known codes; each left row finds its candidates there, and keeps the best of all batches (see
 `juncture.kernels.asof_known`).
 """
 
