@@ -8,10 +8,10 @@ help:
 	@echo 'make demo-stream  join them as they come in, and hold that against the join of both tables'
 	@echo 'make demo-changes  keep a query up to date over a shop in PostgreSQL that sells'
 	@echo 'make test    run the tests, under Spark Connect and under classic Spark: eight minutes on two cores'
-	@echo 'make test-all  run those that take long as well, every case by every algorithm, and more random ones'
+	@echo 'make test-all  run those that take long as well, every case by every algorithm, more random ones; needs Chromium'
 	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
 	@echo 'make types   write docs/types.md: which types each library can join by'
-	@echo 'make lint    check style, types and the direction of imports'
+	@echo 'make lint    check style, types (by mypy, and what users see by Pyright) and the direction of imports'
 	@echo 'make format  bring the code into the style that lint wants'
 	@echo 'make bench   run the as-of benchmark, ours beside the peers'
 	@echo 'make docs    build the documentation as a site, in site/'
@@ -49,6 +49,7 @@ lint: .venv/lint.installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/basedpyright
 	.venv/bin/lint-imports
 
 format: .venv/lint.installed

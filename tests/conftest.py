@@ -151,14 +151,28 @@ def out_of_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 
 
 def out_of_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield those of the tests marked `one_in` that are left to nightly runs; the first set of parameters never is."""
-    numbers: dict[object, dict[str, int]] = defaultdict(dict)
+    """Yield those of the tests marked `one_in` that are left to nightly runs.
+
+    Of a grid of parameters, diagonals are kept, so that each value of each parameter is met.
+    """
+    places: dict[object, dict[object, int]] = defaultdict(dict)
     for item in items:
         marker = item.get_closest_marker("one_in")
         if marker:
-            sets = numbers[item.function]
-            if sets.setdefault(without_kind(item), len(sets)) % marker.args[0]:
+            place = 0
+            for names in axes_of(item):
+                seen = places[item.function, names]
+                place += seen.setdefault(tuple(id(item.callspec.params[name]) for name in names), len(seen))
+            if place % marker.args[0]:
                 yield item
+
+
+def axes_of(item: pytest.Item) -> list[tuple[str, ...]]:
+    """Return the names of a test's parameters but for the kind of session, those that are given together as one."""
+    marked = [marker.args[0] for marker in item.iter_markers("parametrize")]
+    axes = [tuple(name.strip() for name in (x.split(",") if isinstance(x, str) else x)) for x in marked]
+    of_fixtures = set(item.callspec.params) - {name for names in axes for name in names} - {"spark_or_none"}
+    return [*axes, *((name,) for name in sorted(of_fixtures))]
 
 
 def without_kind(item: pytest.Item) -> str:

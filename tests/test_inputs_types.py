@@ -135,6 +135,7 @@ def check(library: Any, spec: Spec, ids: list[int], keys: list[int], own: list[i
         library.check(answer, right, rights, "_right")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -148,6 +149,7 @@ def test_any_rows_of_every_type(library, rows, kind, how):
     check(LIBRARIES[library], spec_of(kind, how), *rows)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("right", LIBRARIES)
 @pytest.mark.parametrize("left", LIBRARIES)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from juncture.spec.where import Where
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import Order
+    from juncture.streams.page import stream_page
     from juncture.streams.progress import StreamProgress
 
 # What is logged is shown to those who ask for it.
@@ -108,6 +109,7 @@ __all__ = [
     "register_postgres",
     "stream",
     "stream_listener",
+    "stream_page",
     "view",
 ]
 
@@ -159,6 +161,7 @@ _HOME = {
     "register_postgres": "juncture.joins",
     "stream": "juncture.joins",
     "stream_listener": "juncture.joins",
+    "stream_page": "juncture.streams.page",
     "view": "juncture.joins",
 }
 

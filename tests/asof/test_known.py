@@ -15,7 +15,7 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
 from juncture.kernels import asof_known as kernels
-from juncture.local.asof import batches, left
+from juncture.local.asof import batches, known
 from strategies import examples
 from support.engines import LOCAL, run_in_process
 from support.inputs import pass_as
@@ -66,9 +66,9 @@ def test_right_rows_that_come_in_several_batches(example, seed, most, tmp_path_f
     right = pass_as("file", example.right, tmp_path_factory.mktemp("inputs") / "right", random.Random(seed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "_BATCH_ROWS", most)
+        for name, few in [("_BATCH_ROWS", most), ("_ROWS_PER_SLOT", 0), ("_CHUNK_LEAST", 2), ("_PARTITION_ROWS", 3)]:
+            patch.setattr(known, name, few)
         patch.setattr(batches, "_BATCH_ROWS_LEAST", 1)
-        # Backward, left rows in the order in which they see are streamed past, unless there are too many such orders.
-        patch.setattr(left, "_CHAINS_MOST", seed % 3)
         try:
             expected = reference.asof_join(example.resolve(), example.left, example.right)
         except DataError:

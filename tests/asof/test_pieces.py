@@ -73,6 +73,7 @@ def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None
     assert difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True) is None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
 @given(
     example=examples(more=True, rows=18),
@@ -83,6 +84,7 @@ def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, mem
     check(example, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
 @given(example=examples(more=True, rows=18), memory_bytes=st.sampled_from([1, 2_000]))
 def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_bytes):
@@ -92,6 +94,7 @@ def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_
 @pytest.mark.parametrize("small", [6], indirect=True)
 @pytest.mark.parametrize("how", get_args(How))
 # Each is two joins.
+@pytest.mark.one_in(2)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(
     example=examples(more=True, rows=18),
@@ -175,6 +178,7 @@ def test_ties_that_codes_cannot_tell_apart(small, payload, how):
         check(Example(spec, left, right), algorithm="probe", threads=1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
 @pytest.mark.parametrize("keys", [1, 3])
 def test_rows_that_fall_between_stripes(small, direction, keys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import pkgutil
 import re
 from pathlib import Path
 
@@ -51,3 +52,11 @@ def test_lines_to_copy_are_python_and_name_what_is_there(page: Path) -> None:
 def test_the_site_has_every_page() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == set(map(name, PAGES))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=lambda page: page.stem)
+def test_the_reference_is_of_what_there_is(page: Path) -> None:
+    described = re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert described
+    for name in described:
+        assert pkgutil.resolve_name(name).__doc__, name

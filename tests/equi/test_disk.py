@@ -51,7 +51,6 @@ def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_byt
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("algorithm", "how", "where"),
     [

@@ -87,6 +87,7 @@ def test_the_definition(spec, condition, data):
     assert difference(ours, expected, ordered=False) is None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
 @pytest.mark.parametrize(("spec", "condition"), CONDITIONS, ids=NAMES)
 def test_the_engine_on_more_rows_than_fit_one_batch_of_work(spec, condition, how):

@@ -113,6 +113,7 @@ def check(spec, algorithms, left, right, data):
     assert problem is None, f"{problem}\n{spec}\n{write_table(left)}\n\n{write_table(right)}"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
 @given(data=st.data())
 def test_ranges(pieces, kind, data):
@@ -147,6 +148,7 @@ def test_ranges(pieces, kind, data):
     check(spec, ["sorted", "nested"], left, right, data)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
 @given(data=st.data())
 def test_overlaps(pieces, kind, data):
@@ -213,6 +215,7 @@ PREDICATES = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("predicate", PREDICATES)
 @settings(max_examples=settings.default.max_examples // 3)
 @given(data=st.data())
@@ -276,6 +279,7 @@ def close(one, other):
     return one == other
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", AGG_TYPES, ids=lambda case: str(case[0]))
 @pytest.mark.parametrize("kind", ["range", "overlap", "where"])
 @settings(max_examples=settings.default.max_examples // 4)

@@ -78,6 +78,7 @@ def plain(values: pa.Array) -> list[Any]:
     return [values[1].as_py(), values[0].as_py(), None, values[2].as_py(), values[3].as_py(), values[2].as_py()]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.type))
 def test_payload(values, form):

@@ -136,9 +136,9 @@ REFUSED = {
     "grouped": ("[steps.placed]", f"{SUMS}\n[steps.placed]", "agg= over rows that change"),
     "distinct": ('filter = "n < 11"', "distinct = true", "distinct= over rows that change"),
     "a table on the left": (
-        'left = "again"\nright = "regions"',
-        'left = "regions"\nright = "again"',
-        "'regions', which has no changes",
+        'left = "again"\nright = "regions"\non = "k"',
+        'left = "regions"\nright = "again"\non = "k"\nhow = "left"',
+        "with it the rows of 'regions'",
     ),
     "kept right rows": ('right = "regions"\non = "k"', 'right = "regions"\non = "k"\nhow = "full"', "how='full' keeps"),
     "an algorithm": ('by = "k"', 'by = "k"\nalgorithm = "broadcast"', "joins no changes"),

@@ -300,6 +300,9 @@ def test_the_example_is_explained_in_words_and_as_a_page(tmp_path, monkeypatch):
     # Three sources, four steps and a sink.
     assert page.partition("What flows where</figcaption>")[0].count("<rect") == 8
     assert not (tmp_path / "output").exists()
+    monkeypatch.undo()
+    elsewhere = jn.Pipeline.from_toml(tmp_path / "juncture.toml").explain("html")
+    assert elsewhere.partition("<h2")[0] == page.partition("<h2")[0]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -207,6 +208,22 @@ def test_text_of_another_type_is_an_error(spark, tmp_path, monkeypatch):
     text = '[sources.late]\npath = "late.csv"\n[sinks.out]\nfrom = "late"\npath = "out"\n'
     with pytest.raises(DataError, match=r"(?i)malformed|failed_read|oops"):
         pipeline_of(tmp_path, text).run(spark)
+
+
+def test_a_header_alone_is_an_empty_table_of_any_type(spark, tmp_path):
+    (tmp_path / "trades.csv").write_text("ts,symbol\n1,a\n2,b\n")
+    (tmp_path / "quotes.csv").write_text("ts,symbol,bid\n")
+    text = (
+        '[sources.trades]\npath = "trades.csv"\n[sources.quotes]\npath = "quotes.csv"\n'
+        '[steps.quoted]\njoin = "asof"\nleft = "trades"\nright = "quotes"\non = "ts"\nby = "symbol"\n'
+        '[sinks.out]\nfrom = "quoted"\npath = "out"\n[sinks.empty]\nfrom = "quotes"\npath = "empty"\n'
+    )
+    for session in (None, spark):
+        pipeline_of(tmp_path, text).run(session, again=True)
+        assert rows_in(tmp_path / "out").to_pydict() == {"bid": [None] * 2, "symbol": ["a", "b"], "ts": [1, 2]}
+        assert rows_in(tmp_path / "empty").to_pydict() == {"bid": [], "symbol": [], "ts": []}
+        for name in ("out", "empty"):
+            shutil.rmtree(tmp_path / name)
 
 
 def test_a_format_without_its_package_says_so(spark, tmp_path):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+import numba
 import pyarrow as pa
 import pytest
 
 import juncture as jn
+from juncture.kernels import asof
 from juncture.planner.run import Measured, Phase
 
 LEFT = pa.table({"ts": range(1_000), "end": range(1, 1_001)})
@@ -75,6 +78,16 @@ def test_text_json_and_page_say_the_same() -> None:
     page = analysis.explain(format="html")
     assert page.count("<svg") == 3
     assert "1,000 rows" in page
+
+
+def test_what_is_compiled_once_is_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(asof.choose, "_machine_code", None)
+    first, second = (jn.plan(LEFT, RIGHT, SPECS["asof"]).analyze() for _ in range(2))
+    assert 0.01 < first.run.compile_s < first.run.seconds
+    assert second.run.compile_s == 0
+    assert re.search(r"^ {4}compiling +[\d.]+ s of it, once in a process; the join itself took ", str(first), re.M)
+    assert "compiling" not in str(second)
 
 
 def test_phases_of_one_name_are_added_up() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.streams.progress import ProgressReader, Scale
+from juncture.streams.progress import ProgressReader, Scale, SideProgress
 from support.cluster import wait_for
 from support.engines import is_connect
 from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, write_files
@@ -189,6 +189,37 @@ def test_a_query(hosting, tmp_path, algorithm):
     # Four hours, less the delay, and up to two units of virtual time.
     assert timedelta(hours=2, minutes=59) <= last.watermark - START <= timedelta(hours=3)
     assert heard == list(seen)
+
+
+def told(batch: int, last: object, watermark: object) -> jn.StreamProgress:
+    side = {"rows": 5, "last": last, "lag": None}
+    return jn.StreamProgress(
+        batch=batch,
+        started=START + timedelta(seconds=batch),
+        duration_s=0.5,
+        sides=tuple(SideProgress(name=name, **side) for name in ("left", "right")),
+        rows_out=None if batch else 3,
+        state_rows=7 * batch,
+        state_bytes=1_000 * batch,
+        late_rows=0,
+        watermark=watermark,
+    )
+
+
+@pytest.mark.parametrize("kind", ["times", "numbers", "none"])
+def test_a_page_shows_all_micro_batches(kind):
+    lasts = {"times": [None, START, START], "numbers": [None, 4, 9.5], "none": [None] * 3}[kind]
+    page = jn.stream_page(told(batch, last, last) for batch, last in enumerate(lasts))
+    assert "Micro-batches 0 to 2, from" in page
+    assert page.count("<svg") == 4 + (kind != "none")
+    assert ("watermark have come" in page) == (kind != "none")
+    assert "<th>state</th><td>14 rows, 2.0 kB</td>" in page
+    assert page.count("<table>") == 1
+
+
+def test_a_page_of_nothing():
+    with pytest.raises(jn.DataError, match="made no progress yet"):
+        jn.stream_page([])
 
 
 def test_what_a_listener_cannot_call():

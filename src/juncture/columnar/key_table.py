@@ -266,6 +266,10 @@ class _Column:
         else:
             self._strings.encode(form, codes, new=new)
         if self._nulls_equal:
+            if new and form.valid is None:
+                # All have a value, which is known by now.
+                codes += _NULL + 1
+                return
             codes[codes != EMPTY] += _NULL + 1
             valid = validity(plain(array))
             if valid is not None:

@@ -157,7 +157,7 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     """Return the rows of some runs, of which there is at least one, as one."""
     living = [np.flatnonzero(run.weights) for run in runs]
     pairs = list(zip(runs, living, strict=True))
-    batch = joined_batches([run.taken(here) for run, here in pairs])
+    batch = joined_batches([run.batch if len(here) == len(run) else run.taken(here) for run, here in pairs])
     keys = np.concatenate([run.keys[here] for run, here in pairs])
     codes, counts = (
         np.concatenate([np.take(lines, here, axis=1) for lines, here in each], axis=1)

@@ -7,7 +7,8 @@ written in the user's folder for caches, or where ``NUMBA_CACHE_DIR`` says.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import update_wrapper
 from threading import Lock
@@ -95,7 +96,8 @@ class Kernel:
         with self._lock:
             if self._machine_code is None:
                 start = perf_counter()
-                machine_code, self._compilation = _compile(self._function)
+                with _clock.running():
+                    machine_code, self._compilation = _compile(self._function)
                 self._report(perf_counter() - start)
                 self._machine_code = machine_code
             return self._machine_code
@@ -106,6 +108,11 @@ class Kernel:
         did = "Compiled" if self._compilation.is_new else "Loaded"
         module = self._function.__module__.rpartition(".")[-1]
         _log.debug("%s the kernel %s.%s in %.2f s", did, module, self._function.__qualname__, seconds)
+
+
+def compile_seconds() -> float:
+    """Return for how long kernels have been compiled or loaded in this process, by one thread or several."""
+    return _clock.seconds
 
 
 def compiled(function: Function) -> Function:
@@ -136,6 +143,31 @@ def _compile(function: Callable[..., Any]) -> tuple[Callable[..., Any], Compilat
     return machine_code, Compilation(is_new=not known.cache_hits, folder=known.cache_path)
 
 
+class _Clock:
+    """Counts the time in which any thread does something."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._threads = 0
+        self._since = 0.0
+        self._lock = Lock()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count while the block runs."""
+        with self._lock:
+            if self._threads == 0:
+                self._since = perf_counter()
+            self._threads += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._threads -= 1
+                if self._threads == 0:
+                    self.seconds += perf_counter() - self._since
+
+
 class _OnceLogged:
     """A line that is logged once, whichever thread comes first."""
 
@@ -150,6 +182,7 @@ class _OnceLogged:
             _log.log(self._level, self._message, *arguments)
 
 
+_clock = _Clock()
 _announcement = _OnceLogged(
     logging.INFO,
     "Compiling kernels that no join on this machine has run before: it takes some seconds, once. `juncture warmup` "

@@ -33,7 +33,19 @@ BLOCK = 64
 
 
 @inlined
-def _bucket(value: Any, minimum: Any, shift: Any) -> Any:
+def width_of(minimum: Any, maximum: Any, buckets: Any) -> Any:
+    """Return the width of buckets, as a power of two, of which so many cover a range."""
+    extent = np.uint64(maximum) - np.uint64(minimum)
+    shift = np.int64(0)
+    for step in (32, 16, 8, 4, 2, 1):
+        if extent >> np.uint64(shift + step - 1) >= np.uint64(buckets):
+            shift += step
+    return shift
+
+
+@inlined
+def bucket_of(value: Any, minimum: Any, shift: Any) -> Any:
+    """Return the bucket of a value."""
     # Unsigned, because the range of a group may exceed that of a signed integer.
     return np.int64((np.uint64(value) - np.uint64(minimum)) >> np.uint64(shift))
 
@@ -62,19 +74,15 @@ def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: IntTableOut
             groups[group, FIRST] = -1
             continue
         minimum, maximum = on[first], on[end - 1]
-        extent = np.uint64(maximum) - np.uint64(minimum)
-        buckets = np.uint64(1)
+        buckets: Any = 1
         if end - first > WINDOW:
-            buckets = np.uint64(max((end - first) // rows_per_bucket, 1))
-        shift = np.int64(0)
-        for step in (32, 16, 8, 4, 2, 1):
-            if extent >> np.uint64(shift + step - 1) >= buckets:
-                shift += step
+            buckets = max((end - first) // rows_per_bucket, 1)
+        shift = width_of(minimum, maximum, buckets)
         groups[group, MINIMUM] = minimum
         groups[group, MAXIMUM] = maximum
         groups[group, SHIFT] = shift
         groups[group, FIRST] = entries
-        entries += _bucket(maximum, minimum, shift) + 2
+        entries += bucket_of(maximum, minimum, shift) + 2
     return entries
 
 
@@ -103,10 +111,10 @@ def fill_index(
         while slot >= starts[group + 1]:
             group += 1
         minimum, shift, first = groups[group, MINIMUM], groups[group, SHIFT], groups[group, FIRST]
-        bucket = _bucket(on[slot], minimum, shift)
+        bucket = bucket_of(on[slot], minimum, shift)
         before = -1
         if slot > starts[group]:
-            before = _bucket(on[slot - 1], minimum, shift)
+            before = bucket_of(on[slot - 1], minimum, shift)
         for entry in range(first + before + 1, first + bucket + 1):
             index[entry] = slot
         if slot + 1 == starts[group + 1]:
@@ -170,7 +178,7 @@ def partition_count(
             useless = value > maximum or (strict and value == maximum)
         if first < 0 or useless:
             continue
-        bucket = first + _bucket(min(max(value, minimum), maximum), minimum, groups[key, SHIFT])
+        bucket = first + bucket_of(min(max(value, minimum), maximum), minimum, groups[key, SHIFT])
         buckets[query] = bucket
         counts[bucket >> shift] += 1
         kept += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from juncture.kernels.compiled import compile_seconds
 from juncture.local.kinds import EXECUTORS
 from juncture.planner.run import Measured
 from juncture.runtime.context import JoinContext
@@ -33,7 +34,8 @@ def measure(
     opened: Callable[[JoinContext], Opened], context: JoinContext, take: Callable[[pa.RecordBatch], object]
 ) -> Measured:
     """Open a join and run it, hand on each batch of the result, and return what happened."""
-    earlier_peak_bytes, progress, rows = peak_memory_bytes(), context.progress, 0
+    earlier_peak_bytes, earlier_compile_s = peak_memory_bytes(), compile_seconds()
+    progress, rows = context.progress, 0
     inputs = opened(context)
     progress.extend("inputs")
     for batch in inputs.batches(context):
@@ -43,6 +45,7 @@ def measure(
     return Measured(
         algorithm=inputs.algorithm,
         seconds=progress.seconds,
+        compile_s=compile_seconds() - earlier_compile_s,
         left_rows=inputs.left.num_rows,
         right_rows=inputs.right.num_rows,
         rows=rows,

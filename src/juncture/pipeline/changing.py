@@ -15,6 +15,7 @@ from juncture.pipeline.problems import Problems
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sources import resolved
 from juncture.runtime.sources import ParquetSource
+from juncture.spec.asof import Asof
 from juncture.spec.resolved import refuse_computed
 
 
@@ -111,18 +112,20 @@ def _refusals(step: Step, live: frozenset[str], schemas: Schemas) -> list[tuple[
         return [(("join",), why)]
     refused = list[tuple[tuple[str, ...], str]]()
     mend = 'Write changes = "folder" in its source, too.'
-    if step.left not in live:
-        why = f"{step.right!r} changes, and with it the matches of {step.left!r}, which has no changes. {mend}"
+    spec = step.spec
+    is_held = isinstance(spec, Asof) or spec.how not in (None, "inner", "right") or spec.agg is not None
+    if step.left not in live and is_held:
+        why = f"{step.right!r} changes, and with it the rows of {step.left!r} that have matches, or which. {mend}"
         refused.append((("left",), why))
-    elif step.right not in live and step.spec.how in ("right", "full"):
-        why = f"how={step.spec.how!r} keeps rows of {step.right!r} by what matches them, and it has no changes. {mend}"
+    elif step.right not in live and spec.how in ("right", "full"):
+        why = f"how={spec.how!r} keeps rows of {step.right!r} by what matches them, and it has no changes. {mend}"
         refused.append((("how",), why))
     if step.algorithm != "auto":
         refused.append((("algorithm",), f"algorithm={step.algorithm!r} joins no changes. Leave it out."))
     left, right = schemas.get(step.left), schemas.get(step.right)
     if left is not None and right is not None:
         try:
-            refuse_computed(step.spec.resolve(left, right), "tables that change")
+            refuse_computed(spec.resolve(left, right), "tables that change")
         except PlanError as error:
             refused.append(((), str(error)))
     return refused

@@ -31,6 +31,8 @@ class Explained:
     ----------
     file
         The pipeline.
+    folder
+        Where it is.
     schemas
         The columns of its sources and steps.
     plan_of
@@ -42,6 +44,7 @@ class Explained:
     """
 
     file: File
+    folder: Path
     schemas: Schemas
     plan_of: Callable[[str], Any]
     where: str
@@ -88,7 +91,9 @@ class Explained:
         return page(title, parts)
 
     def _drawing(self) -> str:
-        boxes = {name: ("source", format_name(source)) for name, source in self.file.sources.items()}
+        boxes = {
+            name: ("source", format_name(resolved(source, self.folder))) for name, source in self.file.sources.items()
+        }
         boxes |= {name: ("step", _kind(step)) for name, step in self.file.steps.items()}
         edges = [(read, name) for name, step in self.file.steps.items() for read in dict.fromkeys(step.inputs)]
         for name, sink in self.file.sinks.items():

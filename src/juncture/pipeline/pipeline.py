@@ -185,12 +185,12 @@ class Pipeline:
         check_choice("format", format, ("text", "html"))
         if spark is None:
             plan_of = planned_here(self.file, self.folder, self.check("local"))
-            explained = Explained(self.file, self.check("local"), plan_of, "in this process", (NOT_YET,))
+            explained = Explained(self.file, self.folder, self.check("local"), plan_of, "in this process", (NOT_YET,))
         else:
             for name in self.steps:
                 self.step(name, spark)
             engine, _ = self._engine(spark)
-            explained = Explained(self.file, self.check("spark"), engine.plan, "on Spark")
+            explained = Explained(self.file, self.folder, self.check("spark"), engine.plan, "on Spark")
         return explained.html() if format == "html" else explained.text()
 
     def run(

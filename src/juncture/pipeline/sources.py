@@ -12,6 +12,7 @@ from juncture.files.formats import format_of
 from juncture.files.found import WILDCARDS, files_of, found_file
 from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import sampled_schema
+from juncture.files.text.types import as_text
 from juncture.pipeline.model import KEPT_FORMATS, SourceSection
 from juncture.planner.decision import Engine
 from juncture.runtime.partitions import partitions_of
@@ -111,7 +112,8 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
     files = [(file, Path(path)) for path in source.paths for file in files_of(path, "path")]
     extra, _ = partitions_of([found_file(*each) for each in files])
     schema = sampled_schema([file for file, _ in files], "json" if name == "json" else "csv", text_options(source))
-    return pa.schema([*_declared(schema, types), *extra])
+    # Rows that are still to come may have values where there are none yet.
+    return pa.schema([*_declared(as_text(schema) if comes(source) else schema, types), *extra])
 
 
 def types_of(source: SourceSection) -> dict[str, pa.DataType]:

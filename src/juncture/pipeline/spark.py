@@ -10,13 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql.types import NullType
 
 from juncture.errors import DataError, PlanError
 from juncture.files.found import files_of
+from juncture.files.text.types import as_text
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
@@ -291,10 +294,12 @@ class SparkEngine(Engine):
         reader = self._session.read.options(**_text_settings(source, form), **options)
         files = [str(file.absolute()) for path in source.paths for file in files_of(path, "path")]
         roots = [path for path in source.paths if Path(path).is_dir()]
-        schema = spark_schema(self._schemas[name])
-        if len(roots) == len(source.paths) == 1:
-            return reader.schema(schema).format(_spark_format(form)).load(str(Path(roots[0]).absolute()))
-        return reader.schema(schema).format(_spark_format(form)).load(files)
+        schema = self._schemas[name]
+        reader = reader.schema(spark_schema(as_text(schema))).format(_spark_format(form))
+        frame = reader.load(str(Path(roots[0]).absolute()) if len(roots) == len(source.paths) == 1 else files)
+        # Spark reads no text as nothing.
+        nothing = {each.name: F.lit(None) for each in schema if pat.is_null(each.type)}
+        return frame.withColumns(nothing) if nothing else frame
 
     def _coming(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return a source whose rows come, file by file.
@@ -326,6 +331,10 @@ class SparkEngine(Engine):
             options = {"header": "true", "sep": "\t" if form == "tsv" else ",", **options}
         if form == "json":
             options = {"ignoreNullFields": "false", **options}
+        # Spark's writers know no column without a type.
+        nothing = [each.name for each in frame.schema if isinstance(each.dataType, NullType)]
+        if nothing:
+            frame = frame.withColumns({name: F.lit(None).cast("string") for name in nothing})
         writer = frame.write.format(_spark_format(form)).options(**options)
         return writer.partitionBy(*sink.partitions) if sink.partitions else writer
 

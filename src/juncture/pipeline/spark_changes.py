@@ -56,7 +56,7 @@ class ChangingEngine(SparkEngine):
         return super()._step(name)
 
     def _planned_join(self, step: JoinStep) -> Any:
-        if step.left not in self._live:
+        if not self._live.intersection(step.inputs):
             return super()._planned_join(step)
         return plan(self._side(step.left), self._side(step.right), step.spec, changes=True, spark=self._session)
 

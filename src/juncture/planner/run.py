@@ -17,6 +17,9 @@ class Measured:
         The algorithm that ran: another than the plan's where a stream turned out too large for that.
     seconds
         Wall time.
+    compile_s
+        Of these, the seconds in which kernels were compiled, or loaded where an earlier process had compiled them: once
+        in a process. On Spark, workers do that.
     left_rows, right_rows
         Rows of the inputs.
     rows
@@ -39,6 +42,7 @@ class Measured:
 
     algorithm: str | None = None
     seconds: float
+    compile_s: float | None = None
     left_rows: int | None = None
     right_rows: int | None = None
     rows: int

@@ -171,6 +171,10 @@ class StreamProgress:
         return "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
 
     def _repr_html_(self) -> str:
+        return self.table()
+
+    def table(self) -> str:
+        """Return it as a table of HTML."""
         rows = (f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in self._lines())
         return f"<table>{''.join(rows)}</table>"
 

@@ -20,6 +20,16 @@ QUERIES = {
         FROM a""",
     "join": "SELECT a.x, b.y, a.t FROM a JOIN b ON a.k = b.k WHERE b.y > 1",
     "comma join": "SELECT a.x, b.y, c.k FROM a, b, c WHERE a.k = b.k AND c.k = b.k AND c.z > a.x",
+    "chain of joins": """
+        SELECT a.x, b.y, c.z, d.k
+        FROM a JOIN b ON a.k = b.k JOIN c ON b.y = c.k JOIN b d ON d.y = c.z AND d.k <> a.x""",
+    "join by what two make": """
+        SELECT a.x, b.y, c.z FROM a, b, c WHERE a.k = b.k AND a.x + b.y = c.z AND a.x < b.y + c.k""",
+    "join of joins": """
+        WITH ab AS (SELECT a.k, a.x, b.y FROM a JOIN b ON a.k = b.k)
+        SELECT ab.x, c.z FROM ab JOIN c ON ab.y = c.k
+        UNION ALL SELECT ab.x, two.y FROM ab JOIN ab two ON ab.y = two.x""",
+    "cross join and more": "SELECT a.x, b.y, c.z FROM a, b, c WHERE b.k = c.k AND a.x + c.z = 4",
     "cross join": "SELECT a.x, c.z FROM a CROSS JOIN c WHERE a.x + c.z = 4",
     "using": "SELECT * FROM a JOIN b USING (k)",
     "null-safe": "SELECT a.x, b.y FROM a JOIN b ON a.k IS NOT DISTINCT FROM b.k",
@@ -54,6 +64,14 @@ QUERIES = {
         WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
         SELECT one.k, one.s, two.s AS other FROM totals one, totals two
         WHERE one.k = two.k AND one.t = 'a' AND two.t = 'b' AND one.s > 0""",
+    "common table, of one column and of another": """
+        WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
+        SELECT one.k, one.s, two.s AS other FROM totals one, totals two
+        WHERE one.k = two.k AND one.t = 'a' AND two.k > 1
+        UNION ALL SELECT k, s, 0 FROM totals WHERE t = 'b' AND k = 1 AND s > 2""",
+    "common table, whole and in part": """
+        WITH totals AS (SELECT k, t, sum(x) s FROM a GROUP BY k, t)
+        SELECT one.k, one.s, two.s AS other FROM totals one LEFT JOIN totals two ON one.k = two.k AND two.t = 'b'""",
     "sub-select": "SELECT v.w, c.z FROM (SELECT k, x * 2 AS w FROM a WHERE x > 0) AS v JOIN c ON v.k = c.k",
     "top": "SELECT x, k, t, d FROM a ORDER BY x DESC, k, t, d LIMIT 3",
     "top, nulls first": "SELECT x, t FROM a ORDER BY t NULLS FIRST, x LIMIT 4 OFFSET 1",
@@ -91,6 +109,17 @@ def test_a_query(query, is_kept, tmp_path):
 def test_keys_that_are_forgotten(query, monkeypatch):
     monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
     check(Viewed(QUERIES[query], 3, None, epochs=12))
+
+
+@pytest.mark.parametrize("static", [("b",), ("c",), ("b", "c")])
+def test_joins_of_static_sources(static):
+    query = "SELECT a.x, b.y, c.z FROM a, b, c WHERE a.k = b.k AND c.k = b.y"
+    check(Viewed(query, 3, None, static=static))
+
+
+def test_a_join_of_nothing_but_static_sources():
+    query = "SELECT b.y, c.z, d.y AS w FROM b, c, b d WHERE b.k = c.k AND c.z = d.k"
+    check(Viewed(query, 3, None, static=("b", "c")))
 
 
 def test_a_static_source():

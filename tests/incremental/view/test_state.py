@@ -164,3 +164,17 @@ def test_what_is_shared(capsys):
         with view.watch():
             view.apply(sales=sold(("Emma", 2)))
     assert "epoch 2" in capsys.readouterr().out
+
+
+def test_groups_that_are_shared():
+    sql = """
+        WITH totals AS (SELECT book, price, count(*) AS n FROM sales GROUP BY book, price)
+        SELECT one.book, one.n + two.n AS n FROM totals one, totals two
+        WHERE one.book = two.book AND one.price = 1 AND two.price = 2"""
+    with opened(None, sql) as view:
+        view.apply(sales=sold(("Emma", 1), ("Emma", 2), ("Emma", 3), ("Persuasion", 1)))
+        lines = [line for line in view.explain().splitlines() if "] group by" in line]
+        assert len(lines) == 1
+        # Two of Emma and one of Persuasion: what nobody asks for is no group.
+        assert lines[0].split("price: count(*)")[1].split()[0] == "3"
+        assert view.result().to_pylist() == [{"book": "Emma", "n": 2}]

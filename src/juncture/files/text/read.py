@@ -15,12 +15,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as pat
 
 from juncture.errors import DataError
 from juncture.files.text import csv, json
 from juncture.files.text.options import TextOptions
-from juncture.files.text.types import Found, TextFormat, joined, schema_of
+from juncture.files.text.types import Found, TextFormat, as_text, joined, schema_of
 from juncture.runtime.partitions import Value
 
 Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
@@ -100,6 +99,8 @@ def read_text(
 def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: TextOptions | None = None) -> pa.Schema:
     """Return the schema that the beginnings of text files tell of. A column without a value there is text.
 
+    Where the files are headers alone, columns have Arrow's null type, which is comparable with any.
+
     Parameters
     ----------
     paths, text_format, options
@@ -112,10 +113,12 @@ def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: Text
     """
     options = options or TextOptions()
     found: dict[str, Found] | None = None
+    has_rows = False
     for path in paths:
         data = _beginning(path, text_format)
         if not data.strip():
             continue
+        has_rows |= text_format == "json" or not options.has_header or len(data.strip().splitlines()) > 1
         names = () if text_format == "json" else _header_of(data, options, path)
         each = _Slice(path=path, data=data, names=names, has_header=options.has_header)
         theirs = _types_in(each, text_format, options)
@@ -123,7 +126,7 @@ def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: Text
     if found is None:
         raise DataError(f"{paths[0]} is empty, so its columns are not known.")
     schema = schema_of(found, text_format, paths)
-    return pa.schema([each.with_type(pa.string()) if pat.is_null(each.type) else each for each in schema])
+    return as_text(schema) if has_rows else schema
 
 
 def _beginning(path: Path, text_format: TextFormat) -> bytes:

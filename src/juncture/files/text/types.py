@@ -65,6 +65,11 @@ def schema_of(found: Mapping[str, Found], text_format: TextFormat, paths: Sequen
     return pa.schema([(name, _type(each)) for name, each in found.items()])
 
 
+def as_text(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose columns without a value, which have no type, are text."""
+    return pa.schema([each.with_type(pa.string()) if pat.is_null(each.type) else each for each in schema])
+
+
 def _type(found: Found) -> pa.DataType:
     return found.type if isinstance(found, Numbers) else found
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from juncture.errors import PlanError
 from juncture.incremental.change_batch import ChangeFormat
 from juncture.incremental.spark.hosted import plan_hosted
-from juncture.incremental.spark.table import plan_with_table, read_as_stream
+from juncture.incremental.spark.table import plan_with_left_table, plan_with_table
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
 from juncture.streams.spark.plan import check_sessions
@@ -47,8 +46,5 @@ def plan(
         check_sessions(left.sparkSession, right.sparkSession)
         return plan_hosted(spec, left, right, output=output, missing=missing)
     if is_stream(right):
-        raise PlanError(
-            "The right table is a stream of changes, and the left one is none: with each right row that comes or goes, "
-            "the matches of left rows change, which have to be held therefore. " + read_as_stream("left")
-        )
+        return plan_with_left_table(spec, left, right, output=output, session=session)
     return plan_with_table(spec, left, right, output=output, session=session)

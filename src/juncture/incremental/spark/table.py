@@ -1,6 +1,7 @@
 """Joins of a stream of changes with a table that does not change: every task has the table whole, and nothing is held.
 
-What becomes of a left row depends on the table alone. So its changes are those of its matches, with its weight.
+What becomes of a row of the stream depends on the table alone. So its changes are those of its matches, with its
+weight.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from juncture.spark.plan import Query
 from juncture.spark.result import task_output
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.stage import OutputStage
+from juncture.spec.schema import Side
+from juncture.streams.spark.table import plan_of_left_table
 from juncture.streams.spark.table import plan_with_table as plan_of_stream
 
 if TYPE_CHECKING:
@@ -41,22 +44,25 @@ class WeightedRows(OutputStage):
         Where the changes come from.
     schema
         The columns of their rows.
+    side
+        Which side of the join they are.
     """
 
     feed: Feed
     schema: pa.Schema
+    side: Side
 
     def tables(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the rows."""
         for table in self.feed.chunks(batches):
-            for rows, weights in read_changes(table, self.schema, "left"):
+            for rows, weights in read_changes(table, self.schema, self.side):
                 yield pa.Table.from_batches([weighted(rows, weights)])
 
 
 def plan_with_table(
     spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat, session: SparkSession | None
 ) -> Plan:
-    """Plan a join of a stream of changes with a table.
+    """Plan a join of a stream of changes with a right table.
 
     Raises
     ------
@@ -70,17 +76,44 @@ def plan_with_table(
             f"how={spec.how!r} keeps the right rows that no left row matches, so that all that have come have to be "
             f"held, and of a table nothing is. {read_as_stream('right')}"
         )
-    side = ChangeSide.of(left, "left")
-    planned = plan_of_stream(spec, _weighted(side), right, algorithm="auto", session=session, lazy=False, stats=None)
-    *shown, mark = sorted(planned.join.output_schema, key=lambda field: field.name == WEIGHT)
-    assert mark.name == WEIGHT
+    rows = _weighted(left, "left")
+    planned = plan_of_stream(spec, rows, right, algorithm="auto", session=session, lazy=False, stats=None)
+    return _told(planned, "left", output)
+
+
+def plan_with_left_table(
+    spec: Any, left: Any, right: DataFrame, *, output: ChangeFormat, session: SparkSession | None
+) -> Plan:
+    """Plan a join of a left table with a stream of changes.
+
+    Raises
+    ------
+    SchemaError, DataError
+        As `juncture.plan` does.
+    PlanError
+        If what becomes of a left row depends on all right rows.
+    """
+    if spec.how not in (None, "inner", "right") or spec.kind == "asof" or getattr(spec, "agg", None):
+        what = "agg= sums up" if getattr(spec, "agg", None) else f"how={spec.how!r} is about"
+        what = "an as-of join is about" if spec.kind == "asof" else what
+        raise PlanError(
+            f"The right table is a stream of changes, and the left one is none: {what} all right rows that a left row "
+            "matches, which have to be held therefore. how='inner' and 'right' go row by row. " + read_as_stream("left")
+        )
+    rows = _weighted(right, "right")
+    return _told(plan_of_left_table(spec, left, rows, session=session), "right", output)
+
+
+def _told(planned: Plan, side: Side, output: ChangeFormat) -> Plan:
+    """Return a plan whose rows have the weights of a side in a column, as one that gives changes."""
+    place = next(place for place, each in enumerate(planned.join.output) if (each.side, each.source) == (side, WEIGHT))
+    shown = [field for each, field in enumerate(planned.join.output_schema) if each != place]
     written_schema(pa.schema(shown), output)
     frame = planned.execute()
-    names = frame.columns
+    names = [*(field.name for field in shown), WEIGHT]
     safe = [f"c{place}" for place in range(len(names))]
-    place = names.index(WEIGHT)
     last = [*(each for each in range(len(names)) if each != place), place]
-    frame = frame.toDF(*safe).select(*(F.col(safe[each]) for each in last)).toDF(*(names[each] for each in last))
+    frame = frame.toDF(*safe).select(*(F.col(safe[each]) for each in last)).toDF(*names)
     told = ("given", "the changes of each micro-batch on their own: rows that come and go within it are both there")
     return replace(planned, run=Query(said(frame, output)).execute, details=(*planned.details, told))
 
@@ -93,9 +126,10 @@ def read_as_stream(side: str) -> str:
     )
 
 
-def _weighted(side: ChangeSide) -> DataFrame:
-    """Return the rows of changes with a column of weights."""
-    frame, feed = side.rows(side.schema.names)
+def _weighted(frame: DataFrame, of: Side) -> DataFrame:
+    """Return the rows of changes of a side with a column of weights."""
+    side = ChangeSide.of(frame, of)
+    changes, feed = side.rows(side.schema.names)
     schema = StructType([*side.spark_schema.fields, StructField(WEIGHT, LongType())])
-    stage = WeightedRows(feed, side.schema, output=task_output(schema), memory_bytes=0)
-    return finish(frame, stage, schema)
+    stage = WeightedRows(feed, side.schema, of, output=task_output(schema), memory_bytes=0)
+    return finish(changes, stage, schema)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,11 @@ class Expression:
     """A value of a row. ``type`` is its type."""
 
     type: pa.DataType
+
+    @cached_property
+    def columns(self) -> frozenset[int]:
+        """The places of the columns that it reads."""
+        return frozenset(each.index for each in _walk(self) if isinstance(each, InputColumn))
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 
 def columns(expression: Expression) -> frozenset[int]:
     """Return the places of the columns that an expression reads."""
-    return frozenset(each.index for each in _walk(expression) if isinstance(each, InputColumn))
+    return expression.columns
 
 
 def replaced(expression: Expression, change: Callable[[InputColumn], Expression]) -> Expression:
@@ -173,6 +179,14 @@ def all_of(expressions: Sequence[Expression]) -> Expression:
     found: Expression = TRUE
     for expression in expressions:
         found = _logical("and", (found, expression))
+    return found
+
+
+def any_of(expressions: Sequence[Expression]) -> Expression:
+    """Return what is true if one of some expressions is."""
+    found: Expression = FALSE
+    for expression in expressions:
+        found = _logical("or", (found, expression))
     return found
 
 

@@ -5,12 +5,16 @@ NaN equals NaN and is the greatest number, as in ``ORDER BY``; integers overflow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
+
+from juncture.columnar.arrays import raw_values
 
 Operand = Any
 """An array, or a scalar for the same value in all rows."""
@@ -24,12 +28,21 @@ def _is_float(operand: Operand) -> bool:
     return bool(pat.is_floating(operand.type))
 
 
+def _may_be_nan(operand: Operand) -> bool:
+    """Tell whether a float may be NaN; what stands in the place of nulls counts, too."""
+    if isinstance(operand, pa.Scalar):
+        return operand.as_py() is None or math.isnan(operand.as_py())
+    if isinstance(operand, pa.ChunkedArray) or not (pat.is_float64(operand.type) or pat.is_float32(operand.type)):
+        return True
+    return bool(np.isnan(raw_values(operand, f"f{operand.type.bit_width // 8}")).any())
+
+
 def _compare(name: str) -> Function:
     plain = getattr(pc, name)
 
     def compared(operands: Sequence[Operand], _option: Any) -> Operand:
         one, other = operands
-        if not (_is_float(one) and _is_float(other)):
+        if not (_is_float(one) and _is_float(other)) or not (_may_be_nan(one) or _may_be_nan(other)):
             return plain(one, other)
         left, right = pc.is_nan(one), pc.is_nan(other)
         either = pc.or_(left, right)
@@ -39,12 +52,23 @@ def _compare(name: str) -> Function:
     return compared
 
 
+def _digits(name: str, one: pa.DataType, other: pa.DataType) -> int:
+    """Return how many digits the result of two decimals may need, by Arrow's rules."""
+    if name == "multiply":
+        return int(one.precision + other.precision + 1)
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    return int(whole + max(one.scale, other.scale) + 1)
+
+
 def _arithmetic(name: str) -> Function:
     checked = getattr(pc, f"{name}_checked")
 
     def worked_out(operands: Sequence[Operand], _option: Any) -> Operand:
         one, other = operands
         if not (pat.is_decimal(one.type) and pat.is_decimal(other.type)):
+            return checked(one, other)
+        are_plain = pat.is_decimal128(one.type) and pat.is_decimal128(other.type)
+        if are_plain and _digits(name, one.type, other.type) <= _MOST_DIGITS:
             return checked(one, other)
         # A result has as many digits as it may need; of more than 38, those that it has are counted.
         wide = checked(*(each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (one, other)))
@@ -55,7 +79,7 @@ def _arithmetic(name: str) -> Function:
 
 
 def _divide(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.divide(*(operand.cast(pa.float64()) for operand in operands))
+    return pc.divide(*(each if pat.is_float64(each.type) else each.cast(pa.float64()) for each in operands))
 
 
 def _remainder(operands: Sequence[Operand], _option: Any) -> Operand:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from juncture.errors import SpecError
 from juncture.incremental.view.build import key_pair
+from juncture.incremental.view.clusters import JoinCluster, Way, cluster_of
 from juncture.incremental.view.expressions import (
     TRUE,
     Call,
@@ -19,7 +21,7 @@ from juncture.incremental.view.expressions import (
 )
 from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
 from juncture.incremental.view.operators.group import GroupOperator
-from juncture.incremental.view.operators.join import JoinOperator
+from juncture.incremental.view.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.view.operators.kept import KeptJoinOperator
 from juncture.incremental.view.operators.operator import ViewOperator
 from juncture.incremental.view.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
@@ -104,23 +106,44 @@ class _OperatorBuilder:
         self._made: dict[PlanNode, ViewOperator] = {}
         self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
         self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
+        self._part_of_others: set[PlanNode] = set()
 
     # Keys that are compared with each other have the same codes.
 
     def find_domains(self, node: PlanNode) -> None:
         """Take note of what is joined by which keys."""
-        seen: set[PlanNode] = set()
+        seen: dict[PlanNode, None] = {}
         rest = [node]
         while rest:
             each = rest.pop()
-            if each in seen:
-                continue
-            seen.add(each)
-            rest += each.inputs
-            if isinstance(each, JoinNode) and _is_shared(each):
-                keys, _ = _keys(each)
-                sides = [(side, tuple(pair[place] for pair in keys)) for place, side in enumerate(each.inputs)]
-                self._domains[self._root(sides[0])] = self._root(sides[1])
+            if each not in seen:
+                seen[each] = None
+                rest += each.inputs
+        used = Counter(below for each in seen for below in each.inputs)
+        # What several take in is made once, and not as a part of each.
+        self._part_of_others = {
+            below
+            for each in seen
+            if isinstance(each, JoinNode) and _is_shared(each)
+            for below in each.inputs
+            if isinstance(below, JoinNode) and _is_shared(below) and used[below] == 1
+        }
+        for each in seen:
+            if isinstance(each, JoinNode) and _is_shared(each) and each not in self._part_of_others:
+                self._find_domains_of(self._cluster(each))
+
+    def _find_domains_of(self, cluster: JoinCluster) -> None:
+        for way in cluster.ways([self._is_static(part) for part in cluster.parts]):
+            for step in way.steps:
+                read = frozenset(place for key in step.keys for place in columns(key))
+                for part, first in enumerate(cluster.firsts):
+                    if read and read <= cluster.places(part):
+                        keys = tuple(shifted(key, -first) for key in step.keys)
+                        one, other = (cluster.parts[part], keys), (cluster.parts[step.part], step.by)
+                        self._domains[self._root(one)] = self._root(other)
+
+    def _cluster(self, node: JoinNode) -> JoinCluster:
+        return cluster_of(node, lambda each: each in self._part_of_others)
 
     def _root(self, place: tuple[PlanNode, Keys]) -> tuple[PlanNode, Keys]:
         while self._domains.get(place, place) != place:
@@ -185,20 +208,39 @@ class _OperatorBuilder:
         return all(self._is_static(each) for each in node.inputs)
 
     def _shared(self, node: JoinNode) -> ViewOperator:
-        keys, rest = _keys(node)
-        sides = []
-        for place, side in enumerate(node.inputs):
-            by = tuple(pair[place] for pair in keys)
-            sides.append(self.arranged(side, self.operator(side), by))
-        for arranged, other in zip(sides, reversed(node.inputs), strict=True):
-            # Rows are looked up when the other side changes.
-            if not self._is_static(other):
-                arranged.keeps = True
-        names = [_names(side) for side in node.inputs]
-        pairs = [f"{shown(one, names[0])} = {shown(other, names[1])}" for one, other in keys]
-        pairs += [shown(each, [*names[0], *names[1]]) for each in rest]
-        label = f"join on {' AND '.join(pairs)}" if pairs else "cross join"
-        return JoinOperator(label, node.types, sides[0], sides[1], all_of(rest), node.shown)
+        cluster = self._cluster(node)
+        static = [self._is_static(part) for part in cluster.parts]
+        place = {part: number for number, part in enumerate(cluster.order(static))}
+        ways = cluster.ways(static)
+        lookups: list[list[Lookup]] = []
+        for way in ways:
+            lookups.append([])
+            for step in way.steps:
+                held = self._arranged(cluster.parts[step.part], step.by)
+                # Rows are looked up when another input changes.
+                held.keeps |= not all(static)
+                is_changed = place[step.part] < place[way.part]
+                lookups[-1].append(Lookup(step.part, held, step.keys, step.condition, is_changed))
+        paths = [
+            JoinPath(way.part, self._start(cluster, way), way.condition, tuple(found))
+            for way, found in zip(ways, lookups, strict=True)
+        ]
+        used = {path.part: path.start for path in paths}
+        used |= {each.part: each.held for path in paths for each in path.lookups}
+        label = f"join on {_conditions(cluster)}" if cluster.conditions else "cross join"
+        widths = [len(part.types) for part in cluster.parts]
+        inputs = [used[part] for part in range(len(widths))]
+        return JoinOperator(label, node.types, inputs, widths, paths, cluster.shown)
+
+    def _arranged(self, node: PlanNode, keys: Keys) -> ArrangedOperator:
+        return self.arranged(node, self.operator(node), keys)
+
+    def _start(self, cluster: JoinCluster, way: Way) -> ArrangedOperator:
+        """Return what tells the changes of an input: what is held of it anyway, best by the first keys."""
+        part = cluster.parts[way.part]
+        keys = tuple(shifted(key, -cluster.firsts[way.part]) for key in way.steps[0].keys)
+        held = [each for (node, _), each in self.arrangements.items() if node == part and each.keeps]
+        return held[0] if held and (part, keys) not in self.arrangements else self._arranged(part, keys)
 
     # Joins that hold their own rows
 
@@ -326,6 +368,18 @@ def _is_shared(node: JoinNode) -> bool:
     if node.how != "inner" or node.asof is not None:
         return False
     return not any(_is_bound(each, len(node.left.types)) for each in conjuncts(node.condition))
+
+
+def _conditions(cluster: JoinCluster) -> str:
+    """Return what is asked of a cluster, as it is shown."""
+    names = [name for part in cluster.parts for name in _names(part)]
+    texts = [
+        " = ".join(shown(operand, names) for operand in each.operands)
+        if isinstance(each, Call) and each.function == "equal"
+        else shown(each, names)
+        for each in cluster.conditions
+    ]
+    return " AND ".join(texts)
 
 
 def _names(node: PlanNode) -> list[str]:

@@ -1,12 +1,13 @@
 """Rule: conditions go as far down as they mean the same, and inner joins are done in the order that holds the least.
 
 sqlglot's own rules work on text, in which a subquery that is used twice stands once, and stop there. On the plan each
-use gets the conditions that concern it, and what is still the same after that is one node.
+use gets the conditions that concern it, and what is still the same after that is one node. Groups that are used several
+times stay one node: below them goes what any use asks for, and each use takes its own of the groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from juncture.incremental.view.build import key_pair
@@ -17,6 +18,7 @@ from juncture.incremental.view.expressions import (
     Expression,
     InputColumn,
     all_of,
+    any_of,
     columns,
     conjuncts,
     replaced,
@@ -34,6 +36,8 @@ from juncture.incremental.view.plan import (
     UnionNode,
 )
 
+Conditions = tuple[Expression, ...]
+
 
 def pushed(node: PlanNode, static: Collection[str]) -> PlanNode:
     """Return a plan with its conditions where they leave out most.
@@ -45,15 +49,38 @@ def pushed(node: PlanNode, static: Collection[str]) -> PlanNode:
     static
         The sources that do not change.
     """
-    return _Pusher(frozenset(static)).push(node, [])
+    first = _Pusher(frozenset(static), {})
+    first.push(node, [])
+    return _Pusher(frozenset(static), first.asked).push(node, [])
+
+
+def _is_never(condition: Expression) -> bool:
+    return condition == FALSE or (isinstance(condition, Constant) and condition.value is None)
 
 
 def _filtered(node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
     condition = all_of(list(dict.fromkeys(conditions)))
     if condition == TRUE:
         return node
-    is_never = condition == FALSE or (isinstance(condition, Constant) and condition.value is None)
-    return EmptyNode(node.types) if is_never or isinstance(node, EmptyNode) else FilterNode(node, condition)
+    never = _is_never(condition) or isinstance(node, EmptyNode)
+    return EmptyNode(node.types) if never else FilterNode(node, condition)
+
+
+def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
+    """Return what follows from the conditions of each of several uses: of the same columns, that one of them is true.
+
+    Conditions of other columns than those of another use are left out, since nothing follows for these.
+    """
+    by_columns = [_by_columns(use) for use in uses]
+    of_all = [places for places in by_columns[0] if all(places in use for use in by_columns)]
+    return [any_of(list(dict.fromkeys(all_of(use[places]) for use in by_columns))) for places in of_all]
+
+
+def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[Expression]]:
+    found: dict[frozenset[int], list[Expression]] = {}
+    for each in dict.fromkeys(conditions):
+        found.setdefault(columns(each), []).append(each)
+    return found
 
 
 @dataclass(frozen=True)
@@ -69,11 +96,30 @@ class _Part:
 
 
 class _Pusher:
-    def __init__(self, static: frozenset[str]) -> None:
+    """Pushes conditions down.
+
+    Parameters
+    ----------
+    static
+        The sources that do not change.
+    known
+        What is asked of the keys of each group node, use by use, as far as it has been found out before.
+
+    Attributes
+    ----------
+    asked
+        The same, as found this time.
+    """
+
+    def __init__(self, static: frozenset[str], known: Mapping[PlanNode, Collection[Conditions]]) -> None:
         self._static = static
+        self._known = known
+        self.asked: dict[PlanNode, dict[Conditions, None]] = {}
 
     def push(self, node: PlanNode, conditions: list[Expression]) -> PlanNode:
         """Return a plan of which some conditions are true."""
+        if any(_is_never(each) for each in conditions):
+            return EmptyNode(node.types)
         if isinstance(node, FilterNode):
             return self.push(node.input, [*conditions, *conjuncts(node.condition)])
         if isinstance(node, ProjectNode):
@@ -106,10 +152,16 @@ class _Pusher:
     def _group(self, node: GroupNode, conditions: list[Expression]) -> PlanNode:
         # What is asked of the keys alone concerns whole groups. Without keys there is a row of no rows.
         whole = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
-        below = [replaced(each, lambda column: node.keys[column.index]) for each in whole]
+        self.asked.setdefault(node, {})[tuple(whole)] = None
+        uses = self._known.get(node, ())
+        if len(uses) > 1 and tuple(whole) in uses:
+            pushed_down, kept = _of_any(uses), conditions
+        else:
+            pushed_down, kept = whole, [each for each in conditions if each not in whole]
+        below = [replaced(each, lambda column: node.keys[column.index]) for each in pushed_down]
         found = self.push(node.input, [part for each in below for part in conjuncts(each)])
         made = EmptyNode(node.types) if isinstance(found, EmptyNode) and node.keys else replace(node, input=found)
-        return _filtered(made, [each for each in conditions if each not in whole])
+        return _filtered(made, kept)
 
     def _join(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         if node.how == "inner" and node.asof is None:

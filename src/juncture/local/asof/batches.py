@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.kernels import asof_known as kernels
-from juncture.kernels.array_types import Ints, Mask, Rows
+from juncture.kernels.array_types import BytesOut, Ints, Mask, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.merge import load, order_ties, turned
+from juncture.local.asof.merge import load, order_ties, pointers_of, turned
 from juncture.local.asof.probe import Direction, RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
@@ -25,6 +25,24 @@ _ROW_BYTES = 96
 _SHARE = 1 / 4
 _BATCH_ROWS = 1 << 24
 _BATCH_ROWS_LEAST = 1 << 12
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Right rows as they come.
+
+    Attributes
+    ----------
+    keys, on, known
+        Key code, code of ``on``, and code of when each row is known; none if all always are.
+    parts
+        The parts that they are of.
+    """
+
+    keys: Rows
+    on: Ints
+    known: Ints
+    parts: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -41,8 +59,6 @@ class Batch:
         The code of when each row is known; zeros if all always are.
     pointers
         The rows' numbers.
-    read
-        How many rows were read.
     """
 
     on: Ints
@@ -50,7 +66,6 @@ class Batch:
     ends: Rows
     known: Ints
     pointers: Ints
-    read: int
 
 
 def nothing(slots: Slots, places: int) -> Ints:
@@ -64,10 +79,11 @@ def search_batches(
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
-    searcher: Callable[[Batch], Callable[[Direction], Ints]],
+    searcher: Callable[[Loaded, BytesOut], Callable[[Direction], Ints]],
     *,
     at_once: bool,
     row_bytes: int = 0,
+    batch_rows: int | None = None,
 ) -> tuple[list[Ints], Mask]:
     """Return each slot's best right rows in each direction, and which keys the right side has.
 
@@ -76,29 +92,34 @@ def search_batches(
     slots, right, directions, places, context
         As for `juncture.local.asof.probe.probe`.
     searcher
-        Returns what finds the best rows of a batch for each slot: ``[slot, place, (rank, known, pointer)]``.
+        Marks the keys that rows have, and returns what finds the best of these rows for each slot: ``[slot, place,
+        (rank, known, pointer)]``.
     at_once
         Whether to hold all right rows, rather than as many at a time as fit.
     row_bytes
         What the search holds of each right row besides.
+    batch_rows
+        How many right rows to hold at a time at most; by default what is enough to sort them well.
     """
     room = context.memory.reserve("right rows looked at", _SHARE).total_bytes // (_ROW_BYTES + row_bytes)
-    most = ROWS_MOST if at_once else max(_BATCH_ROWS_LEAST, min(_BATCH_ROWS, room))
+    most = (
+        ROWS_MOST if at_once else max(_BATCH_ROWS_LEAST, min(_BATCH_ROWS if batch_rows is None else batch_rows, room))
+    )
     best: list[Ints] = []
-    keys = np.zeros(slots.key_count, np.bool_)
+    keys = np.zeros(slots.key_count, np.uint8)
     advance, done = context.progress.of("right"), 0
     for parts in _parts_of_batches(right, most):
-        batch = _sorted(slots.key_count, right, parts, context)
-        keys |= np.diff(batch.starts) > 0
-        find = searcher(batch)
+        loaded = Loaded(*load(right, parts, context), parts)
+        done += len(loaded.keys)
+        find = searcher(loaded, keys)
+        del loaded
         found = [find(direction) for direction in directions]
         if best:
             for ours, theirs in zip(best, found, strict=True):
                 _combine(ours, theirs, slots, right, context)
         best = best or found
-        done += batch.read
         advance(done, right.rows)
-    return best or [nothing(slots, places) for _ in directions], keys
+    return best or [nothing(slots, places) for _ in directions], keys.astype(np.bool_)
 
 
 def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
@@ -115,25 +136,22 @@ def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
     return batches
 
 
-def _sorted(key_count: int, right: RightRows, parts: Sequence[int], context: JoinContext) -> Batch:
-    """Read the rows of some parts, and sort them."""
-    keys, on, known, pointers = load(right, parts, context)
-    read = len(keys)
-    rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
+def sorted_by_key(loaded: Loaded, key_count: int, right: RightRows, context: JoinContext) -> Batch:
+    """Sort rows, all of those that have a key."""
+    known, rows = loaded.known, np.flatnonzero(loaded.keys != EMPTY).astype(np.int32)
     if right.known is not None:
         rows = rows[order_of([known[rows]], context)]
-    ordered = sort_slots(keys, on, rows, key_count, context)
-    del keys, on
+    ordered = sort_slots(loaded.keys, loaded.on, rows, key_count, context)
     rows = ordered.rows
     known = known[rows] if right.known is not None else np.zeros(len(rows), np.int64)
-    pointers = pointers[rows]
+    pointers = pointers_of(right, loaded.parts)[rows]
     ends = np.empty(len(rows), np.int32)
     if mark_runs(ordered.on[: len(rows)], ordered.starts, ends):
-        pointers = _with_ties_broken(pointers, ends, known, right, context)
-    return Batch(ordered.on, ordered.starts, ends, known, pointers, read)
+        pointers = with_ties_broken(pointers, ends, known, right, context)
+    return Batch(ordered.on, ordered.starts, ends, known, pointers)
 
 
-def _with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, context: JoinContext) -> Ints:
+def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, context: JoinContext) -> Ints:
     """Order the rows of equal key, ``on`` and known code, the winner last."""
     last = np.ones(len(known), np.bool_)
     last[:-1] = (ends[1:] != ends[:-1]) | (known[1:] != known[:-1])

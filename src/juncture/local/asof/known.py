@@ -1,7 +1,8 @@
-"""As-of joins of what was known: sort the right side, or as much of it as fits at a time, and search it for known rows.
+"""As-of joins of what was known: sort right rows into the keys of the left ones, and search there for known rows.
 
-Each batch of right rows is sorted by key, ``on`` and when it was known, with a tree of the least known codes; each left
-row finds its candidates there, and keeps the best of all batches (see `juncture.kernels.asof_known`).
+Each batch of right rows is sorted by key, ``on`` and when it was known (see `juncture.kernels.bucket_sort`), with a
+tree of the least known codes; each left row finds its candidates there, and keeps the best of all batches (see
+`juncture.kernels.asof_known`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,24 @@ from itertools import pairwise
 import numpy as np
 
 from juncture.kernels import asof_known as kernels
-from juncture.kernels.array_types import Ints, Mask
-from juncture.local.asof.batches import Batch, nothing, search_batches
+from juncture.kernels import bucket_sort, search
+from juncture.kernels.array_types import BytesOut, Ints, Mask
+from juncture.kernels.intrinsics import WINDOW
+from juncture.kernels.sort import mark_runs
+from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, with_ties_broken
 from juncture.local.asof.probe import Direction, RightRows
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import Slots
+from juncture.runtime.sort import Slots, order_of
+from juncture.runtime.threads import slices
+
+_BATCH_ROWS = 1 << 21
+"""So few that the next batch uses memory again that this one leaves: new memory costs as much as the work."""
+_ROWS_PER_SLOT = 2
+"""Each batch looks at all left rows."""
+_CHUNK_LEAST = 1 << 16
+_BUCKETS_PER_ROW = 1
+_PARTITION_ROWS = 1 << 14
+_PARTITIONS_MOST = 512
 
 
 def search_known(
@@ -42,28 +56,184 @@ def search_known(
 
     Notes
     -----
-    Time O(R log R + L log R) for each batch, whatever is known when; some 100 ns and core for a right row.
+    Time O(R log R + L log R) for each batch, whatever is known when; some 60 ns and core for a right row.
     """
 
-    def searcher(batch: Batch) -> Callable[[Direction], Ints]:
-        levels = np.array(kernels.tree_levels(len(batch.pointers)), np.int64)
-        tree = np.empty(int(levels[-1]), np.int64)
-        tree[: len(batch.known)] = batch.known
-        for start, to in pairwise(levels[:-1].tolist()):
-            kernels.fill_tree(tree, start, to - start, to)
+    def searcher(loaded: Loaded, keys: BytesOut) -> Callable[[Direction], Ints]:
+        buckets = _Buckets(slots, len(loaded.keys))
 
-        def search(direction: Direction) -> Ints:
-            best = nothing(slots, places)
+        def find(direction: Direction) -> Ints:
+            batch = _Sorting(buckets, loaded, right, direction, keys, context).batch()
+            return _found(batch, slots, seen, direction, places, context)
 
-            def find(part: tuple[int, int, int]) -> None:
-                kernels.find_known(
-                    slots.on, seen, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree,
-                    levels, direction.forward, direction.strict, best,
-                )  # fmt: skip
+        return find
 
-            context.threads.run(find, slots.ranges(context))
-            return best
+    batch_rows = max(_BATCH_ROWS, _ROWS_PER_SLOT * len(slots))
+    return search_batches(slots, right, directions, places, context, searcher, at_once=at_once, batch_rows=batch_rows)
 
-        return search
 
-    return search_batches(slots, right, directions, places, context, searcher, at_once=at_once)
+def _found(batch: Batch, slots: Slots, seen: Ints, direction: Direction, places: int, context: JoinContext) -> Ints:
+    """Return each slot's best known rows of a batch."""
+    levels = np.array(kernels.tree_levels(len(batch.pointers)), np.int64)
+    tree = np.empty(int(levels[-1]), np.int64)
+    tree[: len(batch.known)] = batch.known
+    for start, to in pairwise(levels[:-1].tolist()):
+        kernels.fill_tree(tree, start, to - start, to)
+    best = nothing(slots, places)
+
+    def find(part: tuple[int, int, int]) -> None:
+        kernels.find_known(
+            slots.on, seen, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree, levels,
+            direction.forward, direction.strict, best,
+        )  # fmt: skip
+
+    context.threads.run(find, slots.ranges(context))
+    return best
+
+
+class _Buckets:
+    """The buckets of each key, about one for each right row, and their partitions, which fit the second cache.
+
+    Attributes
+    ----------
+    groups, firsts
+        The buckets of each key, and the first of these.
+    shift, edges
+        A bucket's partition is ``bucket >> shift``; and the first bucket of each, with their number at the end.
+    """
+
+    def __init__(self, slots: Slots, rows: int) -> None:
+        self.groups = np.zeros((slots.key_count, search.GROUP_COLUMNS), np.int64)
+        self.firsts = np.empty(slots.key_count, np.int64)
+        count = bucket_sort.plan_buckets(slots.on, slots.starts, _BUCKETS_PER_ROW * rows, self.groups, self.firsts)
+        wanted = min(max(rows // _PARTITION_ROWS, 1), _PARTITIONS_MOST)
+        self.shift = max(0, (-(-count // wanted) - 1).bit_length())
+        self.edges = [*range(0, count, 1 << self.shift), count]
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return len(self.edges) - 1
+
+
+class _Sorting:
+    """Right rows on their way to the left rows that they serve in one direction.
+
+    Parameters
+    ----------
+    buckets
+        The buckets that they go into.
+    loaded, right
+        The rows.
+    direction
+        The direction.
+    keys
+        Out: set where a key is there.
+    context
+        What the join may use.
+    """
+
+    def __init__(
+        self,
+        buckets: _Buckets,
+        loaded: Loaded,
+        right: RightRows,
+        direction: Direction,
+        keys: BytesOut,
+        context: JoinContext,
+    ) -> None:
+        self._buckets = buckets
+        self._right = right
+        self._direction = direction
+        self._context = context
+        self._partition(loaded, keys)
+
+    def _partition(self, loaded: Loaded, keys: BytesOut) -> None:
+        """Bring the rows of each partition together, and leave out those that no left row can take."""
+        buckets, direction = self._buckets, self._direction
+        chunks = self._chunks(loaded)
+        counts = np.zeros((len(chunks), buckets.partitions), np.int64)
+        numbers = np.empty(len(loaded.keys), np.int32)
+
+        def count(chunk: int) -> None:
+            rows = chunks[chunk][0]
+            search.partition_count(
+                loaded.keys[rows], loaded.on[rows], buckets.groups, direction.forward, direction.strict, buckets.shift,
+                keys, numbers[rows], counts[chunk],
+            )  # fmt: skip
+
+        self._context.threads.run(count, range(len(chunks)))
+        # Rows of a partition go behind those of the partitions before, and of the chunks before their own.
+        before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
+        offsets = np.ascontiguousarray(before.reshape(buckets.partitions, len(chunks)).T)
+        self._ends = [0, *np.cumsum(counts.sum(axis=0)).tolist()]
+        kept = self._ends[-1]
+        self._numbers = np.empty(kept, np.int32)
+        self._on, self._known, self._pointers = (np.empty(kept, np.int64) for _ in range(3))
+
+        def scatter(chunk: int) -> None:
+            rows, pointer = chunks[chunk]
+            bucket_sort.scatter(
+                loaded.on[rows], loaded.known[rows], numbers[rows], pointer, buckets.shift, offsets[chunk], self._on,
+                self._known, self._numbers, self._pointers,
+            )  # fmt: skip
+
+        self._context.threads.run(scatter, range(len(chunks)))
+
+    def _chunks(self, loaded: Loaded) -> list[tuple[slice, int]]:
+        """Cut the rows into ranges for threads, each with the pointer of its first row; pointers in it go up by one."""
+        bounds, chunks, first = self._right.source.bounds, [], 0
+        parts = np.array(loaded.parts, np.int64)
+        for run in np.split(parts, np.flatnonzero(np.diff(parts) != 1) + 1) if len(parts) else []:
+            pointer, end = int(bounds[run[0]]), int(bounds[run[-1] + 1])
+            for start, stop in slices(end - pointer, 4 * self._context.threads.count, least=_CHUNK_LEAST):
+                chunks.append((slice(first + start, first + stop), pointer + start))
+            first += end - pointer
+        return chunks
+
+    def batch(self) -> Batch:
+        """Return the rows in the order of key, ``on`` and when they are known, and of what decides ties."""
+        buckets, kept = self._buckets, self._ends[-1]
+        groups = np.searchsorted(buckets.firsts, buckets.edges).tolist()
+        on, known, pointers = np.zeros(kept + WINDOW, np.int64), np.empty(kept, np.int64), np.empty(kept, np.int64)
+        starts = np.full(len(buckets.firsts) + 1, kept, np.int64)
+
+        def order(partition: int) -> bool:
+            part = slice(*self._ends[partition : partition + 2])
+            edges = buckets.edges[partition], buckets.edges[partition + 1]
+            return self._order(part, edges, groups[partition], on[part], known[part], pointers[part], starts)
+
+        tied = any(list(self._context.threads.map(order, range(buckets.partitions))))
+        ends = np.empty(kept * (tied or self._direction.forward), np.int32)
+        if len(ends):
+            mark_runs(on[:kept], starts, ends)
+        if tied:
+            pointers = with_ties_broken(pointers, ends, known, self._right, self._context)
+        return Batch(on, starts, ends, known, pointers)
+
+    def _order(
+        self, part: slice, edges: tuple[int, int], group: int, on: Ints, known: Ints, pointers: Ints, starts: Ints
+    ) -> bool:
+        """Sort the rows of a partition, and tell whether some may be equal."""
+        long_buckets = np.empty((len(on) // bucket_sort.LONG, 2), np.int64)
+        state, (low, high) = np.zeros(bucket_sort.STATES, np.int64), edges
+        bucket_sort.order_partition(
+            self._numbers[part], self._on[part], self._known[part], self._pointers[part], part.start, low, high,
+            self._buckets.firsts, group, on, known, pointers, starts, long_buckets, state,
+        )  # fmt: skip
+        found = long_buckets[: state[bucket_sort.LONG_BUCKETS]]
+        if len(found):
+            _sort_runs(found, on, known, pointers, self._context.alone())
+            # The kernel looked for equal rows before.
+            return True
+        return bool(state[bucket_sort.TIED])
+
+
+def _sort_runs(runs: Ints, on: Ints, known: Ints, pointers: Ints, context: JoinContext) -> None:
+    """Sort some runs by value and known code, stably."""
+    sizes = runs[:, 1] - runs[:, 0]
+    numbers = np.repeat(np.arange(len(runs)), sizes)
+    places = np.arange(len(numbers)) + np.repeat(runs[:, 0] - np.cumsum(sizes) + sizes, sizes)
+    order = places[order_of([numbers, on[places], known[places]], context)]
+    for column in (on, known, pointers):
+        column[places] = column[order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,12 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
-from juncture.kernels import asof_known as kernels
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
-from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.asof import ResolvedAsof
-
-_CHAINS_MOST = 4
-"""Each costs another search of the right rows, and sorting these costs more than four."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +43,6 @@ class Left:
         The keys of rows of which neither is so, but that no right rows are known to.
     seen
         Of each slot, the code of that time; empty if all right rows are.
-    chains
-        Into how many groups each key is divided so that these codes never fall within one; 0 if it is not.
     """
 
     slots: Slots
@@ -61,7 +54,6 @@ class Left:
     null_key: int
     blind: Codes
     seen: Ints
-    chains: int = 0
 
 
 def read_left(
@@ -120,22 +112,6 @@ def read_left(
         blind=np.concatenate([np.zeros(0, np.int32), *reading.blind]),
         seen=reading.seen[slots.rows] if seen_coder is not None else reading.seen,
     )
-
-
-def in_chains(left: Left) -> Left:
-    """Return the left side with its keys divided, if a few groups will do, so that seen codes never fall within one."""
-    slots = left.slots
-    chains = np.zeros(len(slots), np.int32)
-    used = kernels.assign_chains(left.seen, slots.starts, _CHAINS_MOST, chains)
-    if used > _CHAINS_MOST:
-        return left
-    if used <= 1:
-        return replace(left, chains=1)
-    order = np.argsort(chains, kind="stable")
-    groups = np.repeat(np.arange(slots.key_count), np.diff(slots.starts)) + chains * slots.key_count
-    starts = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=used * slots.key_count))]).astype(np.int64)
-    on = np.concatenate([slots.on[order], np.zeros(WINDOW, np.int64)])
-    return replace(left, slots=Slots(on, slots.rows[order], starts), seen=left.seen[order], chains=used)
 
 
 class _Reading:

@@ -42,13 +42,13 @@ def merge(
             f"algorithm='merge' sorts the right side in memory, and {right.rows:,} rows are too many for that. "
             "Use algorithm='probe', which streams it."
         )
-    keys, on, _, pointers = load(right, right.parts, context)
+    keys, on, _ = load(right, right.parts, context)
     rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
     ordered = sort_slots(keys, on, rows, slots.key_count, context)
     del keys, on
     ends = np.empty(len(ordered), np.int32)
     repeated = mark_runs(ordered.on[: len(ordered)], ordered.starts, ends)
-    sorted_pointers = pointers[ordered.rows]
+    sorted_pointers = pointers_of(right, right.parts)[ordered.rows]
     if repeated and right.ties != "ignore":
         order_ties(sorted_pointers, ends, right, context)
     elif repeated and right.first:
@@ -62,17 +62,16 @@ def merge(
     return best, np.diff(ordered.starts) > 0
 
 
-def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Ints]:
-    """Return key code, ``on`` code, known code if that matters, and pointer of the rows of some parts."""
+def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints]:
+    """Return key code, ``on`` code, and known code if that matters, of the rows of some parts."""
     sizes = [right.source.part_rows[part] for part in parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     total = int(starts[-1])
-    keys, on, pointers = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.int64)
+    keys, on = np.empty(total, np.int32), np.empty(total, np.int64)
     known = np.empty(total * (right.known is not None), np.int64)
 
     def load_part(number: int) -> int:
         part, first = parts[number], int(starts[number])
-        pointers[first : first + sizes[number]] = right.source.bounds[part] + np.arange(sizes[number])
         for batch in right.batches(part):
             rows = slice(first, first + batch.num_rows)
             right.encode(batch, keys[rows], on[rows])
@@ -85,7 +84,13 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     for rows in context.threads.map(load_part, range(len(sizes))):
         done += rows
         advance(done, total)
-    return keys, on, known, pointers
+    return keys, on, known
+
+
+def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:
+    """Return the numbers of the rows of some parts."""
+    bounds = right.source.bounds
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(bounds[part], bounds[part + 1]) for part in parts)])
 
 
 def order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinContext) -> None:

@@ -23,7 +23,6 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import Coder
 from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
-from juncture.kernels import asof_known as known
 from juncture.kernels import search
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
@@ -207,10 +206,9 @@ class _Index:
 class _Scratch(local):
     """Arrays that each thread uses again for each batch."""
 
-    def __init__(self, rows: int, code_columns: int, *, has_known: bool) -> None:
+    def __init__(self, rows: int, code_columns: int) -> None:
         self.keys = np.empty(rows, np.int32)
         self.on = np.empty(rows, np.int64)
-        self.known = np.empty(rows * has_known, np.int64)
         self.codes = np.empty((rows, code_columns), np.int64)
         self.buckets = np.empty(rows, np.int32)
         self.moved_on = np.empty(rows, np.int64)
@@ -230,16 +228,12 @@ class _Pass:
         directions: Sequence[Direction],
         places: int,
         context: JoinContext,
-        seen_codes: Ints | None,
-        chains: int,
     ) -> None:
         self.slots = slots
         self.right = right
         self.directions = directions
         self.index = _Index(slots, context)
-        self.seen_codes, self.chains = seen_codes, chains
-        code_columns = len(right.code_columns) + (seen_codes is not None)
-        words = code_columns + 2
+        words = len(right.code_columns) + 2
         self.best = [np.full((len(slots), places, words), kernels.NOWHERE, np.int64) for _ in directions]
         self.ties = [Ties() for _ in directions]
         self.seen = np.zeros(slots.key_count, np.uint8)
@@ -248,25 +242,19 @@ class _Pass:
         most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
         self.context = context
         self.ties_most = _most(context, "ties", _TIES_MOST, _TIE_BYTES)
-        self.scratch = _Scratch(
-            min(most, _rows_at_once(right, context)), code_columns, has_known=seen_codes is not None
-        )
+        self.scratch = _Scratch(min(most, _rows_at_once(right, context)), len(right.code_columns))
 
     def scan(self, numbered: tuple[int, list[int]]) -> int:
         """Offer the rows of a batch of parts to their slots, and return how many there are."""
         number, parts = numbered
         base, total = int(self.right.source.bounds[parts[0]]), 0
         for rows in self._loads(parts):
-            for chain in range(self.chains):
-                if chain > 0:
-                    keys = self.scratch.keys[:rows]
-                    keys[keys != EMPTY] += self.slots.key_count // self.chains
-                for which in range(len(self.directions)):
-                    counts = self._partition(which, rows)
-                    with self.gate.shared():
-                        self._offer(which, counts, base + total, number)
-                    if self.ties[which].count > self.ties_most:
-                        self._relieve(which)
+            for which in range(len(self.directions)):
+                counts = self._partition(which, rows)
+                with self.gate.shared():
+                    self._offer(which, counts, base + total, number)
+                if self.ties[which].count > self.ties_most:
+                    self._relieve(which)
             total += rows
         return total
 
@@ -282,10 +270,7 @@ class _Pass:
                         done = 0
                     rows = slice(done, done + batch.num_rows)
                     right.encode(batch, scratch.keys[rows], scratch.on[rows])
-                    if self.seen_codes is not None:
-                        right.encode_known(batch, scratch.keys[rows], scratch.known[rows])
-                        scratch.codes[rows, 0] = scratch.known[rows]
-                    for column, name in enumerate(right.code_columns, start=int(self.seen_codes is not None)):
+                    for column, name in enumerate(right.code_columns):
                         codes = order_codes(batch.column(name), decided=right.decided)
                         scratch.codes[rows, column] = ~codes if right.first else codes
                     done = rows.stop
@@ -305,9 +290,6 @@ class _Pass:
         search.locate(
             scratch.moved_on, slots, kept, self.slots.on, index.entries, direction.forward, direction.strict, slots
         )
-        if self.seen_codes is not None:
-            starts = self.slots.starts
-            known.delay(slots, scratch.moved_rows, kept, keys, scratch.known, self.seen_codes, starts)
         return counts
 
     def _offer(self, which: int, counts: Ints, base: int, number: int) -> None:
@@ -325,7 +307,7 @@ class _Pass:
                 left_over = offer(moved, stripe, first, end, left_over)
         if not left_over:
             return
-        # The rows between two stripes, whose slot is the next one, and those that are known late: others own these.
+        # The rows between two stripes, whose slot is the next one: others own these.
         rest = scratch.rest[:left_over]
         owners = np.searchsorted(index.slots, moved[0][rest], "right").astype(np.uint8)
         rest = rest[np.argsort(owners, kind="stable")]
@@ -352,11 +334,6 @@ class _Pass:
                     kernels.offer(
                         slots, on, rows, end, low, high, base, flip, room, best[:, 0], scratch.ties, scratch.rest, state
                     )
-                elif best.shape[1:] == (1, 3) and self.seen_codes is not None:
-                    known.offer_known(
-                        slots, on, scratch.known, rows, end, low, high, base, right.decided, right.first, best[:, 0],
-                        scratch.ties, scratch.rest, state,
-                    )  # fmt: skip
                 else:
                     kernels.offer_many(
                         slots, on, rows, scratch.codes, end, low, high, base, flip, right.decided, right.first, best,
@@ -384,14 +361,12 @@ class _Pass:
             if self.right.ties != "ignore" and not self.right.decided:
                 self._settle(which, self.ties[which].drain(best), context, within=True)
             fill = partial(_spread, best, self.slots.starts, direction)
-            if self.seen_codes is not None:
-                fill = partial(_spread_known, best, self.slots.starts)
             context.threads.run(fill, self.slots.group_ranges(context))
 
     def _settle(self, which: int, ties: Ints, context: JoinContext, *, within: bool) -> None:
         right = self.right
         best, columns = self.best[which], right.tie_columns
-        settle(best, ties, right.source, columns, context, within=within, first=right.first, known=right.known)
+        settle(best, ties, right.source, columns, context, within=within, first=right.first)
 
 
 def probe(
@@ -400,9 +375,6 @@ def probe(
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
-    *,
-    seen_codes: Ints | None = None,
-    chains: int = 1,
 ) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
     """Return each slot's best right rows in each direction, and which keys the right side has.
 
@@ -418,11 +390,6 @@ def probe(
         How many candidates each slot keeps.
     context
         What the join may use.
-    seen_codes
-        Where right rows have to be known: the code of each slot's time up to which they are, which never falls within a
-        group. Then the only direction is backward.
-    chains
-        Into how many groups each key is divided for that; those of a number are together, in the order of keys.
 
     Returns
     -------
@@ -443,17 +410,13 @@ def probe(
     Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one place, and
     for each thread about 40 bytes for each of two million rows.
     """
-    work = _Pass(slots, right, directions, places, context, seen_codes, chains)
+    work = _Pass(slots, right, directions, places, context)
     advance, total, done = context.progress.of("right"), right.rows, 0
     for rows in context.threads.map(work.scan, enumerate(work.batches)):
         done += rows
         advance(done, total)
     work.finish(context)
     return work.best, work.seen.astype(np.bool_)
-
-
-def _spread_known(best: Ints, starts: Ints, groups: tuple[int, int]) -> None:
-    known.spread_known(best, starts, *groups)
 
 
 def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, int]) -> None:

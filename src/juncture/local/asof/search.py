@@ -16,11 +16,11 @@ from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Ints
 from juncture.local.asof.condition import Condition, search_where
 from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
-from juncture.local.asof.left import Left, in_chains, read_left
+from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, RightRows, TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
@@ -257,9 +257,7 @@ class Search:
                 and len(piece) == len(self._left.part_rows)
             ):
                 return self._prepared(self._coder)
-            left = read_left(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
-            streams = self._algorithm is probe and join.spec.direction == "backward" and self._condition is None
-            return in_chains(left) if seen_coder is not None and streams else left
+            return read_left(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
 
     def _values(self, left: str, right: str) -> Iterator[pa.Array]:
         for source, column in ((self._left, left), (self._right, right)):
@@ -281,8 +279,6 @@ class Search:
                 )  # fmt: skip
             elif right.known is None:
                 best, seen = self._algorithm(left.slots, right, *asked)
-            elif left.chains:
-                best, seen = probe(left.slots, right, *asked, seen_codes=left.seen, chains=left.chains)
             else:
                 best, seen = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
@@ -290,8 +286,7 @@ class Search:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
         alone = int(np.diff(left.slots.starts)[~seen].sum())
         strangers = left.rows - left.null_on - left.null_key - len(left.blind) - len(left.slots)
-        keys: Mask = np.logical_or.reduce(seen.reshape(max(left.chains, 1), -1))
-        blind = int(np.count_nonzero(keys[left.blind]))
+        blind = int(np.count_nonzero(seen[left.blind]))
         return {
             "matched": int(counts[kernels.MATCHED]),
             "null_on": left.null_on,

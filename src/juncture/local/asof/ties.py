@@ -49,7 +49,6 @@ def settle(
     *,
     within: bool,
     first: bool,
-    known: str | None,
 ) -> None:
     """Give tied places to the rows that win them.
 
@@ -67,8 +66,6 @@ def settle(
         Whether to order rows that tie with each other inside the places, too.
     first
         Whether the least row wins rather than the greatest.
-    known
-        The column by which those known last go before all others, if any.
 
     Notes
     -----
@@ -83,8 +80,7 @@ def settle(
     if len(slot) == 0:
         return
     keys = tie_keys(source, columns, pointer, context)
-    since = [] if known is None else tie_keys(source, (known,), pointer, context)[:-1]
-    order = order_of([slot, ~rank, *(~key for key in since), *(key if first else ~key for key in keys)], context)
+    order = order_of([slot, ~rank, *(key if first else ~key for key in keys)], context)
     # The places of a slot and rank are consecutive, and as many as it has: the winners take them in order.
     place = np.concatenate([held_places, np.full(len(ties), places)])
     targets = order_of([slot, ~rank, place], context)

@@ -15,6 +15,8 @@ _CHOSEN, _OTHER = "#d1495b", "#8d99ae"
 _WIDTH = 640
 _BOX_WIDTH, _BOX_HEIGHT, _GAP = 180, 92, 50
 _LETTER_WIDTH = 8
+# The page's font is not known here, and its letters may be wider than those that a legend was measured with.
+_ROOM = {"left": 5, "top": 5, "bottom": 5, "right": 5 + 4 * _LETTER_WIDTH}
 _LEAST_S = 0.001
 """Costs below are drawn as this."""
 _LINE_LETTERS, _LINE_HEIGHT, _LINES_MAX = 28, 15, 4
@@ -113,9 +115,36 @@ def draw_distances(points: Sequence[dict[str, Any]]) -> str:
     x = alt.X("distance:Q", title=None, scale=alt.Scale(type="symlog"), axis=alt.Axis(tickCount=6, format="~s"))
     lines = base.mark_line(color=_OTHER).encode(x=x, detail="table:N")
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=x, color=alt.Color("share:N", sort=None, title=None, legend=alt.Legend(labelColor="currentColor"))
+        x=x, color=alt.Color("share:N", sort=None, title=None, legend=_legend(alt))
     )
-    return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}))
+    return _svg((lines + dots).properties(width=_WIDTH, height={"step": 26}, padding=_ROOM))
+
+
+def draw_lines(points: Sequence[dict[str, Any]], *, is_time: bool = False, numbers: str = "~s") -> str:
+    """Draw values over time, a line for each name: dicts with ``at``, ``name`` and ``value``.
+
+    Moments are text, as in ISO 8601; values are, too, where they are moments. Others are written as `numbers` says in
+    the language of d3-format.
+    """
+    alt, _ = charting()
+    names = list(dict.fromkeys(point["name"] for point in points))
+    scale = alt.Scale(zero=not is_time)
+    axis = alt.Axis(tickCount=4) if is_time else alt.Axis(tickCount=4, format=numbers)
+    color = alt.Color("name:N", sort=names, title=None, legend=_legend(alt))
+    lines = (
+        _chart(alt, points)
+        .mark_line(point={"size": 12}, interpolate="step-after")
+        .encode(
+            x=alt.X("at:T", title=None, axis=alt.Axis(tickCount=6)),
+            y=alt.Y(f"value:{'T' if is_time else 'Q'}", title=None, axis=axis, scale=scale),
+            color=color,
+        )
+    )
+    return _svg(lines.properties(width=_WIDTH, height=120, padding=_ROOM))
+
+
+def _legend(alt: Any) -> Any:
+    return alt.Legend(labelColor="currentColor")
 
 
 def _names(alt: Any, field: str, names: Iterable[str]) -> Any:

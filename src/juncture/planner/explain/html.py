@@ -46,7 +46,7 @@ def plan_page(plan: Decision, run: Measured | None = None) -> str:
     parts = [
         f"<h1>{heading}</h1>",
         f"<p>{escape(meaning[:1].upper() + meaning[1:])}.</p>",
-        _figure(_flow(plan, run), "Both sides, the algorithm and the result"),
+        figure(_flow(plan, run), "Both sides, the algorithm and the result"),
         rows_table((name, text) for name, text in plan_words(plan) if name not in ("left", "right")),
         "<h2>What is known</h2>",
         _known(plan),
@@ -56,7 +56,7 @@ def plan_page(plan: Decision, run: Measured | None = None) -> str:
     ]
     if run is not None:
         parts += ["<h2>What happened</h2>", rows_table(happened(plan, run))]
-        parts += [_figure(draw_timeline(run.phases), "When the join did what")]
+        parts += [figure(draw_timeline(run.phases), "When the join did what")]
     return page(heading, parts)
 
 
@@ -117,7 +117,7 @@ def _costs(plan: Decision) -> Iterable[str]:
         for each in ranked_options(plan)
         if each.refusal is None and each.cost_s is not None
     ]
-    return [_figure(draw_costs(able), "What each algorithm should cost")] if able else []
+    return [figure(draw_costs(able), "What each algorithm should cost")] if able else []
 
 
 def _weighed(plan: Decision) -> str:
@@ -128,7 +128,8 @@ def _weighed(plan: Decision) -> str:
     return f"<table><tbody>{rows}</tbody></table>"
 
 
-def _figure(drawing: str, caption: str) -> str:
+def figure(drawing: str, caption: str) -> str:
+    """Return a drawing with what it shows below it."""
     return f'<figure aria-label="{escape(caption)}">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
 
 

@@ -29,6 +29,9 @@ KNOWN: Mapping[str, str] = {
 }
 """What may be known of a side, and what a table calls it."""
 
+_WORTH_SAYING_S = 0.01
+"""A shorter time of compiling is of no account."""
+
 _WHERE: Mapping[Engine, str] = {"local": "in-process", "spark": "on Spark"}
 
 
@@ -162,6 +165,9 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     if run.algorithm not in (None, plan.algorithm):
         yield "algorithm", f"{run.algorithm}: what came was too large for {plan.algorithm}"
     yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {about(expected_s)})")
+    if run.compile_s is not None and run.compile_s >= _WORTH_SAYING_S:
+        rest = _seconds(max(0.0, run.seconds - run.compile_s))
+        yield "compiling", f"{_seconds(run.compile_s)} of it, once in a process; the join itself took {rest}"
     for name, rows, known in (
         ("left", run.left_rows, plan.stats.left.rows),
         ("right", run.right_rows, plan.stats.right.rows),

@@ -14,10 +14,11 @@ from juncture.inputs import kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
 from juncture.spark.plan import plan as plan_of_tables
+from juncture.spec.schema import Side
 from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _ALGORITHM = "broadcast"
 
@@ -43,15 +44,32 @@ def plan_with_table(
     """
     _check(spec, algorithm, lazy=lazy, is_read=kind_of(right, "right") == "spark")
     planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, session=session, stats=stats)
+    return _unending(planned, "left", right)
+
+
+def plan_of_left_table(spec: Any, left: Any, right: DataFrame, *, session: SparkSession | None) -> Plan:
+    """Plan a join of a table with a stream, whose right rows go one by one: of `how` "inner" and "right".
+
+    Raises
+    ------
+    SchemaError, DataError
+        As `juncture.plan` does.
+    """
+    planned = plan_of_tables(spec, left, right, algorithm=f"{_ALGORITHM}_left", session=session)
+    return _unending(planned, "right", left)
+
+
+def _unending(planned: Plan, side: Side, table: Any) -> Plan:
+    """Return a plan that says which side is a stream, and refuses what needs an end."""
     options = tuple(
-        replace(option, cost_s=None, remark=UNENDING) if option.algorithm == _ALGORITHM else option
+        replace(option, cost_s=None, remark=UNENDING) if option.algorithm == planned.algorithm else option
         for option in planned.choice.options
     )
-    reason = "the left side is a stream, whose rows neither end nor are moved"
+    reason = f"the {side} side is a stream, whose rows neither end nor are moved"
     return replace(
         planned,
         choice=replace(planned.choice, reason=reason, options=options),
-        details=(*planned.details, *_words(right)),
+        details=(*planned.details, *_words(side, table)),
         measure=refuse_to_measure,
         count_matches=refuse_to_count,
     )
@@ -83,14 +101,14 @@ def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
         )
 
 
-def _words(right: Any) -> tuple[tuple[str, str], ...]:
+def _words(side: Side, table: Any) -> tuple[tuple[str, str], ...]:
     """Say what `explain` says of a join with a stream."""
-    if kind_of(right, "right") == "spark":
+    if kind_of(table, "left" if side == "right" else "right") == "spark":
         read = "as it was when this plan was made: make the join anew to see rows that have come since"
     else:
         read = "read by each task from the files that were there when this plan was made, which must not change"
     return (
-        ("stream", "the left side; each micro-batch is joined on its own, and its rows are final"),
+        ("stream", f"the {side} side; each micro-batch is joined on its own, and its rows are final"),
         ("state", "none"),
         ("table", read),
     )

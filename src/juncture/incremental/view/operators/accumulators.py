@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import array_of, raw_values, rows_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.incremental.view.operators.sums import ExactSums, Sums
 from juncture.kernels.array_types import Codes, Ints
+
+Floats = npt.NDArray[np.float64]
 
 
 class Accumulator(ABC):
@@ -115,15 +119,20 @@ class SumAccumulator(Accumulator):
         self._sums = self._exact.none(0)
         self._old = self._new = self._sums
         self._groups = np.zeros(0, np.int32)
+        # What is a float takes long to work out, so that of each group is held.
+        self._held = np.zeros(0, np.float64) if average or pat.is_floating(of) else None
+        self._fresh: Floats | None = None
 
     def grow(self, groups: int) -> None:
         """Make room for more groups."""
         self._counts.grow(groups)
         self._sums.grow(groups)
+        if self._held is not None:
+            self._held = np.pad(self._held, (0, groups - len(self._held)))
 
     def begin(self, groups: Codes) -> None:
         """Take up some groups."""
-        self._groups = groups
+        self._groups, self._fresh = groups, None
         self._counts.begin(groups)
         self._old, self._new = (self._sums.copy_of(groups) for _ in range(2))
 
@@ -135,11 +144,16 @@ class SumAccumulator(Accumulator):
 
     def before(self) -> pa.Array:
         """Return the sums as they were."""
+        if self._held is not None:
+            return array_of(self._held[self._groups], pa.float64(), self._counts.old > 0)
         return self._values(self._old, self._counts.old)
 
     def after(self) -> pa.Array:
         """Return the sums as they are."""
-        return self._values(self._new, self._counts.new)
+        found = self._values(self._new, self._counts.new)
+        if self._held is not None:
+            self._fresh = raw_values(found, np.float64)
+        return found
 
     def _values(self, sums: Sums, counts: Ints) -> pa.Array:
         if self._average:
@@ -150,11 +164,13 @@ class SumAccumulator(Accumulator):
         """Keep the sums."""
         self._counts.commit()
         self._sums.put(self._groups, self._new)
+        if self._held is not None:
+            self._held[self._groups] = raw_values(self.after(), np.float64) if self._fresh is None else self._fresh
 
     @property
     def nbytes(self) -> int:
         """How much memory the sums take."""
-        return self._counts.nbytes + self._sums.nbytes
+        return self._counts.nbytes + self._sums.nbytes + (0 if self._held is None else self._held.nbytes)
 
 
 class DistinctValues(Accumulator):

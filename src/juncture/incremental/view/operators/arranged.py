@@ -49,6 +49,12 @@ class KeyDomain:
         self._codes.add(columns, keys)
         return keys
 
+    def found(self, columns: list[pa.Array], rows: int) -> Codes:
+        """Return the codes of rows; `EMPTY` where a value is null, or no row that is arranged has the key."""
+        keys = np.empty(rows, np.int32)
+        self._codes.find(columns, keys)
+        return keys
+
     def forget(self) -> None:
         """Forget keys that no held row has, once they may be the most; not while changes wait that have codes."""
         count = self._codes.count
@@ -74,6 +80,8 @@ class ArrangedOperator(ViewOperator):
 
     Attributes
     ----------
+    keys, domain
+        The key of each row, and what gives codes to it.
     arrangement
         The rows as they were before the epoch.
     delta
@@ -87,8 +95,8 @@ class ArrangedOperator(ViewOperator):
         self.identity = identity_of(self.schema, label)
         self.arrangement = Arrangement(self.schema, self.identity, 0)
         self.keeps = False
-        self._keys = keys
-        self._domain = domain
+        self.keys = keys
+        self.domain = domain
         domain.members.append(self)
         none = np.zeros(0, np.int64)
         self._nothing = self.delta_of(pa.RecordBatch.from_pylist([], self.schema), none, none)
@@ -113,8 +121,8 @@ class ArrangedOperator(ViewOperator):
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
-        keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
-        codes = self._domain.of(keys, batch.num_rows)
+        keys = [evaluate(key, batch.columns, batch.num_rows) for key in self.keys]
+        codes = self.domain.of(keys, batch.num_rows)
         return Delta.of(batch, weights, codes, np.zeros((0, batch.num_rows), np.int64), hashes)
 
     def step(self, flows: Sequence[Flow]) -> Flow:

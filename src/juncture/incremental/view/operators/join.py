@@ -1,105 +1,273 @@
-"""Inner joins by equal keys, over rows that are arranged by them.
+"""Inner joins by equal keys, of any number of inputs, over rows that are arranged by them.
 
-With the rows of both sides as they were before the epoch, Δ(L ⋈ R) = ΔL ⋈ R + L ⋈ ΔR + ΔL ⋈ ΔR. So nothing is held
-here, joins share what they look up, and neither side has to wait for the other.
+Δ(A ⋈ B ⋈ C) = ΔA ⋈ B ⋈ C + A' ⋈ ΔB ⋈ C + A' ⋈ B' ⋈ ΔC, where A' are the rows of A with what changes in them. So changes
+of each input are joined to the rows of one other input after the other, by keys. Nothing is held here, not even what
+some of the inputs make together; joins share what they look up, and no input has to wait for another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
-from juncture.incremental.arrangement import Delta
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.incremental.arrangement import Delta, Positions
 from juncture.incremental.run import Run
-from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate
-from juncture.incremental.view.operators.arranged import ArrangedOperator
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
+from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate, shifted
+from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of, some_rows
 from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash_table import EMPTY
 
 _TAKEN_ROWS = 1 << 20
-"""Pairs that are made at a time."""
+"""Rows that are joined at a time."""
+
+Change = tuple[pa.RecordBatch, Ints]
+Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
+"""Rows that have a match, where the matches are, and how often each is there."""
+KnownKeys = tuple[KeyDomain, tuple[Expression, ...]]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A step of a path: rows of another input are found by their keys.
+
+    Attributes
+    ----------
+    part
+        Which input it is.
+    held
+        Its rows, by what they are looked up.
+    keys
+        What has to be equal to that, of the columns of all inputs one after the other.
+    condition
+        What has to be true besides.
+    is_changed
+        Whether the rows are those after the epoch.
+    """
+
+    part: int
+    held: ArrangedOperator
+    keys: tuple[Expression, ...]
+    condition: Expression
+    is_changed: bool
+
+    @cached_property
+    def read_by_keys(self) -> frozenset[int]:
+        """The columns that make the keys."""
+        return frozenset(place for key in self.keys for place in columns(key))
+
+
+@dataclass(frozen=True)
+class JoinPath:
+    """How the pairs that changes of an input bring are found.
+
+    Attributes
+    ----------
+    part, start
+        Which input it is, and what tells its changes.
+    condition
+        What has to be true of its rows alone.
+    lookups
+        The other inputs, in the order in which they are joined.
+    """
+
+    part: int
+    start: ArrangedOperator
+    condition: Expression
+    lookups: tuple[Lookup, ...]
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Rows of some inputs beside each other.
+
+    Attributes
+    ----------
+    weights
+        How often each comes.
+    batches, rows
+        By input: columns of it, and which of their rows stand there; None for all, in their order.
+    codes
+        Codes of keys, as far as they are known.
+    """
+
+    weights: Ints
+    batches: Mapping[int, pa.RecordBatch]
+    rows: Mapping[int, Positions | None]
+    codes: Mapping[KnownKeys, Codes]
+
+    def some(self, rows: Ints) -> _Joined:
+        """Return some of the rows."""
+        index = {part: rows if old is None else old[rows] for part, old in self.rows.items()}
+        return _Joined(self.weights[rows], self.batches, index, {key: each[rows] for key, each in self.codes.items()})
+
+    def of(self, part: int, places: Sequence[int]) -> pa.RecordBatch:
+        """Return columns of an input, by their places in its batch."""
+        batch, rows = self.batches[part].select(places), self.rows[part]
+        return batch if rows is None else some_rows(batch, rows)
 
 
 class JoinOperator(ViewOperator):
-    """Gives the pairs of rows whose keys are equal, and for which a condition is true.
+    """Gives the rows of all inputs whose keys are equal, and for which conditions are true, beside each other.
 
     Parameters
     ----------
     label, types
         What it is called, and what it gives.
-    left, right
-        The rows of both sides.
-    condition
-        What has to be true besides, of the columns of both sides one after the other.
+    inputs
+        What is looked up, and what tells changes.
+    widths
+        How many columns each of the joined inputs has.
+    paths
+        How what changes of each of them bring is found.
     shown
-        Which columns of both sides it gives.
+        Which columns of all of them, one after the other, it gives.
     """
 
     def __init__(
         self,
         label: str,
         types: Sequence[pa.DataType],
-        left: ArrangedOperator,
-        right: ArrangedOperator,
-        condition: Expression,
+        inputs: Sequence[ArrangedOperator],
+        widths: Sequence[int],
+        paths: Sequence[JoinPath],
         shown: Sequence[int],
     ) -> None:
-        super().__init__(label, types, (left, right))
-        self._left = left
-        self._right = right
-        self._condition = condition
+        super().__init__(label, types, inputs)
+        self._first = np.concatenate([[0], np.cumsum(widths)]).tolist()
+        self._owner = [part for part, width in enumerate(widths) for _ in range(width)]
         self._shown = shown
-        self._read = sorted({*shown, *columns(condition)})
+        self._paths = [(path, self._read_by(path)) for path in paths]
+
+    def _keys_of(self, part: int, held: ArrangedOperator) -> KnownKeys:
+        return held.domain, tuple(shifted(key, self._first[part]) for key in held.keys)
+
+    def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
+        """Return which columns of each input are read on a path."""
+        known = {self._keys_of(path.part, path.start)}
+        read = {*self._shown, *columns(path.condition)}
+        for each in path.lookups:
+            own = each.held.domain, each.keys
+            if own not in known:
+                read |= each.read_by_keys
+            known |= {own, self._keys_of(each.part, each.held)}
+            read |= columns(each.condition)
+        return {
+            part: [place for place in range(first, end) if place in read]
+            for part, (first, end) in enumerate(zip(self._first, self._first[1:], strict=False))
+        }
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
-        """Give the pairs that come and go."""
-        left, right = self._left.delta, self._right.delta
+        """Give the rows that come and go."""
         found: Flow = []
-        if len(left):
-            for run, rows, positions in _pieces(left, self._right.arrangement.runs):
-                weights = left.weights[rows] * run.weights[positions]
-                found += self._pairs(left.batch, rows, run.taken(positions), None, weights)
-        if len(right):
-            for run, rows, positions in _pieces(right, self._left.arrangement.runs):
-                weights = right.weights[rows] * run.weights[positions]
-                found += self._pairs(run.taken(positions), None, right.batch, rows, weights)
-        if len(left) and len(right):
-            for _, rows, positions in _pieces(left, [_as_run(right)]):
-                weights = left.weights[rows] * right.weights[positions]
-                found += self._pairs(left.batch, rows, right.batch, positions, weights)
+        for path, read in self._paths:
+            delta = path.start.delta
+            for first in range(0, len(delta), _TAKEN_ROWS):
+                found += self._followed(path, read, delta, slice(first, first + _TAKEN_ROWS))
         return found
 
-    def _pairs(
-        self, left: pa.RecordBatch, ours: Codes | None, right: pa.RecordBatch, theirs: Codes | None, weights: Ints
-    ) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield some rows of both sides beside each other; None for all rows of one."""
-        width = left.num_columns
-        indices = [None if rows is None else array_of(rows, pa.int32()) for rows in (ours, theirs)]
+    def _followed(self, path: JoinPath, read: Mapping[int, list[int]], delta: Delta, some: slice) -> Iterator[Change]:
+        batch = delta.batch.slice(some.start, some.stop - some.start)
+        batch = batch.select([place - self._first[path.part] for place in read[path.part]])
+        codes = {self._keys_of(path.part, path.start): delta.keys[some]}
+        rows = _Joined(delta.weights[some], {path.part: batch}, {path.part: None}, codes)
+        yield from self._joined(self._where(rows, path.condition, read), path.lookups, read)
+
+    def _joined(self, rows: _Joined, lookups: Sequence[Lookup], read: Mapping[int, list[int]]) -> Iterator[Change]:
+        """Yield what rows and all that is still to be looked up make."""
+        if not len(rows.weights):
+            return
+        if not lookups:
+            yield self._given(rows, read), rows.weights
+            return
+        for found in self._looked_up(rows, lookups[0], read):
+            yield from self._joined(self._where(found, lookups[0].condition, read), lookups[1:], read)
+
+    def _given(self, rows: _Joined, read: Mapping[int, list[int]]) -> pa.RecordBatch:
         made: dict[int, pa.Array] = {}
-        for place in self._read:
-            is_left = place < width
-            column, index = (left.column(place), indices[0]) if is_left else (right.column(place - width), indices[1])
-            made[place] = column if index is None else rows_of(column, index)
-        if self._condition != TRUE:
-            arrays = [made.get(place) for place in range(width + right.num_columns)]
-            mask = evaluate(self._condition, arrays, len(weights)).fill_null(False)
-            rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-            if not len(rows):
-                return
-            if len(rows) < len(weights):
-                index = array_of(rows, pa.int64())
-                weights = weights[rows]
-                made = {place: rows_of(made[place], index) for place in self._shown}
-        yield batch_of([made[place] for place in self._shown], self.schema), weights
+        for part, places in read.items():
+            wanted = [place for place in places if place in self._shown]
+            if wanted:
+                batch = rows.of(part, [places.index(place) for place in wanted])
+                made |= dict(zip(wanted, batch.columns, strict=True))
+        return batch_of([made[place] for place in self._shown], self.schema)
+
+    def _columns(self, rows: _Joined, wanted: Iterable[int], read: Mapping[int, list[int]]) -> list[pa.Array | None]:
+        """Return some columns, each at its place."""
+        made: list[pa.Array | None] = [None] * len(self._owner)
+        for place in wanted:
+            part = self._owner[place]
+            made[place] = rows.of(part, [read[part].index(place)]).column(0)
+        return made
+
+    def _where(self, rows: _Joined, condition: Expression, read: Mapping[int, list[int]]) -> _Joined:
+        """Return the rows for which a condition is true."""
+        if condition == TRUE or not len(rows.weights):
+            return rows
+        arrays = self._columns(rows, columns(condition), read)
+        mask = evaluate(condition, arrays, len(rows.weights)).fill_null(False)
+        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        return rows if len(kept) == len(rows.weights) else rows.some(kept)
+
+    def _looked_up(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
+        """Yield rows beside what is found for them, about as many at a time as can be joined at once."""
+        held, own = lookup.held, (lookup.held.domain, lookup.keys)
+        codes = rows.codes.get(own)
+        if codes is None:
+            arrays = self._columns(rows, lookup.read_by_keys, read)
+            count = len(rows.weights)
+            codes = held.domain.found([evaluate(key, arrays, count) for key in lookup.keys], count)
+            rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
+        places = [place - self._first[lookup.part] for place in read[lookup.part]]
+        pieces: list[Piece] = []
+        waiting = 0
+        for piece in _found(codes, held, is_changed=lookup.is_changed):
+            pieces.append(piece)
+            waiting += len(piece[0])
+            if waiting >= _TAKEN_ROWS:
+                yield self._beside(rows, lookup, pieces, places)
+                pieces, waiting = [], 0
+        if pieces:
+            yield self._beside(rows, lookup, pieces, places)
+
+    def _beside(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], places: Sequence[int]) -> _Joined:
+        found = rows.some(np.concatenate([ours for ours, *_ in pieces]))
+        # The rows of several places are brought together, and those of one are taken once it is known which are left.
+        batch = pieces[0][1].select(places)
+        index: Positions | None = pieces[0][2]
+        if len(pieces) > 1 and places:
+            taken = [rows_of(each.select(places), array_of(here, pa.int32())) for _, each, here, _ in pieces]
+            batch, index = joined_batches(taken), None
+        codes = {**found.codes, self._keys_of(lookup.part, lookup.held): found.codes[lookup.held.domain, lookup.keys]}
+        return _Joined(
+            found.weights * np.concatenate([weights for *_, weights in pieces]),
+            {**found.batches, lookup.part: batch},
+            {**found.rows, lookup.part: index if places else None},
+            codes,
+        )
 
 
-def _pieces(delta: Delta, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Codes]]:
-    for run, rows, positions in delta.find(runs):
-        for first in range(0, len(rows), _TAKEN_ROWS):
-            yield run, rows[first : first + _TAKEN_ROWS], positions[first : first + _TAKEN_ROWS]
+def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
+    """Yield which rows have a match among those of an input, and where, some at a time."""
+    order = np.flatnonzero(codes != EMPTY)
+    if len(order) < len(codes):
+        codes = codes[order]
+    if (codes[1:] < codes[:-1]).any():
+        by_code = np.argsort(codes, kind="stable")
+        order, codes = order[by_code], codes[by_code]
+    runs = [(run, run.weights) for run in held.arrangement.runs]
+    if is_changed and len(held.delta):
+        runs.append((_as_run(held.delta), held.delta.weights))
+    no_codes = np.zeros((0, len(codes)), np.int64)
+    for run, weights in runs:
+        for rows, positions in run.find(codes, no_codes):
+            if len(rows):
+                yield order[rows], run.batch, positions, weights[positions]
 
 
 def _as_run(delta: Delta) -> Run:

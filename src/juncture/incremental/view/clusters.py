@@ -1,0 +1,157 @@
+"""Inner joins of inner joins as one: what is joined, and on which path the changes of each input meet the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from juncture.incremental.view.expressions import Call, Expression, all_of, columns, conjuncts, shifted
+from juncture.incremental.view.plan import FilterNode, JoinNode, PlanNode, ProjectNode
+
+
+@dataclass(frozen=True)
+class Step:
+    """An input that is joined to others.
+
+    Attributes
+    ----------
+    part
+        Which one.
+    keys, by
+        What has to be equal: of the columns of all inputs, and of those of this one alone.
+    condition
+        What has to be true besides.
+    """
+
+    part: int
+    keys: tuple[Expression, ...]
+    by: tuple[Expression, ...]
+    condition: Expression
+
+
+@dataclass(frozen=True)
+class Way:
+    """The order in which the others are joined to one input.
+
+    Attributes
+    ----------
+    part, condition
+        The input, and what has to be true of its rows alone.
+    steps
+        The others.
+    """
+
+    part: int
+    condition: Expression
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class JoinCluster:
+    """Inputs of which all that fulfil some conditions are joined.
+
+    Attributes
+    ----------
+    parts
+        The inputs.
+    conditions, shown
+        The conditions, and which columns come out, of the columns of all inputs one after the other.
+    """
+
+    parts: tuple[PlanNode, ...]
+    conditions: tuple[Expression, ...]
+    shown: tuple[int, ...]
+
+    @property
+    def firsts(self) -> list[int]:
+        """The place of the first column of each input."""
+        found = [0]
+        for part in self.parts[:-1]:
+            found.append(found[-1] + len(part.types))
+        return found
+
+    def places(self, part: int) -> frozenset[int]:
+        """Return the places of the columns of an input."""
+        first = self.firsts[part]
+        return frozenset(range(first, first + len(self.parts[part].types)))
+
+    def order(self, static: Sequence[bool]) -> list[int]:
+        """Return the inputs in the order in which an epoch takes their changes, given which of them do not change.
+
+        Those that come at once and never again are first, so that what comes last finds all others; and that is the
+        input that the most are joined to.
+        """
+        changing = [part for part in range(len(self.parts)) if not static[part]]
+        return [part for part in range(len(self.parts)) if static[part]] + changing[::-1]
+
+    def ways(self, static: Sequence[bool]) -> list[Way]:
+        """Return how what the changes of each input bring is found.
+
+        Of inputs that do not change there is no need, if there are others: in the epoch in which they come these are
+        empty before, and their own changes find what has come.
+        """
+        changing = [part for part in range(len(self.parts)) if not static[part]]
+        return [self._way(part, static) for part in changing or self.order(static)[-1:]]
+
+    def _way(self, start: int, static: Sequence[bool]) -> Way:
+        there = self.places(start)
+        left = [each for each in self.conditions if not columns(each) <= there]
+        alone = [each for each in self.conditions if columns(each) <= there]
+        rest = [part for part in range(len(self.parts)) if part != start]
+        steps = []
+
+        def rank(part: int) -> tuple[bool, bool, bool, int]:
+            has_key = any(_pair(each, there, self.places(part)) for each in left)
+            return not has_key, not static[part], not _is_filtered(self.parts[part]), part
+
+        while rest:
+            part = min(rest, key=rank)
+            rest.remove(part)
+            here = [each for each in left if columns(each) <= there | self.places(part)]
+            left = [each for each in left if each not in here]
+            pairs = [_pair(each, there, self.places(part)) for each in here]
+            keys = [pair for pair in pairs if pair is not None]
+            steps.append(
+                Step(
+                    part,
+                    tuple(one for one, _ in keys),
+                    tuple(shifted(other, -self.firsts[part]) for _, other in keys),
+                    all_of([each for each, pair in zip(here, pairs, strict=True) if pair is None]),
+                )
+            )
+            there |= self.places(part)
+        return Way(start, all_of(alone), tuple(steps))
+
+
+def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinCluster:
+    """Return a join, and all joins below it for which a condition holds, as one."""
+    sides = [
+        cluster_of(side, is_joined)
+        if isinstance(side, JoinNode) and is_joined(side)
+        else JoinCluster((side,), (), tuple(range(len(side.types))))
+        for side in node.inputs
+    ]
+    width = sum(len(part.types) for part in sides[0].parts)
+    at = [*sides[0].shown, *(place + width for place in sides[1].shown)]
+    own = [shifted(each, dict(enumerate(at))) for each in conjuncts(node.condition)]
+    return JoinCluster(
+        sides[0].parts + sides[1].parts,
+        (*sides[0].conditions, *(shifted(each, width) for each in sides[1].conditions), *own),
+        tuple(at[place] for place in node.shown),
+    )
+
+
+def _pair(condition: Expression, there: frozenset[int], other: frozenset[int]) -> tuple[Expression, Expression] | None:
+    """Return both sides of an equality of some columns with others; None for other conditions."""
+    if not isinstance(condition, Call) or condition.function != "equal":
+        return None
+    for one, two in (condition.operands, condition.operands[::-1]):
+        if columns(one) and columns(two) and columns(one) <= there and columns(two) <= other:
+            return one, two
+    return None
+
+
+def _is_filtered(node: PlanNode) -> bool:
+    if isinstance(node, ProjectNode):
+        return _is_filtered(node.input)
+    return isinstance(node, FilterNode)
