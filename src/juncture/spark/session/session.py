@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from juncture.errors import PlanError
 from juncture.planner.constants import constants_at_hand
 from juncture.planner.statistics import Resources
@@ -151,7 +153,13 @@ def _cores_by_context(session: SparkSession) -> int | None:
 
 def _cores_by_plan(session: SparkSession) -> int:
     """Return into how many tasks Spark would cut a range of numbers."""
-    plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
+    try:
+        plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
+    except PySparkException as error:
+        # While Spark gathers the tables of a declarative pipeline, it explains nothing.
+        if error.getCondition() != "UNSUPPORTED_PIPELINE_SPARK_SQL_COMMAND":
+            raise
+        plan = ""
     splits = re.search(r"splits=(?:Some\()?(\d+)", plan)
     return int(splits[1]) if splits else int(session.conf.get("spark.sql.shuffle.partitions") or 200)
 
