@@ -16,9 +16,10 @@ TABLES = [model.SourceSection, model.Derived, model.Check, model.SinkSection, mo
 
 
 def test_its_file_is_right():
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    text, kept = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert list(read_file(text, "page")[0].steps) == ["large", "quoted"]
     assert tomllib.loads(text)["parameters"] == {"least": 10}
+    assert read_file(kept, "page")[0].sinks["priced"].changes == "output/priced-changes"
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)

@@ -80,14 +80,22 @@ def init(
     messages().print(Text(f"Wrote {', '.join(str(path) for path in written)}."), soft_wrap=True)
 
 
-def check(file: File = FILE, values: Set = None, engine: Engine = "spark", as_json: _Json = False) -> None:
+def check(
+    file: File = FILE,
+    values: Set = None,
+    engine: Engine = "spark",
+    of_changes: Annotated[
+        bool, typer.Option("--changes", help="Whether it can be kept up to date, by `run --changes`, too.")
+    ] = False,
+    as_json: _Json = False,
+) -> None:
     """Hold a pipeline against the columns of its sources, without reading rows or starting Spark.
 
     [dim]juncture check
     juncture check nightly.toml --set date=2026-01-01 --engine local[/dim]
     """
     chosen = engine_of(engine)
-    schemas = opened(file, values).check(chosen)
+    schemas = opened(file, values).check(chosen, is_stream=of_changes, of_changes=of_changes)
     if as_json:
         columns = {name: schema and {each.name: str(each.type) for each in schema} for name, schema in schemas.items()}
         typer.echo(json.dumps(columns, ensure_ascii=False))
@@ -118,10 +126,14 @@ def run(
         str | None, typer.Option(metavar="SIZE", help="How much memory joins in this process may take, such as 2GB.")
     ] = None,
     is_stream: Annotated[bool, typer.Option("--stream", help="Run as a stream, with a checkpoint.")] = False,
+    of_changes: Annotated[
+        bool, typer.Option("--changes", help="Keep the sinks up to date: take changes of the sources, write theirs.")
+    ] = False,
     every: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="With --stream: go on for ever, looking so often. Without it, what is there is done."
+            metavar="TIME",
+            help="With --stream and --changes: go on for ever, looking so often. Without it, what is there is done.",
         ),
     ] = None,
     as_json: _Json = False,
@@ -131,16 +143,21 @@ def run(
     [dim]juncture run --set date=2026-01-01
     juncture run --engine local --only daily
     juncture run --master spark://host:7077
-    juncture run --stream --every '10 seconds'[/dim]
+    juncture run --stream --every '10 seconds'
+    juncture run --changes[/dim]
     """
     chosen = engine_of(engine)
-    if chosen == "local" and (master or remote or is_stream):
-        raise SpecError("--engine local goes with none of --master, --remote and --stream, which are Spark's.")
+    if chosen == "local" and (master or remote or is_stream or of_changes):
+        raise SpecError(
+            "--engine local goes with none of --master, --remote, --stream and --changes, which are Spark's."
+        )
+    if is_stream and of_changes:
+        raise SpecError("--stream takes rows that come, and --changes those that change. Pass one of them.")
     if memory is not None and chosen == "spark":
         raise SpecError("--memory limits joins in this process, and this runs on Spark. Leave it out.")
     pipeline = opened(file, values)
-    if is_stream:
-        report = _stream(pipeline, master, remote, only or (), start or (), every)
+    if is_stream or of_changes:
+        report = _stream(pipeline, master, remote, only or (), start or (), every, of_changes=of_changes)
     elif chosen == "local":
         report = pipeline.run(only=only or (), start=start or (), again=again, memory=memory, watch=step)
     else:
@@ -193,14 +210,22 @@ def _on_spark(
 
 
 def _stream(
-    pipeline: Any, master: str | None, remote: str | None, only: Sequence[str], start: Sequence[str], every: str | None
+    pipeline: Any,
+    master: str | None,
+    remote: str | None,
+    only: Sequence[str],
+    start: Sequence[str],
+    every: str | None,
+    *,
+    of_changes: bool,
 ) -> RunReport:
-    """Run a pipeline as a stream until what is there is done, or for ever."""
+    """Run a pipeline as a stream, of rows or of changes, until what is there is done, or for ever."""
     from juncture.pipeline.streaming import finished
 
-    pipeline.check("spark", is_stream=True)
+    pipeline.check("spark", is_stream=True, of_changes=of_changes)
     with session(pipeline, master, remote, is_stream=True) as spark:
-        queries = pipeline.stream(spark, only=only, start=start, every=every)
+        begin = pipeline.changes if of_changes else pipeline.stream
+        queries = begin(spark, only=only, start=start, every=every)
         with step("Streaming") as shown:
             report: RunReport = finished(pipeline.file, queries, shown)
             return report

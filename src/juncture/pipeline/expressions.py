@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,15 @@ def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) ->
         return int(connection.sql(f"SELECT count(*) FROM ({groups})").fetchall()[0][0])
 
 
+@cache
+def _empty() -> Any:
+    """Return a database without tables: to make one takes longer than to ask it for the columns of a step."""
+    return duckdb.connect()
+
+
 @contextmanager
 def _connected(folder: Path | None) -> Iterator[Any]:
-    with duckdb.connect() as connection:
+    with _empty().cursor() if folder is None else duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         if folder is not None:
             connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")

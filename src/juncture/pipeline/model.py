@@ -64,6 +64,7 @@ class SourceSection(_Section):
     options: dict[Text, Option] = {}
     order: OrderedBy | list[OrderedBy] | None = None
     stream: StrictBool | None = None
+    changes: Text | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -193,6 +194,7 @@ class SinkSection(_Section):
     partition_by: Text | list[Text] = []
     options: dict[Text, Option] = {}
     checkpoint: Text | None = None
+    changes: Text | None = None
 
     @property
     def partitions(self) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import SpecError, did_you_mean
+from juncture.pipeline.changing import check_changes
 from juncture.pipeline.engine import Engine, Watch, unwatched
 from juncture.pipeline.explain import NOT_YET, Explained, planned_here
 from juncture.pipeline.graph import needed_for, steps_in_order
@@ -96,7 +97,7 @@ class Pipeline:
         """The names of the steps, each after those that it reads."""
         return steps_in_order(self.file)
 
-    def check(self, engine: EngineName = "spark", *, is_stream: bool = False) -> Schemas:
+    def check(self, engine: EngineName = "spark", *, is_stream: bool = False, of_changes: bool = False) -> Schemas:
         """Hold the file against the columns of its sources, without reading rows or starting Spark.
 
         Parameters
@@ -105,6 +106,8 @@ class Pipeline:
             What is to run it: ``"spark"``, or ``"local"`` for this process.
         is_stream
             Whether it is to run as a stream, which goes on writing to places that are there.
+        of_changes
+            Whether its sinks are to be kept up to date, as `changes` does.
 
         Returns
         -------
@@ -119,6 +122,8 @@ class Pipeline:
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.folder / self.file.pipeline.state)
         schemas = check_file(self.file, self.folder, problems, engine=engine, own=state.places(), is_stream=is_stream)
+        if of_changes:
+            check_changes(self.file, self.folder, schemas, problems)
         if problems.found:
             raise PipelineError(str(self.path), problems.found)
         return schemas
@@ -267,6 +272,39 @@ class Pipeline:
         schemas = self.check("spark", is_stream=True)
         engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
         return started(self.file, self.folder, engine, only, start, every)
+
+    def changes(
+        self, spark: SparkSession, *, only: Sequence[str] = (), start: Sequence[str] = (), every: str | None = None
+    ) -> dict[str, StreamingQuery]:
+        """Start a query for each sink that takes changes: they go on from a checkpoint of their own.
+
+        Parameters
+        ----------
+        spark
+            A Spark session.
+        only, start
+            As for `run`.
+        every
+            How often to look for changes, such as ``"10 seconds"``; None to take what is there, and end.
+
+        Returns
+        -------
+        dict
+            The query of each sink. Their rows have a column ``_weight``: how often each comes, or goes where it is
+            negative. Their sum is what a batch run of the tables as they are writes.
+
+        Raises
+        ------
+        PipelineError
+            If the file does not fit the columns of its sources, or cannot be kept up to date.
+        PlanError
+            If Spark has no stream of a sink.
+        """
+        from juncture.pipeline.spark_changes import ChangingEngine, started_changes
+
+        schemas = self.check("spark", is_stream=True, of_changes=True)
+        engine = ChangingEngine(self.file, self.folder, schemas, spark)
+        return started_changes(self.file, self.folder, engine, only, start, every)
 
     def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
         """Return the engine that steps are asked of, and what it has made."""

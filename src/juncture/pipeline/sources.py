@@ -51,8 +51,12 @@ def is_text(name: str) -> bool:
 
 def resolved(source: SourceSection, folder: Path) -> SourceSection:
     """Return a source whose paths go from where its file is."""
-    paths = [path if "://" in path else str(folder / Path(path).expanduser()) for path in source.paths]
-    return source.model_copy(update={"path": paths or None})
+
+    def placed(path: str) -> str:
+        return path if "://" in path else str(folder / Path(path).expanduser())
+
+    changes = None if source.changes is None else placed(source.changes)
+    return source.model_copy(update={"path": [placed(path) for path in source.paths] or None, "changes": changes})
 
 
 def check_place(source: SourceSection, engine: Engine) -> None:

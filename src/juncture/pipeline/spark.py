@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pat
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -176,17 +177,21 @@ class SparkEngine(Engine):
 
     def write(self, sink: SinkSection) -> int | None:
         """Write a sink: a folder beside its place that is renamed at the end, or as Spark does elsewhere."""
-        observation = Observation()
-        frame = self.rows_of(sink.from_).observe(observation, F.count(F.lit(1)).alias("rows"))
+        frame = self.rows_of(sink.from_)
         with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
+            if is_here(sink) and sink_format(sink) == "parquet":
+                # The files say how many rows they hold, so that the query need not count them.
+                return self._write_here(frame, sink)
+            observation = Observation()
+            frame = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
             if is_here(sink):
                 self._write_here(frame, sink)
             else:
                 self._write_elsewhere(frame, sink)
-        return int(observation.get["rows"])
+            return int(observation.get["rows"])
 
-    def _write_here(self, frame: DataFrame, sink: SinkSection) -> None:
-        """Write a folder of files.
+    def _write_here(self, frame: DataFrame, sink: SinkSection) -> int:
+        """Write a folder of files, and return how many rows those of Parquet hold.
 
         Raises
         ------
@@ -196,6 +201,7 @@ class SparkEngine(Engine):
         try:
             with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
                 self._writer(frame, sink).save(str(fresh.absolute()))
+                return sum(pq.read_metadata(file).num_rows for file in fresh.rglob("*.parquet"))
         except _SPARKS_ERRORS as error:
             if "juncture.errors." in str(error):
                 # One of ours, which the command line shows as it is.
@@ -234,7 +240,7 @@ class SparkEngine(Engine):
         elif step.grid is not None:
             frame = grid(self._side(step.from_), **step.grid.model_dump(), spark=self._session)
         else:
-            frame = _derived(self.rows_of(step.from_), step)
+            frame = derived(self.rows_of(step.from_), step)
         return frame
 
     def _side(self, name: str) -> Any:
@@ -347,7 +353,8 @@ class SparkEngine(Engine):
             raise _unread(sink.table or sink.path or "jdbc", sink_format(sink), error) from error
 
 
-def _derived(frame: DataFrame, step: Derived) -> DataFrame:
+def derived(frame: DataFrame, step: Derived) -> DataFrame:
+    """Return the rows that a step makes of those of one table."""
     if step.filter is not None:
         frame = frame.filter(step.filter)
     if step.agg is not None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from juncture.errors import DataError, PlanError
 from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
-from juncture.pipeline.model import File
+from juncture.pipeline.model import File, SinkSection
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.sinks import checkpoint_of
 from juncture.pipeline.sources import comes
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from juncture.pipeline.spark import SparkEngine
 
 STREAM_SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -66,12 +68,33 @@ def started(
     for name in [*file.sources, *steps_in_order(file)]:
         if name in needed:
             engine.make(name)
+    return begun(engine, {name: (file.sinks[name], checkpoint_of(file, name, folder)) for name in chosen}, every)
+
+
+def begun(
+    engine: SparkEngine, sinks: Mapping[str, tuple[SinkSection, Path]], every: str | None
+) -> dict[str, StreamingQuery]:
+    """Start a query for each sink, with its checkpoint.
+
+    Parameters
+    ----------
+    engine
+        What runs it, which has made what they read.
+    sinks
+        The sinks by name, and where their checkpoints are.
+    every
+        How often to look for rows; None to do what is there.
+
+    Raises
+    ------
+    PlanError
+        If Spark has no stream of a sink. None runs then.
+    """
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
-    queries = dict[str, Any]()
+    queries: dict[str, StreamingQuery] = {}
     try:
-        for name in chosen:
-            sink = file.sinks[name]
-            queries[name] = engine.start(sink, checkpoint_of(file, name, folder), trigger)
+        for name, (sink, checkpoint) in sinks.items():
+            queries[name] = engine.start(sink, checkpoint, trigger)
     except BaseException as error:
         for query in queries.values():
             query.stop()

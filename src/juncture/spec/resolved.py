@@ -84,7 +84,8 @@ class Resolved:
     def _given(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
         """Return the field of a column as it was given; of a conversion, in the type that it is converted to."""
         schema, own = (left, self.left_schema) if side == "left" else (right, self.right_schema)
-        if name not in own.names or (plain := stands_for(own.field(name))) in (None, name):
+        # A list of all names, for each of them, would take longer than the join of wide tables.
+        if own.get_field_index(name) < 0 or (plain := stands_for(own.field(name))) in (None, name):
             return schema.field(name)
         # A task may be given the conversion without what it is made of.
         given = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)

@@ -18,7 +18,7 @@ from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type
 from juncture.spark.sql.join import SPARK_HOW
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.schema import OutputColumn
+from juncture.spec.schema import OutputColumn, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ def joined_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide, hint: 
     hint
         Which operator Spark is to take.
     """
-    ours, theirs = _Named(left, "l"), _Named(right, "r")
+    ours, theirs = _Named(left, "left"), _Named(right, "right")
     equals = "<=>" if join.nulls_equal else "="
     keys = []
     for one, other in zip(join.left_by, join.right_by, strict=True):
@@ -58,14 +58,15 @@ def joined_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide, hint: 
 class _Named:
     """An input, and what its columns are called in SQL: by number where names differ in case only."""
 
-    def __init__(self, side: FrameSide, letter: str) -> None:
-        given = side.schema.names
-        self.types = {field.name: field.dataType for field in side.spark_schema.fields}
+    def __init__(self, given_side: FrameSide, side: Side) -> None:
+        given = given_side.schema.names
+        self.side = side
+        self.types = {field.name: field.dataType for field in given_side.spark_schema.fields}
         self.has_own_names = len({name.lower() for name in given}) == len(given)
         inside = given if self.has_own_names else [f"c{i}" for i in range(len(given))]
-        frame = side.frame if self.has_own_names else side.frame.toDF(*inside)
-        self.frame = frame.alias(letter)
-        self.names = {name: f"{letter}.{_quoted(each)}" for name, each in zip(given, inside, strict=True)}
+        frame = given_side.frame if self.has_own_names else given_side.frame.toDF(*inside)
+        self.frame = frame.alias(side[0])
+        self.names = {name: f"{side[0]}.{_quoted(each)}" for name, each in zip(given, inside, strict=True)}
 
     def cast(self, name: str, wanted: st.DataType) -> str:
         """Return a column in a type."""
@@ -74,16 +75,18 @@ class _Named:
 
 
 def _shown(output: tuple[OutputColumn, ...], ours: _Named, theirs: _Named) -> Iterator[str]:
-    """Yield the columns of the result: of the left side all at once, where they come first and as they are."""
-    first = [OutputColumn(name, "left", name) for name in ours.names]
-    if ours.has_own_names and list(output[: len(first)]) == first:
-        yield "l.*"
-        output = output[len(first) :]
-    for column in output:
-        value = (ours if column.side == "left" else theirs).names[column.source]
-        if column.filled_from is not None:
-            value = f"coalesce({value}, {theirs.cast(column.filled_from, ours.types[column.source])})"
-        yield f"{value} AS {_quoted(column.name)}"
+    """Yield the columns of the result: those of a side at once, where they come in their order and as they are."""
+    for named, of_side in ((named, [c for c in output if c.side == named.side]) for named in (ours, theirs)):
+        left_out = [name for name in named.names if name not in {column.source for column in of_side}]
+        as_they_are = [OutputColumn(name, named.side, name) for name in named.names if name not in left_out]
+        if named.has_own_names and of_side == as_they_are and of_side:
+            yield f"{named.side[0]}.*" + (f" EXCEPT ({', '.join(map(_quoted, left_out))})" if left_out else "")
+            continue
+        for column in of_side:
+            value = named.names[column.source]
+            if column.filled_from is not None:
+                value = f"coalesce({value}, {theirs.cast(column.filled_from, ours.types[column.source])})"
+            yield f"{value} AS {_quoted(column.name)}"
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,91 @@
+"""Pipelines on Spark that are kept up to date: what changes is a stream of rows with weights, and the rest tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, rows_within
+from juncture.joins.planning import plan
+from juncture.pipeline.changing import change_sink, changes_schema, changing
+from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
+from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.sources import resolved
+from juncture.pipeline.spark import SparkEngine, derived
+from juncture.pipeline.streaming import begun
+from juncture.spark.schema import spark_schema
+
+
+class ChangingEngine(SparkEngine):
+    """Spark with the changes of a pipeline's sources and steps.
+
+    Parameters
+    ----------
+    file, folder, schemas, session
+        As for `SparkEngine`.
+    """
+
+    def __init__(self, file: File, folder: Path, schemas: Any, session: SparkSession) -> None:
+        super().__init__(file, folder, schemas, session)
+        self._live = changing(file)
+
+    def make(self, name: str) -> None:
+        """Make the DataFrame of a source or a step: of what changes, a stream of its changes."""
+        source = self._file.sources.get(name)
+        if source is None or source.changes is None:
+            super().make(name)
+            return
+        folder = str(Path(str(resolved(source, self._folder).changes)).absolute())
+        schema = changes_schema(folder)
+        stream = self._session.readStream.schema(spark_schema(schema)).parquet(folder)
+        # Without a column that says what changes, all rows come.
+        self._frames[name] = (
+            stream if rows_within(schema, name)[1] else stream.withColumn(WEIGHT, F.lit(1).cast("long"))
+        )
+
+    def _step(self, name: str) -> DataFrame:
+        step = self._file.steps[name]
+        if isinstance(step, Derived) and name in self._live:
+            frame = self.rows_of(step.from_)
+            marks = [mark for mark in (WEIGHT, CHANGE_TYPE) if mark in frame.columns]
+            return derived(frame, _with_marks(step, marks))
+        return super()._step(name)
+
+    def _planned_join(self, step: JoinStep) -> Any:
+        if not self._live.intersection(step.inputs):
+            return super()._planned_join(step)
+        return plan(self._side(step.left), self._side(step.right), step.spec, changes=True, spark=self._session)
+
+
+def started_changes(
+    file: File, folder: Path, engine: ChangingEngine, only: Sequence[str], start: Sequence[str], every: str | None
+) -> dict[str, Any]:
+    """Start the queries that write the changes of a pipeline's sinks.
+
+    Parameters
+    ----------
+    file, folder, engine, only, start, every
+        As for `juncture.pipeline.streaming.started`. Sinks without ``changes`` are left out.
+    """
+    sinks = {
+        name: change_sink(file.sinks[name]) for name in chosen_sinks(file, only, start) if file.sinks[name].changes
+    }
+    needed = needed_for(file, [sink.from_ for sink in sinks.values()])
+    for name in [*file.sources, *steps_in_order(file)]:
+        if name in needed:
+            engine.make(name)
+    kept = folder / file.pipeline.state / "changes"
+    return begun(engine, {name: (sink, kept / name) for name, sink in sinks.items()}, every)
+
+
+def _with_marks(step: Derived, marks: Sequence[str]) -> Derived:
+    """Return a step that keeps the columns that say what becomes of its rows."""
+    if isinstance(step.select, dict):
+        return step.model_copy(update={"select": {**step.select, **{mark: mark for mark in marks}}})
+    if step.select is None or any(text.strip() == "*" for text in step.select):
+        return step
+    return step.model_copy(update={"select": [*step.select, *marks]})

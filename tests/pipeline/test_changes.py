@@ -1,0 +1,168 @@
+"""Pipelines that are kept up to date: what has been given is, summed, what a batch run of the tables writes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import juncture as jn
+from juncture.cli.main import app
+from juncture.pipeline.problems import PipelineError
+from juncture.pipeline.streaming import STREAM_SETTINGS
+from support.change_streams import LEFT, RIGHT, epochs, said, summed
+from support.streaming import write_files
+from support.tables import canonical_rows
+
+PIPELINE = """
+[sources.orders]
+path = "orders.parquet"
+changes = "changes/orders"
+
+[sources.rates]
+path = "rates.parquet"
+changes = "changes/rates"
+
+[sources.regions]
+path = "regions.parquet"
+
+[steps.some]
+from = "orders"
+filter = "n < 11"
+select = ["k", "`on`", "far"]
+
+[steps.rated]
+join = "asof"
+left = "some"
+right = "rates"
+on = "on"
+by = "k"
+
+[steps.again]
+join = "equi"
+left = "rated"
+right = "rates"
+on = "k"
+how = "left"
+suffix = "_again"
+
+[steps.placed]
+join = "equi"
+left = "again"
+right = "regions"
+on = "k"
+
+[steps.shown]
+from = "placed"
+[steps.shown.select]
+k = "k"
+twice = "far * 2"
+m = "m"
+region = "region"
+
+[sinks.shown]
+from = "shown"
+path = "shown"
+changes = "shown-changes"
+"""
+
+
+def write_tables(folder: Path, tables: dict[str, pa.Table]) -> None:
+    regions = pa.table({"k": pa.array([0, 1], pa.int8()), "region": ["north", "south"]})
+    for name, table in {**tables, "regions": regions}.items():
+        pq.write_table(table, folder / f"{name}.parquet")
+
+
+def write_pipeline(folder: Path, text: str) -> jn.Pipeline:
+    (folder / "juncture.toml").write_text(text)
+    return jn.Pipeline.from_toml(folder / "juncture.toml")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with tables and their first changes."""
+    chance = random.Random(2)
+    (tmp_path / "changes").mkdir()
+    for name, schema, form in (("orders", LEFT, "change_type"), ("rates", RIGHT, "weight")):
+        changes, tables = epochs(schema, chance, 1)
+        write_files([said(changes[0], form)], tmp_path / "changes" / name)
+        write_tables(tmp_path, {name: tables[0]})
+    return tmp_path
+
+
+@pytest.mark.in_turn
+def test_what_changes_adds_up_to_a_batch_run(spark, tmp_path):
+    chance, made = random.Random(12), {}
+    (tmp_path / "changes").mkdir()
+    for name, schema in (("orders", LEFT), ("rates", RIGHT)):
+        changes, tables = epochs(schema, chance, 2)
+        made[name] = [said(each, "change_type") for each in changes] if name == "orders" else changes, tables
+    before = {name: spark.conf.get(name, None) for name in STREAM_SETTINGS}
+    for name, value in {**STREAM_SETTINGS, "spark.sql.shuffle.partitions": "2"}.items():
+        spark.conf.set(name, value)
+    try:
+        for turn in range(2):
+            for name, (changes, _) in made.items():
+                write_files([changes[turn]], tmp_path / "changes" / name)
+            write_tables(tmp_path, {name: tables[turn] for name, (_, tables) in made.items()})
+            pipeline = write_pipeline(tmp_path, PIPELINE)
+            for query in pipeline.changes(spark).values():
+                query.awaitTermination()
+            given = pq.read_table(sorted((tmp_path / "shown-changes").glob("*.parquet")))
+            wanted = pipeline.step("shown")
+            assert summed(given) == Counter(map(tuple, canonical_rows(wanted)))
+            assert wanted.num_rows
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def test_a_pipeline_that_can_be_kept_up_to_date_is_right(folder, monkeypatch):
+    write_pipeline(folder, PIPELINE)
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["check", "--changes"])
+    assert done.exit_code == 0, done.output
+
+
+SUMS = '[steps.sums]\nfrom = "rated"\nby = "k"\nagg = { n = "count(*)" }\n'
+REFUSED = {
+    "no sink": ('changes = "shown-changes"', "", "No sink takes changes"),
+    "nothing that changes": ('from = "shown"', 'from = "regions"', "Nothing that 'regions' reads has changes"),
+    "grouped": ("[steps.placed]", f"{SUMS}\n[steps.placed]", "agg= over rows that change"),
+    "distinct": ('filter = "n < 11"', "distinct = true", "distinct= over rows that change"),
+    "a table on the left": (
+        'left = "again"\nright = "regions"\non = "k"',
+        'left = "regions"\nright = "again"\non = "k"\nhow = "left"',
+        "with it the rows of 'regions'",
+    ),
+    "kept right rows": ('right = "regions"\non = "k"', 'right = "regions"\non = "k"\nhow = "full"', "how='full' keeps"),
+    "an algorithm": ('by = "k"', 'by = "k"\nalgorithm = "broadcast"', "joins no changes"),
+    "no folder": ('changes = "changes/rates"', 'changes = "nowhere"', "nowhere"),
+    "other columns": ('changes = "changes/rates"', 'changes = "changes/orders"', "has other columns than the table"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_kept_up_to_date_is_said_with_its_line(folder, case):
+    old, new, message = REFUSED[case]
+    text = PIPELINE.replace(old, new)
+    if case == "grouped":
+        text = text.replace('left = "again"', 'left = "sums"')
+    pipeline = write_pipeline(folder, text)
+    with pytest.raises(PipelineError) as caught:
+        pipeline.check(of_changes=True)
+    found = [each for each in caught.value.problems if message in each.message]
+    assert found, caught.value
+    assert (found[0].line > 1) == (case != "no sink")
+
+
+def test_rows_before_and_after_are_joined_first(folder):
+    changes, _ = epochs(LEFT, random.Random(3), 1)
+    write_files([said(changes[0], "debezium")], folder / "changes" / "whole")
+    with pytest.raises(PipelineError, match="Join them first"):
+        write_pipeline(folder, PIPELINE.replace("changes/orders", "changes/whole")).check(of_changes=True)
