@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 import juncture as jn
 from juncture.incremental.store import blocks, run_writer
 from juncture.runtime.memory import peak_memory_bytes
+from juncture_benchmarks.machine import load_average
 from juncture_benchmarks.population.ways import all_ways, quarter_bytes, tables
 
 __all__ = ["STEADY", "measured", "of_block_rows", "steady"]
@@ -75,7 +78,11 @@ def _steady(name: str, sales: int, memory: int | None) -> dict[str, Any]:
         with jn.changes(ours.schema, theirs.schema, spec, state=folder / "state", memory=memory) as join:
             join.populate(left=ours, right=theirs)
             many = [_epoch_s(join, changes) for changes in _changes(ours, theirs, epochs=20, size=10_000)]
-            one = [_epoch_s(join, changes) for changes in _changes(ours, theirs, epochs=400, size=1)]
+            one, syncs = [], []
+            with (folder / "beside").open("wb", buffering=0) as beside:
+                for changes in _changes(ours, theirs, epochs=400, size=1):
+                    one.append(_epoch_s(join, changes))
+                    syncs.append(_sync_s(beside))
         cpu = np.array([each[0] for each in one])
         wall = np.array([each[1] for each in one])
         return {
@@ -85,6 +92,9 @@ def _steady(name: str, sales: int, memory: int | None) -> dict[str, Any]:
             "one_cpu_p99_s": float(np.quantile(cpu, 0.99)),
             "one_s": float(np.median(wall)),
             "one_p99_s": float(np.quantile(wall, 0.99)),
+            "sync_s": float(np.median(syncs)),
+            "sync_p99_s": float(np.quantile(syncs, 0.99)),
+            "load_average": load_average(),
             "memory_bytes": peak_memory_bytes() - before,
         }
 
@@ -107,6 +117,14 @@ def _epoch_s(join: jn.ChangeJoin, changes: dict[str, pa.Table]) -> tuple[float, 
     start, cpu = time.perf_counter(), _cpu_s()
     join.apply(**changes)
     return _cpu_s() - cpu, time.perf_counter() - start, sum(table.num_rows for table in changes.values())
+
+
+def _sync_s(file: FileIO) -> float:
+    """Return how long the disk takes for what an epoch writes, at the least: 4 KB more in a file, and its sync."""
+    start = time.perf_counter()
+    file.write(bytes(4096))
+    os.fdatasync(file.fileno())
+    return time.perf_counter() - start
 
 
 def _changes(ours: pa.Table, theirs: pa.Table, epochs: int, size: int) -> Iterator[dict[str, pa.Table]]:
