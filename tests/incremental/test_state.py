@@ -146,6 +146,35 @@ def test_an_epoch_that_cannot_be_written_is_not_taken(tmp_path, monkeypatch):
         assert len(join.apply(right=sale)) == 1
 
 
+class FoundDamaged:
+    """A database that has found damage in the background, which it says of each write and of its end."""
+
+    def __init__(self, database):
+        self._database = database
+
+    def __getattr__(self, name):
+        return getattr(self._database, name)
+
+    def write(self, *_):
+        raise Exception("Corruption: block checksum mismatch")
+
+    def close(self):
+        self._database.close()
+        self.write()
+
+
+def test_damage_that_is_found_in_the_background(tmp_path, caplog):
+    filled(tmp_path / "state")
+    with opened(tmp_path / "state") as join:
+        epoch, before = join.epoch, rows(join)
+        join._state.store._database = FoundDamaged(join._state.store._database)
+        with pytest.raises(StateError, match="is damaged, and nothing in it was changed: Corruption: block"):
+            join.apply(right=pa.table({"id": [0], "book": ["b"]}, schema=SALES))
+    assert "is damaged" in caplog.text
+    with opened(tmp_path / "state") as join:
+        assert (join.epoch, rows(join)) == (epoch, before)
+
+
 KILLED = """
 import sys
 import pyarrow as pa

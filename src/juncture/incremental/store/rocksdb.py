@@ -21,6 +21,7 @@ taken in as a whole; it counts once the manifest says so, and one that never did
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,8 @@ from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Side
 
+_log = logging.getLogger(__name__)
+
 _VERSION = 3
 _JOIN, _MANIFEST, _LAST = b"join", b"manifest", b"last"
 _EPOCH = b"e"
@@ -47,6 +50,8 @@ _NEW_RUN = "run-"
 _RUNS_MOST = (1 << 63) - 1
 _LOG_ROWS_LEAST = 1 << 16
 """Changes that are always read again when a join is opened, rather than have the rows written anew."""
+_CORRUPTION = "Corruption"
+"""What errors of RocksDB begin with that are about damage."""
 _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0")
 """What begins the names of files that are there when the process ends while it makes a database."""
 _SIDES: tuple[Side, Side] = ("left", "right")
@@ -131,6 +136,9 @@ class RocksStore:
         try:
             yield
         except Exception as error:
+            # What merges in the background has found damage, which RocksDB then says of each write.
+            if str(error).startswith(_CORRUPTION):
+                raise StateError(_damaged(self.folder, error)) from error
             raise StateError(f"The state cannot be written to {self.folder}: {error}.") from error
 
     def position(self) -> Position | None:
@@ -259,8 +267,15 @@ class RocksStore:
         return bool(self._manifest["log_rows"] > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
 
     def close(self) -> None:
-        """Let another process have the state."""
-        self._database.close()
+        """Let another process have the state.
+
+        All epochs are on disk before, so that an error in the background that comes out now loses nothing: the next that
+        reads what is damaged says so.
+        """
+        try:
+            self._database.close()
+        except Exception as error:
+            _log.warning("%s", _damaged(self.folder, error))
 
 
 def _told(position: Position) -> dict[str, Any]:
