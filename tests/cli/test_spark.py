@@ -109,6 +109,10 @@ def left_behind(folder):
 COMMANDS = {
     "join on Spark": [*JOIN, "-o", "spark.csv", "--explain", "--report"],
     "join in-process": [*JOIN[:-2], "-o", "local.csv"],
+    "a header alone on Spark": [
+        *("join", "equi", "frames.parquet", "header.csv", "--on", "robot_id", "--how", "left"),
+        *("--engine", "spark", "-o", "-"),
+    ],
     "error in a task": [*JOIN, "-o", "out.parquet", "--ties", "error"],
 }
 
@@ -120,6 +124,7 @@ def done(tmp_path_factory):
     The first has Spark started; the others need not wait for a JVM of their own.
     """
     folder = make_folder(tmp_path_factory.mktemp("commands"))
+    (folder / "header.csv").write_text("robot_id,limit\n")
     return folder, dict(zip(COMMANDS, run(folder, *COMMANDS.values()), strict=True))
 
 
@@ -137,6 +142,16 @@ def test_the_same_text_as_in_process(done):
     assert lines[0] == lines[1]
 
 
+def test_a_header_alone_is_a_table_without_rows_on_spark(done):
+    _, ended = done
+    joined = ended["a header alone on Spark"]
+    assert joined.code == 0, joined.stderr
+    header, *rows = joined.stdout.splitlines()
+    assert header == '"ts","robot_id","frame_id","limit"'
+    assert len(rows) == 3
+    assert all(row.endswith(",") for row in rows)
+
+
 def test_an_error_in_a_task_leaves_nothing(done):
     _, ended = done
     error = ended["error in a task"]
@@ -149,7 +164,7 @@ def test_an_error_in_a_task_leaves_nothing(done):
 def test_nothing_is_left_but_the_outputs(done):
     folder, _ = done
     outputs = ["local.csv", "spark.csv"]
-    assert names(folder) == sorted(["frames.parquet", "scratch", "telemetry.parquet", *outputs])
+    assert names(folder) == sorted(["frames.parquet", "header.csv", "scratch", "telemetry.parquet", *outputs])
     assert left_behind(folder) == []
 
 
