@@ -66,6 +66,15 @@ def test_standard_input_by_name():
     assert result.stdout == '"id","x","y"\n"b",2,0.5\n'
 
 
+def test_a_name_is_for_what_does_not_say_it_itself(folder):
+    result = equi("--format", "csv", "-o", "-", left="-", given="id,x\nb,2\n")
+    assert result.stdout == '"id","x","y"\n"b",2,0.5\n', result.stderr
+    (folder / "right").mkdir()
+    (folder / "right.parquet").rename(folder / "right" / "part.parquet")
+    result = equi("--format", "csv", "-o", "-", left="-", right="right", given="id,x\nb,2\n")
+    assert result.stdout == '"id","x","y"\n"b",2,0.5\n', result.stderr
+
+
 def test_nothing_comes():
     result = equi(left="-", given=b"")
     assert result.exit_code == 2

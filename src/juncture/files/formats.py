@@ -34,7 +34,9 @@ COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
 
 
 def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[Path] = ()) -> Format:
-    """Return a file's format, by name, by its ending, or by those of the files inside of it; Parquet for a folder.
+    """Return a file's format, by its ending or that of the files inside of it, else by name; Parquet for a folder.
+
+    The name comes last, since it may be that of several inputs, of which some say themselves what they are.
 
     Raises
     ------
@@ -45,11 +47,8 @@ def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[P
         raise SpecError(f"{argument} {path!r} names nothing. Expected a file, a folder or a glob.")
     if named is not None:
         check_choice("--format", named, FORMATS)
-        return next(each for each in FORMATS if each == named)
-    ending = _ending(Path(path))
-    if ending in _ENDINGS:
-        return _ENDINGS[ending]
-    known = next((_ENDINGS[each] for each in map(_ending, inside) if each in _ENDINGS), None)
+    found = (_ENDINGS[each] for each in map(_ending, (Path(path), *inside)) if each in _ENDINGS)
+    known = next(found, None) or next((each for each in FORMATS if each == named), None)
     if known or Path(path).is_dir():
         return known or "parquet"
     raise SpecError(

@@ -269,8 +269,8 @@ class RocksStore:
     def close(self) -> None:
         """Let another process have the state.
 
-        All epochs are on disk before, so that an error in the background that comes out now loses nothing: whoever reads
-        what is damaged is told so.
+        All epochs are on disk before, so that an error in the background that comes out now loses nothing: whoever
+        reads what is damaged is told so.
         """
         try:
             self._database.close()
