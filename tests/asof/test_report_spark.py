@@ -28,7 +28,7 @@ def cases():
     ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", cases())
 def test_a_report(spark, case):
     join = case.spec.resolve(case.left.schema, case.right.schema)

@@ -78,6 +78,7 @@ def test_rows_are_as_described(tmp_path):
     assert keys.max() < 1_100
 
 
+@pytest.mark.nightly
 def test_what_takes_too_long_is_stopped_and_the_next_join_runs(tmp_path):
     rows = Rows(count=60_000, span=1_000_000)
     slow = job(tmp_path, workload(left=rows, right=rows, spec=CROSS), algorithm="nested", limit_s=0.3)

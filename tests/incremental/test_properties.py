@@ -59,6 +59,7 @@ def most_in_memory(request):
         yield request.param
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", EXAMPLES)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))

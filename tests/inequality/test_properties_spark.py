@@ -28,7 +28,7 @@ def check(spark, example: NearExample, algorithm: str) -> None:
 
 
 @pytest.mark.in_turn
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("kind", "algorithm"), ALGORITHMS)
 @settings(settings.get_profile("spark"))
 @given(data=st.data())

@@ -20,7 +20,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("juncture.spark.session.ui._TIMEOUT_S", 120.0)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("spec", "rows"),

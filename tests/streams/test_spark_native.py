@@ -82,7 +82,7 @@ def short(spark):
 
 
 # Those of a nightly run are held by joins of tables by the same virtual times.
-USUAL = ("sum-left", "decimal-falling")
+USUAL = ("sum-left",)
 
 
 @pytest.mark.in_turn
