@@ -21,14 +21,22 @@ from juncture.spec.schema import Side
 
 
 class Input:
-    """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once."""
+    """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once.
+
+    Parameters
+    ----------
+    table
+        A table, as a user passes it, or files that have been opened.
+    side
+        Which side it is.
+    """
 
     def __init__(self, table: Any, side: Side) -> None:
         self._side = side
         self._is_read = False
         self._source: Source | None = None
-        if kind_of(table, side) == "path":
-            self._source = ParquetSource(paths_of(table))
+        if isinstance(table, ParquetSource) or kind_of(table, side) == "path":
+            self._source = table if isinstance(table, ParquetSource) else ParquetSource(paths_of(table))
             self.given = Given(schema=self._source.schema)
         else:
             self.given = read_table(table, side)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -20,14 +21,17 @@ from juncture.files.text.read import read_text
 from juncture.files.text.types import TextFormat
 from juncture.files.text.write import write_rows
 from juncture.joins.many import plan_many
-from juncture.joins.planning import plan
+from juncture.joins.planning import Spec
 from juncture.joins.spines import grid, interpolate
+from juncture.local.plan import plan
+from juncture.local.resources import resources_here
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.expressions import counted, derived_batches
 from juncture.pipeline.model import Derived, File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
 from juncture.pipeline.places import adding, placed
 from juncture.pipeline.sinks import sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, resolved, text_options
+from juncture.planner.plan import Plan
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.asof import Asof
@@ -48,18 +52,27 @@ class LocalEngine(Engine):
         What shows what is under way.
     memory
         How much memory a join may take.
+    asked
+        The columns of sources that are read; all of those that it does not name.
     """
 
     name = "local"
 
     def __init__(
-        self, file: File, folder: Path, schemas: Any, watch: Watch = unwatched, memory: str | int | None = None
+        self,
+        file: File,
+        folder: Path,
+        schemas: Any,
+        watch: Watch = unwatched,
+        memory: str | int | None = None,
+        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._file = file
         self._folder = folder
         self._schemas = schemas
         self._watch = watch
         self._memory = memory
+        self._asked = asked
         self._work = tempfile.TemporaryDirectory(prefix="juncture-")
         self._paths: dict[str, list[str]] = {}
 
@@ -88,19 +101,20 @@ class LocalEngine(Engine):
 
     def rows_of(self, name: str) -> pa.Table:
         """Return the rows of a source or a step as a table."""
-        return _reader(self._paths[name]).read_all()
+        return _reader(self._table(name)).read_all()
 
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and for columns how many nulls they have."""
         nulls = dict.fromkeys(columns, 0)
-        for batch in _reader(self._paths[name], columns) if columns else ():
+        rows = self._table(name)
+        for batch in _reader(rows.selecting(columns)) if columns else ():
             for column in columns:
                 nulls[column] += batch.column(column).null_count
-        return ParquetSource(self._paths[name]).num_rows, nulls
+        return rows.num_rows, nulls
 
     def repeated(self, name: str, columns: Sequence[str]) -> int:
         """Return how many values of a key occur more than once."""
-        return counted(_reader(self._paths[name], columns), columns, Path(self._work.name))
+        return counted(_reader(self._table(name).selecting(columns)), columns, Path(self._work.name))
 
     def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
@@ -112,31 +126,38 @@ class LocalEngine(Engine):
         if isinstance(step.spec, Asof):
             report = self.plan(name).match_report()
             return MatchCounts(report.left_rows, report.matched, report.distances)
-        sides = self._paths[step.left], self._paths[step.right]
-        matched = sum(batch.num_rows for batch in plan(*sides, semi(step.spec), memory=self._memory).batches())
-        return MatchCounts(ParquetSource(sides[0]).num_rows, matched)
+        matched = sum(batch.num_rows for batch in self._planned(step, semi(step.spec)).batches())
+        return MatchCounts(self._table(step.left).num_rows, matched)
 
     def plan(self, name: str) -> Any:
         """Return the plan of a step that joins, or None of another."""
         step = self._file.steps[name]
         if isinstance(step, JoinStep):
-            sides = self._paths[step.left], self._paths[step.right]
-            return plan(*sides, step.spec, algorithm=step.algorithm, memory=self._memory)
+            return self._planned(step, step.spec, step.algorithm)
         if isinstance(step, ManyStep):
             return plan_many(self._paths[step.left], rights(step, self._paths.__getitem__), memory=self._memory)
         return None
 
+    def _planned(self, step: JoinStep, spec: Spec, algorithm: str = "auto") -> Plan:
+        sides = self._table(step.left), self._table(step.right)
+        return plan(spec, *sides, algorithm=algorithm, stats=None, resources=resources_here(self._memory))
+
+    def _table(self, name: str) -> ParquetSource:
+        """Return the rows of a source or a step, without the columns that nothing asks for."""
+        table = ParquetSource(self._paths[name])
+        return table.selecting(self._asked[name]) if name in self._asked else table
+
     def write(self, sink: SinkSection) -> int:
         """Write a sink: one file where its path has an ending, and otherwise a folder of files."""
-        place, rows, paths = sink_place(sink, self._folder), 0, self._paths[sink.from_]
+        place, rows, table = sink_place(sink, self._folder), 0, self._table(sink.from_)
         chosen = next(each for each in FORMATS if each == sink_format(sink))
         with self._watch(f"Writing {sink.path}"):
             if sink.mode == "append" or sink.partitions or not place.suffix:
                 with (adding if sink.mode == "append" else placed)(place) as fresh:
-                    rows = _write_folder(_reader(paths), sink, chosen, fresh)
+                    rows = _write_folder(_reader(table), sink, chosen, fresh)
             else:
                 with placed(place) as fresh:
-                    rows = write_rows(_reader(paths), chosen, fresh, ending=place.suffix)
+                    rows = write_rows(_reader(table), chosen, fresh, ending=place.suffix)
         return rows
 
     def close(self) -> None:
@@ -148,7 +169,7 @@ class LocalEngine(Engine):
 
     @contextmanager
     def _derived(self, step: Derived) -> Iterator[pa.RecordBatchReader]:
-        with derived_batches(step, _reader(self._paths[step.from_]), Path(self._work.name)) as batches:
+        with derived_batches(step, _reader(self._table(step.from_)), Path(self._work.name)) as batches:
             yield batches
 
     def _source(self, name: str, source: SourceSection) -> list[str]:
@@ -189,12 +210,10 @@ class LocalEngine(Engine):
             raise DataError(f"The source {name!r} has the column {extra[0]!r} in later rows only. Name it under types.")
 
 
-def _reader(paths: Sequence[str], columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
-    """Return the rows of Parquet files in batches."""
-    source = ParquetSource(paths)
-    names = list(source.schema.names if columns is None else dict.fromkeys(columns))
-    schema = pa.schema([source.schema.field(name) for name in names])
-    batches = (batch.cast(schema) for part in range(len(source.part_rows)) for batch in source.read(part, names))
+def _reader(table: ParquetSource) -> pa.RecordBatchReader:
+    """Return rows in batches."""
+    schema = table.schema
+    batches = (batch.cast(schema) for part in range(len(table.part_rows)) for batch in table.read(part, schema.names))
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import SpecError, did_you_mean
+from juncture.pipeline.asked import columns_asked
 from juncture.pipeline.changing import check_changes
 from juncture.pipeline.engine import Engine, Watch, unwatched
 from juncture.pipeline.explain import NOT_YET, Explained, planned_here
@@ -187,11 +188,20 @@ class Pipeline:
             plan_of = planned_here(self.file, self.folder, self.check("local"))
             explained = Explained(self.file, self.folder, self.check("local"), plan_of, "in this process", (NOT_YET,))
         else:
-            for name in self.steps:
-                self.step(name, spark)
-            engine, _ = self._engine(spark)
-            explained = Explained(self.file, self.folder, self.check("spark"), engine.plan, "on Spark")
+            explained = self._explained_on(spark)
         return explained.html() if format == "html" else explained.text()
+
+    def _explained_on(self, spark: SparkSession) -> Explained:
+        from juncture.pipeline.spark import SparkEngine
+
+        schemas = self.check("spark")
+        read = {name for step in self.file.steps.values() for name in step.inputs}
+        shown = [sink.from_ for sink in self.file.sinks.values()]
+        asked = columns_asked(self.file, schemas, [*shown, *(name for name in self.steps if name not in read)])
+        engine = SparkEngine(self.file, self.folder, schemas, spark, asked=asked)
+        for name in [*self.file.sources, *self.steps]:
+            engine.make(name)
+        return Explained(self.file, self.folder, schemas, engine.plan, "on Spark")
 
     def run(
         self,
@@ -231,12 +241,13 @@ class Pipeline:
         schemas = self.check(name)
 
         def begin(kept: Sequence[str]) -> Engine:
+            asked = columns_asked(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
             if spark is None:
-                return LocalEngine(self.file, self.folder, schemas, watch, memory)
+                return LocalEngine(self.file, self.folder, schemas, watch, memory, asked)
             from juncture.pipeline.spark import SparkEngine
 
             session = spark() if callable(spark) else spark
-            return SparkEngine(self.file, self.folder, schemas, session, watch, kept=kept)
+            return SparkEngine(self.file, self.folder, schemas, session, watch, kept=kept, asked=asked)
 
         return run(self.file, self.folder, begin, engine=name, only=only, start=start, again=again, watch=watch)
 

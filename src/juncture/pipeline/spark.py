@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -65,6 +66,8 @@ class SparkEngine(Engine):
         Whether sources are read as streams where they say how.
     kept
         Sources and steps whose rows are wanted several times, and are held by Spark when they have been made.
+    asked
+        The columns of sources that are read; all of those that it does not name.
     """
 
     name = "spark"
@@ -79,6 +82,7 @@ class SparkEngine(Engine):
         *,
         is_stream: bool = False,
         kept: Sequence[str] = (),
+        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._file = file
         self._folder = folder
@@ -87,6 +91,7 @@ class SparkEngine(Engine):
         self._watch = watch
         self._is_stream = is_stream
         self._kept = frozenset(kept)
+        self._asked = asked
         self._files: dict[str, FileSide] = {}
         self._frames: dict[str, DataFrame] = {}
         self._plans: dict[str, Any] = {}
@@ -96,9 +101,12 @@ class SparkEngine(Engine):
         if name in self._file.sources:
             source = resolved(self._file.sources[name], self._folder)
             if self._is_file(source):
-                self._files[name] = FileSide.of(self._session, source.paths, self._cores)
+                side = FileSide.of(self._session, source.paths, self._cores)
+                self._files[name] = side.selecting(self._asked[name]) if name in self._asked else side
                 return
             frame = self._source(name, source)
+            if name in self._asked:
+                frame = frame.select(*map(_column, self._asked[name]))
         else:
             with self._watch(f"Planning {name}"):
                 frame = self._step(name)

@@ -245,7 +245,7 @@ class ParquetSource(Source):
 
     @cached_property
     def _plain_bytes(self) -> dict[str, int]:
-        found = dict.fromkeys(self.schema.names, 0)
+        found = dict.fromkeys(self._stored.names, 0)
         for group in self._groups:
             metadata = self._metadata(group)
             for number in range(metadata.num_columns):
@@ -272,6 +272,12 @@ class ParquetSource(Source):
         other = copy(self)
         other.schema, other._converted = with_types(self.schema, types), types
         return other
+
+    def selecting(self, columns: Sequence[str]) -> Self:
+        """Return the same with some of the columns, in their order."""
+        narrower = copy(self)
+        narrower.schema = pa.schema([self.schema.field(name) for name in columns], self.schema.metadata)
+        return narrower
 
     def only(self, parts: Sequence[int]) -> Self:
         """Return the same with some of the row groups."""

@@ -152,7 +152,7 @@ class Query:
 
 def _schema_given(table: Any, side: SparkSide) -> pa.Schema:
     """Return the schema that a table was given in: of files that a path names, with encodings that Spark has not."""
-    return side.footers.file_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
+    return side.given_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
 
 
 def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:

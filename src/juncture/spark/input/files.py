@@ -127,6 +127,16 @@ class FileSide:
         """Return the least and the greatest value of a column, if the footers tell."""
         return self.footers.ends(column)
 
+    @property
+    def given_schema(self) -> pa.Schema:
+        """The schema of the rows, as the files have them."""
+        stored = self.footers.file_schema
+        return pa.schema([stored.field(name) for name in self.schema.names], stored.metadata)
+
+    def selecting(self, columns: Sequence[str]) -> FileSide:
+        """Return the same with some of the columns."""
+        return replace(self, footers=self.footers.selecting(columns))
+
     def only(self, parts: Sequence[int]) -> FileSide:
         """Return the same with some of the row groups."""
         return replace(self, footers=self.footers.only(parts)) if len(parts) < len(self.footers.part_rows) else self

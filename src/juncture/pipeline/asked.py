@@ -1,0 +1,156 @@
+"""Which columns of its sources a pipeline's sinks and checks come to need, so that no others are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from typing import TypeAlias
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from juncture.errors import JunctureError
+from juncture.pipeline.graph import needed_for, steps_in_order
+from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.schemas import Schemas
+from juncture.spec.asof import Asof
+from juncture.spec.computed import expression_of, is_computed, parsed, stands_for
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
+
+_Names: TypeAlias = frozenset[str]
+
+
+def columns_asked(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[str, list[str]]:
+    """Return the columns that have to be read of each source of which some need not be.
+
+    Parameters
+    ----------
+    file
+        The pipeline.
+    schemas
+        The columns of its sources and steps; None of those that only Spark knows, which are read whole.
+    wanted
+        Sources and steps that are shown with all of their columns. What they do not need is not looked at.
+
+    Returns
+    -------
+    dict
+        By source, names in the order of its columns, one at least.
+    """
+    shown = set(wanted)
+    needed = needed_for(file, shown)
+    asked = {name: _all(schemas, name) if name in shown else frozenset[str]() for name in needed}
+    for check in file.checks:
+        if check.of in needed:
+            for names in (check.unique, check.not_null):
+                asked[check.of] |= {names} if isinstance(names, str) else {*names}
+    for name in reversed(steps_in_order(file)):
+        if name in needed:
+            for read, columns in _asked_by(file, name, asked[name], schemas):
+                asked[read] |= columns
+    fewer = dict[str, list[str]]()
+    for name in needed & file.sources.keys():
+        schema = schemas.get(name)
+        if schema is not None and not asked[name].issuperset(schema.names):
+            fewer[name] = [column for column in schema.names if column in asked[name]] or schema.names[:1]
+    return fewer
+
+
+def _all(schemas: Schemas, name: str) -> _Names:
+    schema = schemas.get(name)
+    return frozenset(() if schema is None else schema.names)
+
+
+def _asked_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterator[tuple[str, Set[str]]]:
+    """Yield what a step reads, and the columns of it that some of the step's own columns need."""
+    step = file.steps[name]
+    known = [schemas.get(read) for read in step.inputs]
+    found: tuple[Set[str], ...] | None = None
+    if schemas.get(name) is not None and all(schema is not None for schema in known):
+        if isinstance(step, Derived):
+            found = _asked_by_query(step, wanted, known[0])
+        elif isinstance(step, JoinStep):
+            found = _asked_by_join(step, wanted, known[0], known[1])
+    for place, read in enumerate(step.inputs):
+        yield read, _all(schemas, read) if found is None else found[place]
+
+
+def _asked_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[Set[str]] | None:
+    """Return the columns that a step's expressions name; None if they may need all."""
+    if step.grid is not None or (step.distinct and step.select is None and step.agg is None):
+        return None
+    texts = [] if step.filter is None else [step.filter]
+    for given in (step.agg, step.select):
+        texts += given.values() if isinstance(given, dict) else given or ()
+    named = {key.lower() for key in step.keys}
+    for text in texts:
+        found = _identifiers(text)
+        if found is None:
+            return None
+        named |= found
+    passed = wanted if step.select is None and step.agg is None else frozenset[str]()
+    return ({column for column in schema.names if column in passed or column.lower() in named},)
+
+
+def _identifiers(text: str) -> set[str] | None:
+    """Return all that an expression names, in small letters as Spark compares them; None if that may be all columns."""
+    try:
+        node = sqlglot.parse_one(f"SELECT {text}", read="spark")
+    except SqlglotError:
+        return None
+    if any(not isinstance(star.parent, exp.Count) for star in node.find_all(exp.Star)):
+        return None
+    return {each.name.lower() for each in node.find_all(exp.Identifier)}
+
+
+def _asked_by_join(
+    step: JoinStep, wanted: _Names, left: pa.Schema, right: pa.Schema
+) -> tuple[Set[str], Set[str]] | None:
+    """Return the columns of both sides that a join needs for some of its own; None if it may need all."""
+    join = step.spec.resolve(left, right)
+    ours, theirs = _needed(join, "left", wanted), _needed(join, "right", wanted)
+    # A right column is called otherwise where the left side has its name.
+    ours |= theirs & set(left.names)
+    if join.how not in ("semi", "anti") and (join.aggregates or isinstance(step.spec, Asof)):
+        # All right columns decide which of equal rows is the one.
+        theirs = set(right.names)
+    asked = ours, theirs
+    try:
+        narrow = step.spec.resolve(*map(_only, (left, right), asked))
+    except JunctureError:
+        return None
+    return asked if _shown(narrow, wanted) == _shown(join, wanted) else None
+
+
+def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:
+    """Return the columns of a side that decide which rows match, or that wanted columns show."""
+    schema = join.left_schema if side == "left" else join.right_schema
+    named = set[str]()
+    for name in join.compared(side):
+        named.update(_own(schema, name, side))
+    for column in join.output:
+        if column.name in wanted:
+            named |= {column.source} if column.side == side else set()
+            named |= {column.filled_from} if column.filled_from is not None and side == "right" else set()
+    return named
+
+
+def _own(schema: pa.Schema, name: str, side: Side) -> Iterable[str]:
+    """Return the columns of a table that a column is, or is made of."""
+    field = schema.field(name)
+    text = expression_of(field) if is_computed(field) else None
+    if text is None:
+        return [str(stands_for(field))]
+    from juncture.predicate.language.nodes import columns
+
+    return [column.name for column in columns(parsed(text, schema, side))]
+
+
+def _only(schema: pa.Schema, names: Set[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name in names], schema.metadata)
+
+
+def _shown(join: Resolved, wanted: _Names) -> dict[str, object]:
+    return {column.name: column for column in join.output if column.name in wanted}
