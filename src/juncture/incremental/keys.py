@@ -17,7 +17,7 @@ from juncture.streams.state.keys import HeldKeys, KeyedRows
 if TYPE_CHECKING:
     from juncture.incremental.arrangement import Arrangement
 
-_BYTES_A_KEY = 56
+BYTES_A_KEY = 56
 """What a key takes, about: its entry in a hash table, its value, and its hash."""
 
 
@@ -43,14 +43,14 @@ class HashedKeys:
     ) -> None:
         # Beside the sides, the hashes have to follow when keys take other codes.
         left: KeyedRows = _BothSides(arrangements)
-        self._known = _KnownHashes()
+        self._known = KnownHashes()
         self._codes = HeldKeys(types, {"left": left, "right": self._known}, nulls_equal=nulls_equal)
         self._hashes = KeyHashes(*types, nulls_equal=nulls_equal) if types[0] else None
 
     @property
     def nbytes(self) -> int:
         """How much memory they take, about."""
-        return _BYTES_A_KEY * len(self._known.hashes)
+        return BYTES_A_KEY * len(self._known.hashes)
 
     def of(self, columns: list[pa.Array], valid: Mask | None, rows: int) -> Codes:
         """Return the codes of rows; `EMPTY` where a row can match nothing."""
@@ -92,7 +92,7 @@ class HashedKeys:
         self._codes.forget()
 
 
-class _KnownHashes:
+class KnownHashes:
     """The hash of each code."""
 
     rows = 0

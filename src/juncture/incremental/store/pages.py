@@ -7,13 +7,13 @@ like any other. When the epoch is done, what has changed of its rows is taken ov
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.incremental.keys import HashedKeys
 from juncture.incremental.run import Run, row_order
 from juncture.incremental.store.blocks import BLOCK_ROWS, BlockRows
 from juncture.incremental.store.stored_run import GREATEST, LEAST, Sought, StoredRun
@@ -25,6 +25,13 @@ Table = npt.NDArray[np.int64]
 
 _PIECE_ROWS = BLOCK_ROWS << 9
 _BLOCKS_AT_ONCE = 256
+
+
+class PageKeys(Protocol):
+    """The keys of rows that lie on disk."""
+
+    def hashes(self, keys: Codes, /) -> Words:
+        """Return the hashes of keys, given their codes: the same for as long as rows are there; zero for `EMPTY`."""
 
 
 class FetchedRun(Run):
@@ -83,7 +90,7 @@ class Pages:
     """
 
     def __init__(
-        self, stored: list[StoredRun], keys: HashedKeys, keys_of: Callable[[pa.RecordBatch], Codes], matching: int
+        self, stored: list[StoredRun], keys: PageKeys, keys_of: Callable[[pa.RecordBatch], Codes], matching: int
     ) -> None:
         self.stored = stored
         self.fetched: list[FetchedRun] = []
@@ -222,7 +229,7 @@ def loose_pieces(run: Run) -> Iterator[BlockRows]:
         yield BlockRows(run.batch.slice(first, _PIECE_ROWS), none[:, here], state).living()
 
 
-def sorted_pieces(run: Run, keys: HashedKeys) -> Iterator[BlockRows]:
+def sorted_pieces(run: Run, keys: PageKeys) -> Iterator[BlockRows]:
     """Yield the rows of a run in memory that are there in the order in which they are found on disk, some at a time."""
     hashes = keys.hashes(run.keys)
     order = _stored_order(run, keys.hashes(run.groups))

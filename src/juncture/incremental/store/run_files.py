@@ -1,0 +1,162 @@
+"""Runs of rows in a database of RocksDB: written as sorted files, taken in as a whole, and read block by block."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import rocksdict
+
+from juncture.errors import StateError
+from juncture.incremental.store.blocks import BlockRows, Index
+from juncture.incremental.store.run_writer import BLOCK, HAS_STATE, INDEX, STATE, RunWriter, block_key, run_key
+from juncture.kernels.array_types import Mask
+
+_log = logging.getLogger(__name__)
+
+_NEW_RUN = "run-"
+_RUNS_MOST = (1 << 63) - 1
+_CORRUPTION = "Corruption"
+"""What errors of RocksDB begin with that are about damage."""
+
+
+class RunFiles:
+    """A database with runs of rows. What else it holds, and which runs count, is up to those who derive from it.
+
+    Parameters
+    ----------
+    folder
+        Its folder.
+    database
+        What is open there.
+    """
+
+    kind: ClassVar[str] = "state"
+    """What errors call it."""
+
+    def __init__(self, folder: Path, database: Any) -> None:
+        self.folder = folder
+        self._database = database
+        self._next = 1
+
+    def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
+        """Return some blocks of a run."""
+        return self._several([block_key(BLOCK, run, block) for block in blocks])
+
+    def states(self, run: int, blocks: Sequence[int]) -> list[bytes]:
+        """Return the states of some blocks, which have one."""
+        return self._several([block_key(STATE, run, block) for block in blocks])
+
+    def writer(self, *, is_sorted: bool) -> RunWriter:
+        """Begin to write a run, which is taken in by `take_in`."""
+        number = self._next
+        self._next += 1
+        with self._writing():
+            return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, is_sorted=is_sorted)
+
+    def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
+        """Take in a run; return its index, and which of its blocks have a state, None without rows."""
+        with self._writing():
+            written = writer.finish()
+            if written is not None:
+                moved = rocksdict.IngestExternalFileOptions()
+                moved.set_move_files(True)
+                self._database.ingest_external_file([str(writer.path)], moved)
+            return written
+
+    def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
+        """Write rows as a run, and take it in."""
+        writer = self.writer(is_sorted=is_sorted)
+        for rows in pieces:
+            with self._writing():
+                writer.add(rows)
+        return self.take_in(writer)
+
+    def close(self) -> None:
+        """Let another process have the database.
+
+        All that counts is on disk before, so that an error in the background that comes out now loses nothing: whoever
+        reads what is damaged is told so.
+        """
+        try:
+            self._database.close()
+        except Exception as error:
+            _log.warning("%s", self._damaged(error))
+
+    def _remove_left_over(self) -> None:
+        """Remove files of runs that were never taken in."""
+        for left_over in self.folder.glob(f"{_NEW_RUN}*.sst"):
+            left_over.unlink()
+
+    def _several(self, keys: list[bytes]) -> list[bytes]:
+        if not keys:
+            return []
+        with self._damage():
+            found: list[bytes] = self._database.get(keys)
+            if any(content is None for content in found):
+                raise ValueError("a block is missing")
+            return found
+
+    def _content(self, key: bytes) -> bytes:
+        content: bytes | None = self._database.get(key)
+        if content is None:
+            raise ValueError(f"the entry {key!r} is missing")
+        return content
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        """Say of anything that cannot be read that the database is damaged."""
+        try:
+            yield
+        except StateError:
+            raise
+        except Exception as error:
+            # The binding has no exceptions of its own.
+            raise StateError(self._damaged(error)) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            # What merges in the background has found damage, which RocksDB then says of each write.
+            if str(error).startswith(_CORRUPTION):
+                raise StateError(self._damaged(error)) from error
+            raise StateError(f"The {self.kind} cannot be written to {self.folder}: {error}.") from error
+
+    def _damaged(self, problem: object) -> str:
+        return damaged(self.kind, self.folder, problem)
+
+
+def damaged(kind: str, folder: Path, problem: object) -> str:
+    """Return what an error says of a database that cannot be read."""
+    return (
+        f"The {kind} in {folder} is damaged, and nothing in it was changed: {problem}. Restore the folder from a copy, "
+        "or populate a new one."
+    )
+
+
+def remove_others(batch: Any, numbers: Sequence[int]) -> None:
+    """Have a write batch remove all runs but some."""
+    edges = [-1, *sorted(numbers), _RUNS_MOST]
+    for kind in (BLOCK, HAS_STATE, INDEX, STATE):
+        for before, after in pairwise(edges):
+            if before + 1 < after:
+                batch.delete_range(run_key(kind, before + 1), run_key(kind, after))
+
+
+def stream(batches: Sequence[pa.RecordBatch]) -> bytes:
+    """Return record batches of one schema as bytes; none as no bytes."""
+    if not batches:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
