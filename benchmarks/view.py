@@ -138,8 +138,36 @@ def measured(folder: Path, epochs: int, sizes: list[int]) -> dict[str, Any]:
         found["open again"] = opened[:2]
         check(opened[2], connection, sql)
         opened[2].close()
+        found |= measured_on_disk(sql, tables, connection, state / "small", found["memory_bytes"] // 4, epochs)
     finally:
         shutil.rmtree(state)
+    return found
+
+
+def measured_on_disk(
+    sql: str, tables: dict[str, Any], connection: Any, folder: Path, memory_bytes: int, epochs: int
+) -> dict[str, Any]:
+    """Return what was measured of a view whose rows do not fit in memory."""
+    import juncture as jn
+
+    sources = {table: jn.Source(rows.schema, static=table == "date_dim") for table, rows in tables.items()}
+    given = tables | {
+        "store_sales": connection.table("store_sales").to_arrow_table().cast(tables["store_sales"].schema)
+    }
+    found: dict[str, Any] = {}
+    with jn.view(folder, sql, sources=sources, memory=memory_bytes) as view:
+        found["populate, on disk"] = timed(lambda: view.populate(**given))[:2]
+        changing = Changing(given, connection)
+        for size in (2, 1_000):
+            changes = [changing.epoch(size) for _ in range(epochs // 4)]
+            times = [timed(lambda each=each: view.apply(store_sales=each)) for each in changes][3:]
+            found[f"epoch of {size:,}, on disk"] = [
+                statistics.median(each[place] for each in times) for place in (0, 1)
+            ]
+        changing.catch_up()
+        check(view, connection, sql)
+        found["memory_bytes, on disk"] = view.nbytes
+        found["disk_bytes, on disk"] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return found
 
 

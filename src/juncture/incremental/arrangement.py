@@ -297,7 +297,7 @@ class Arrangement:
         for run in self.memory:
             here = np.flatnonzero(run.weights)
             if len(here):
-                yield run.taken(here), run.weights[here]
+                yield run.batch if len(here) == len(run) else run.taken(here), run.weights[here]
         for rows in [] if self.pages is None else self.pages.living():
             if len(rows):
                 yield rows.batch, rows.weights

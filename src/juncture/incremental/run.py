@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,7 @@ class Run:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """How much memory the rows take."""
         arrays = (self.keys, self.codes, self.weights, self.hashes, self.counts, self.groups, self.starts)

@@ -21,6 +21,7 @@ def view(
     sql: str,
     *,
     sources: Mapping[str, pa.Schema | Source],
+    memory: str | int | None = None,
     output: Literal["weight", "change_type", "debezium"] = "weight",
     missing: Literal["error", "count"] = "error",
 ) -> View:
@@ -36,6 +37,10 @@ def view(
         can be kept up to date; all else is an error that shows the place.
     sources
         The tables that it reads, by name: the columns of each, or `Source` to say more of it.
+    memory
+        How much the rows may take if the state is in a folder, such as ``"1GB"``: those that do not fit go to disk, and
+        are read as they are needed. Groups, their values under MIN, MAX and DISTINCT, and a key each for what is joined
+        stay in memory. None for a share of the machine's.
     output
         How the changes of the answer are said: a column ``_weight``, a column ``_change_type``, or the columns ``op``,
         ``before`` and ``after``.
@@ -51,6 +56,8 @@ def view(
     ------
     SpecError
         If the query cannot be read or kept up to date, with the place; or an argument has a value that makes no sense.
+    PlanError
+        If the memory is too little to work in.
     StateError
         If the folder is open in another process, of another query or version, or damaged.
 
@@ -66,6 +73,7 @@ def view(
     """
     from juncture.incremental.view.source import Source
     from juncture.incremental.view.view import View, ViewSetup, store_in
+    from juncture.local.resources import resources_here
 
     if not isinstance(sql, str):
         raise SpecError(f"sql={sql!r} ({type(sql).__name__}) is no SQL. Expected a query such as SELECT … FROM ….")
@@ -79,4 +87,5 @@ def view(
     given: dict[str, Any] = dict(sources)
     made = {name: each if isinstance(each, Source) else Source(each) for name, each in given.items()}
     setup = ViewSetup(sql, made, output, missing)
-    return View(setup, None if state is None else store_in(Path(state), setup))
+    memory_bytes = resources_here(memory).memory_bytes
+    return View(setup, memory_bytes, None if state is None else store_in(Path(state), setup))

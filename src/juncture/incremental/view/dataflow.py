@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError
 from juncture.incremental.arrangement import Delta
-from juncture.incremental.view.operators.operator import Flow
+from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.view.paging import HeldRows
 from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import PlanNode
 from juncture.kernels.array_types import Ints
@@ -26,10 +27,25 @@ class Dataflow:
         The query.
     static
         The sources that do not change once they have come.
+
+    Attributes
+    ----------
+    built
+        The operators.
+    held
+        The rows that they hold.
+    most_rows
+        How many rows the operator that gave most did in the last epoch.
     """
 
     def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
+        self.most_rows = 0
+        self.held: list[HeldRows] = []
+        self._others: list[ViewOperator] = []
+        for operator in self.built.operators:
+            self.held += operator.held
+            self._others += [] if operator.held else [operator]
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
         """Find what changes of a source can be made. `run` has to be given them, or `abandon` has to follow.
@@ -52,6 +68,7 @@ class Dataflow:
         for source, entry in self.built.inputs.items():
             entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
         found: dict[int, Flow] = {}
+        self.most_rows = 0
         for operator in self.built.operators:
             start = time.perf_counter()
             flows = [found[id(each)] for each in operator.inputs]
@@ -61,7 +78,9 @@ class Dataflow:
                 raise DataError(
                     f"Nothing of the epoch has been taken, since {operator.label!r} fails: {error}"
                 ) from error
-            operator.given += sum(len(weights) for _, weights in given)
+            rows = sum(len(weights) for _, weights in given)
+            operator.given += rows
+            self.most_rows = max(self.most_rows, rows)
             operator.seconds += time.perf_counter() - start
             found[id(operator)] = given
         return found[id(self.built.answer)]
@@ -80,22 +99,31 @@ class Dataflow:
         for operator in self.built.operators:
             operator.abandon()
 
+    @property
+    def others_bytes(self) -> int:
+        """How much memory all else takes that they hold: groups, keys, and what is at hand."""
+        groups = sum(operator.nbytes for operator in self._others)
+        return groups + sum(domain.nbytes for domain in self.built.domains)
+
+    @property
+    def answers(self) -> Iterator[Change]:
+        """The rows of the answer that are there, and how often."""
+        return self.built.answer.arrangement.living()
+
     def answer(self, names: Sequence[str]) -> pa.Table:
         """Return the rows of the answer, each as often as it is there, in no order."""
-        return _table(list(self.built.answer.arrangement.living()), self.built.answer.schema).rename_columns(
-            list(names)
-        )
+        return _table(self.answers, self.built.answer.schema).rename_columns(list(names))
 
-    def rows(self, source: str) -> Flow:
-        """Return the rows of a source that are there, and how often."""
-        return list(self.built.held[source].arrangement.living())
+    def rows(self, source: str) -> Iterator[Change]:
+        """Yield the rows of a source that are there, and how often."""
+        return self.built.held[source].arrangement.living()
 
     def source(self, source: str) -> pa.Table:
         """Return the rows of a source, each as often as it is there, in no order."""
         return _table(self.rows(source), self.built.held[source].schema)
 
 
-def _table(flow: Flow, schema: pa.Schema) -> pa.Table:
+def _table(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
     batches = []
     for batch, weights in flow:
         rows = np.repeat(np.arange(batch.num_rows), weights)

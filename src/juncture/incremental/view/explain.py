@@ -17,7 +17,7 @@ def explained(built: BuiltView) -> str:
 
     What several take in is shown once, with a number by which the others name it.
     """
-    lines = [f"{'':{_WIDTH}} {'rows held':>12} {'memory':>10} {'rows given':>12} {'time':>9}"]
+    lines = [f"{'':{_WIDTH}} {'rows held':>12} {'on disk':>12} {'memory':>10} {'rows given':>12} {'time':>9}"]
     lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(built)]
     return "\n".join(lines)
 
@@ -56,8 +56,9 @@ def _figures(operator: ViewOperator | None) -> str:
     if operator is None:
         return ""
     rows = f"{operator.rows:,}" if operator.rows else ""
+    on_disk = f"{operator.rows_on_disk:,}" if operator.rows_on_disk else ""
     memory = _bytes(operator.nbytes) if operator.nbytes else ""
-    return f"{rows:>12} {memory:>10} {operator.given:>12,} {operator.seconds * 1_000:>6,.0f} ms"
+    return f"{rows:>12} {on_disk:>12} {memory:>10} {operator.given:>12,} {operator.seconds * 1_000:>6,.0f} ms"
 
 
 def _bytes(count: int) -> str:

@@ -8,17 +8,18 @@ key                     value
 ``c`` id source block   a block of rows with weights, of a checkpoint
 ``e`` epoch source      the changes of an epoch
 ``last``                what the last epoch gave
+``b``, ``s``, …         runs of rows that do not fit in memory, as `juncture.changes` keeps them
 ======================  ==============================================================================================
 
-All that operators hold follows from the rows of the sources, and is worked out of them again, as a batch, when the view
-is opened: so an epoch writes what changed, and not what it led to. It is one synced write batch.
+All that operators hold follows from the rows of the sources, and is worked out of them again when the view is opened:
+so an epoch writes what changed, and not what it led to. It is one synced write batch. Runs of rows are what operators
+hold: they are removed when the view is opened, and nothing is lost with them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,11 @@ import pyarrow as pa
 import rocksdict
 
 from juncture.errors import StateError
+from juncture.incremental.store.run_files import RunFiles, damaged, remove_others, stream
+from juncture.incremental.store.run_writer import STATE, block_key, options
 from juncture.incremental.store.saved import packed, unpacked
-from juncture.incremental.view.operators.operator import Flow
+from juncture.incremental.store.stored_run import StoredRun
+from juncture.incremental.view.operators.operator import Change
 
 _VERSION = 1
 _VIEW, _MANIFEST, _LAST = b"view", b"manifest", b"last"
@@ -55,7 +59,7 @@ class ViewPosition:
     missing: Mapping[str, int]
 
 
-class ViewStore:
+class ViewStore(RunFiles):
     """The state of one view in a folder.
 
     Parameters
@@ -74,13 +78,14 @@ class ViewStore:
         is damaged.
     """
 
+    kind = "view"
+
     def __init__(self, folder: Path, view: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> None:
-        self._folder = folder
+        super().__init__(folder, _opened(folder))
         self._schemas = schemas
         self._numbers = {source: number for number, source in enumerate(sorted(schemas))}
         self._sync = rocksdict.WriteOptions()
         self._sync.sync = True
-        self._database = _opened(folder)
         try:
             self._manifest = self._read(view)
         except BaseException:
@@ -95,58 +100,47 @@ class ViewStore:
                 self._database.put(_VIEW, json.dumps({"version": _VERSION, **view}).encode(), self._sync)
             else:
                 self._check_same(json.loads(described), view)
-            if content is None:
-                return {"checkpoint": 0, "blocks": {}, "rows": 0, "since": 1, "log_rows": 0}
-            manifest: dict[str, Any] = json.loads(content)
+            manifest: dict[str, Any] = {"checkpoint": 0, "blocks": {}, "rows": 0, "since": 1, "log_rows": 0}
+            manifest |= {} if content is None else json.loads(content)
             batch = rocksdict.WriteBatch(raw_mode=True)
             batch.delete_range(_key(_CHECKPOINT, manifest["checkpoint"] + 1), _CHECKPOINT + b"\xff")
+            remove_others(batch, [])
             self._database.write(batch, self._sync)
+            self._remove_left_over()
             return manifest
 
     def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
         if found["version"] != _VERSION:
             raise StateError(
-                f"The view in {self._folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
+                f"The view in {self.folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
                 "Populate a new folder, or open it by the version that made it."
             )
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise StateError(
-                    f"The folder {self._folder} holds another view: its {name} is\n{found.get(name)}\nand that of the "
+                    f"The folder {self.folder} holds another view: its {name} is\n{found.get(name)}\nand that of the "
                     f"one asked for\n{value}\nPass another folder for another query."
                 )
-
-    @contextmanager
-    def _damage(self) -> Iterator[None]:
-        """Say of anything that cannot be read that the state is damaged."""
-        try:
-            yield
-        except StateError:
-            raise
-        except Exception as error:
-            # The binding has no exceptions of its own.
-            raise StateError(_damaged(self._folder, error)) from error
 
     def position(self) -> ViewPosition | None:
         """Return how far the view has come; None for one that has not begun."""
         found = self._manifest
         return ViewPosition(found["epoch"], found["offset"], found["missing"]) if "epoch" in found else None
 
-    def rows(self, source: str) -> Flow:
-        """Return the rows of a source: those of the last checkpoint, and all changes since."""
+    def blocks_of(self, source: str) -> int:
+        """Return how many blocks of rows a source had at the last checkpoint."""
+        return int(self._manifest["blocks"].get(source, 0))
+
+    def rows(self, source: str) -> Iterator[Change]:
+        """Yield the rows of a source: those of the last checkpoint, and all changes since, in their order."""
         found, number, schema = self._manifest, self._numbers[source], self._schemas[source]
-        rows = []
         with self._damage():
-            for block in range(found["blocks"].get(source, 0)):
-                content = self._database.get(_key(_CHECKPOINT, found["checkpoint"], number, block))
-                if content is None:
-                    raise ValueError(f"block {block} of {source} is missing")
-                rows.append(unpacked(content, schema))
+            for block in range(self.blocks_of(source)):
+                yield unpacked(self._content(_key(_CHECKPOINT, found["checkpoint"], number, block)), schema)
             for epoch in range(found["since"], found.get("epoch", 0) + 1):
                 content = self._database.get(_key(_EPOCH, epoch, number))
                 if content is not None:
-                    rows.append(unpacked(content, schema))
-        return rows
+                    yield unpacked(content, schema)
 
     def last(self) -> list[pa.RecordBatch]:
         """Return what the last epoch gave."""
@@ -154,7 +148,9 @@ class ViewStore:
             content = self._database.get(_LAST)
             return list(pa.ipc.open_stream(content)) if content else []
 
-    def commit(self, position: ViewPosition, changes: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
+    def commit(
+        self, position: ViewPosition, changes: Mapping[str, Iterable[Change]], answer: list[pa.RecordBatch]
+    ) -> None:
         """Keep an epoch: its number and offset, what changed, and what it gave."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
@@ -162,35 +158,35 @@ class ViewStore:
             for changed, weights in flow:
                 batch.put(_key(_EPOCH, position.epoch, self._numbers[source]), packed(changed, weights))
                 rows += len(weights)
-        batch.put(_LAST, _stream(answer))
+        batch.put(_LAST, stream(answer))
         manifest = self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows}
         self._write(batch, manifest)
 
-    def checkpoint(self, position: ViewPosition, rows: Mapping[str, Flow], answer: list[pa.RecordBatch]) -> None:
+    def checkpoint(
+        self, position: ViewPosition, rows: Mapping[str, Iterable[Change]], answer: list[pa.RecordBatch]
+    ) -> None:
         """Keep all rows anew, in place of the last checkpoint and the changes since."""
         number = self._manifest["checkpoint"] + 1
-        blocks, count = self._take_in(number, rows)
+        blocks, count = self._write_blocks(number, rows)
         batch = rocksdict.WriteBatch(raw_mode=True)
         batch.delete_range(_key(_CHECKPOINT, 0), _key(_CHECKPOINT, number))
         batch.delete_range(_key(_EPOCH, 0), _key(_EPOCH, position.epoch + 1))
-        batch.put(_LAST, _stream(answer))
+        batch.put(_LAST, stream(answer))
         manifest = {"checkpoint": number, "blocks": blocks, "rows": count, "since": position.epoch + 1, "log_rows": 0}
         self._write(batch, manifest | _told(position))
 
     def _write(self, batch: Any, manifest: dict[str, Any]) -> None:
         batch.put(_MANIFEST, json.dumps(manifest).encode())
-        try:
+        with self._writing():
             self._database.write(batch, self._sync)
-        except Exception as error:
-            raise StateError(f"The view cannot be written to {self._folder}: {error}.") from error
         self._manifest = manifest
 
-    def _take_in(self, number: int, rows: Mapping[str, Flow]) -> tuple[dict[str, int], int]:
+    def _write_blocks(self, number: int, rows: Mapping[str, Iterable[Change]]) -> tuple[dict[str, int], int]:
         """Write the blocks of a checkpoint as one sorted file, and return how many there are, and of how many rows."""
-        path = self._folder / "checkpoint.sst"
+        path = self.folder / "checkpoint.sst"
         blocks, count = {}, 0
         try:
-            writer = rocksdict.SstFileWriter(options=_options())
+            writer = rocksdict.SstFileWriter(options=options())
             writer.open(str(path))
             for source in sorted(rows):
                 block = 0
@@ -203,21 +199,32 @@ class ViewStore:
                 blocks[source] = block
             if count:
                 writer.finish()
-                options = rocksdict.IngestExternalFileOptions()
-                options.set_move_files(True)
-                self._database.ingest_external_file([str(path)], options)
+                moved = rocksdict.IngestExternalFileOptions()
+                moved.set_move_files(True)
+                self._database.ingest_external_file([str(path)], moved)
         except Exception as error:
-            raise StateError(f"The view cannot be written to {self._folder}: {error}.") from error
+            raise StateError(f"The view cannot be written to {self.folder}: {error}.") from error
         return blocks, count
+
+    def keep_only(self, runs: Sequence[StoredRun]) -> None:
+        """Write what has changed of the rows of some runs, and remove all other runs.
+
+        Runs are there for as long as the view is open, so that it makes no difference when this reaches the disk.
+        """
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        for run in runs:
+            for block, state in run.changed.items():
+                batch.put(block_key(STATE, run.index.number, block), state)
+        remove_others(batch, [run.index.number for run in runs])
+        with self._writing():
+            self._database.write(batch)
+        for run in runs:
+            run.saved()
 
     @property
     def wants_checkpoint(self) -> bool:
         """Whether so much has changed since the last checkpoint that reading it would take long."""
         return bool(self._manifest["log_rows"] > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
-
-    def close(self) -> None:
-        """Let another process have the state."""
-        self._database.close()
 
 
 def _told(position: ViewPosition) -> dict[str, Any]:
@@ -226,24 +233,6 @@ def _told(position: ViewPosition) -> dict[str, Any]:
 
 def _key(kind: bytes, number: int, source: int = 0, block: int = 0) -> bytes:
     return kind + number.to_bytes(8, "big") + source.to_bytes(2, "big") + block.to_bytes(4, "big")
-
-
-def _stream(batches: list[pa.RecordBatch]) -> bytes:
-    if not batches:
-        return b""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def _options() -> Any:
-    options = rocksdict.Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_compression_type(rocksdict.DBCompressionType.lz4())
-    return options
 
 
 def _opened(folder: Path) -> Any:
@@ -256,17 +245,10 @@ def _opened(folder: Path) -> Any:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return rocksdict.Rdict(str(folder), _options())
+        return rocksdict.Rdict(str(folder), options())
     except Exception as error:
         if "lock" in str(error).lower():
             raise StateError(
                 f"The view in {folder} is open in another process, or twice in this one. Close the other one first."
             ) from error
-        raise StateError(_damaged(folder, error)) from error
-
-
-def _damaged(folder: Path, problem: object) -> str:
-    return (
-        f"The view in {folder} is damaged, and nothing in it was changed: {problem}. Restore the folder from a copy, "
-        "or populate a new one."
-    )
+        raise StateError(damaged(ViewStore.kind, folder, error)) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +19,11 @@ from juncture.incremental.change_batch import ChangeFormat, read_changes, write_
 from juncture.incremental.view.build import build
 from juncture.incremental.view.dataflow import Dataflow
 from juncture.incremental.view.explain import explained, watched
-from juncture.incremental.view.operators.operator import Flow, batch_of, some_rows
+from juncture.incremental.view.operators.operator import Change, Flow, batch_of, some_rows
 from juncture.incremental.view.operators.top import sorted_rows
+from juncture.incremental.view.paging import Paging
 from juncture.incremental.view.parse import parse
+from juncture.incremental.view.pieces import PieceSize, deletes_last, pieces
 from juncture.incremental.view.prune import pruned
 from juncture.incremental.view.push import pushed
 from juncture.incremental.view.source import Source
@@ -67,46 +70,78 @@ class View:
     Changes of its sources go in with `apply`, epoch by epoch, and the changes of its answer come out.
     """
 
-    def __init__(self, setup: ViewSetup, store: Callable[[Mapping[str, pa.Schema]], ViewStore] | None = None) -> None:
+    def __init__(
+        self,
+        setup: ViewSetup,
+        memory_bytes: int,
+        store: Callable[[Mapping[str, pa.Schema]], ViewStore] | None = None,
+    ) -> None:
         self.setup = setup
+        self._memory_bytes = memory_bytes
         schemas = {name.lower(): _working(source.schema) for name, source in setup.sources.items()}
         self._names = {name.lower(): name for name in setup.sources}
         tree = parse(setup.sql, {name: [column.lower() for column in each.names] for name, each in schemas.items()})
         query = build(setup.sql, tree, schemas)
         self._order = query.order
-        static = [name.lower() for name, source in setup.sources.items() if source.static]
-        self._flow = Dataflow(pruned(pushed(query.node, static)), static)
+        self._static = [name.lower() for name, source in setup.sources.items() if source.static]
+        self._plan = pruned(pushed(query.node, self._static))
+        self._flow = Dataflow(self._plan, self._static)
         self.answer_schema = pa.schema(list(zip(_distinct(query.names), query.node.types, strict=True)))
         self.schema = written_schema(self.answer_schema, setup.output)
         self._epoch, self._offset = 0, None
         self._missing = dict.fromkeys(setup.sources, 0)
         self._closed = False
         self._store: ViewStore | None = None
+        self._paging: Paging | None = None
         if store is not None:
             self._store = store({source: operator.schema for source, operator in self._flow.built.inputs.items()})
             try:
+                self._paging = self._paged(self._store)
                 self._go_on(self._store)
             except BaseException:
-                self._store.close()
+                self.close()
                 raise
+
+    def _paged(self, store: ViewStore) -> Paging:
+        return Paging(store, self._memory_bytes, self._flow.held, lambda: self._flow.others_bytes)
 
     def _go_on(self, store: ViewStore) -> None:
         """Hold what a store keeps."""
         position = store.position()
         if position is None:
             return
-        changes = {}
-        for source in self._flow.built.inputs:
-            delta, missing = self._flow.located(source, store.rows(source))
+
+        def located(source: str, flow: Flow) -> Flow:
+            delta, missing = self._flow.located(source, flow)
             if missing.any():
                 raise StateError(
                     f"The view is damaged: it has changes that delete rows of {source} which are not there. Restore "
                     "its folder from a copy, or populate a new one."
                 )
-            changes[source] = [(delta.batch, delta.weights)]
-        self._flow.run(changes)
-        self._flow.commit()
+            return [(delta.batch, delta.weights)]
+
+        smallest = sorted(self._flow.built.inputs, key=store.blocks_of)
+        self._fill({source: store.rows(source) for source in smallest}, located)
         self._take(position)
+
+    def _fill(self, streams: Mapping[str, Iterable[Change]], located: Callable[[str, Flow], Flow]) -> Flow:
+        """Take the first rows, piece by piece if they are many, and return those of the answer."""
+        answer, count = [], 0
+        size = PieceSize(math.inf if self._paging is None else self._paging.piece_bytes)
+        for piece in pieces(streams, self._static, size):
+            if self._paging is not None:
+                self._paging.check()
+            answer = self._flow.run({source: located(source, flow) for source, flow in piece.items()})
+            self._commit()
+            size.seen(sum(len(weights) for flow in piece.values() for _, weights in flow), self._flow.most_rows)
+            count += 1
+        return answer if count == 1 else list(self._flow.answers)
+
+    def _commit(self) -> None:
+        """Hold what the operators found."""
+        self._flow.commit()
+        if self._paging is not None:
+            self._paging.settle()
 
     def _take(self, position: ViewPosition) -> None:
         self._epoch, self._offset, self._missing = position.epoch, position.offset, dict(position.missing)
@@ -159,9 +194,11 @@ class View:
         self._check_open()
         given = {self._source(name): each for name, each in changes.items() if each is not None}
         flows, missing = {}, dict(self._missing)
+        if self._paging is not None:
+            self._paging.check()
         try:
             for source, each in given.items():
-                flow = self._read(source, each)
+                flow = list(self._read(source, each))
                 if source in self._flow.built.inputs:
                     flows[source], count = self._located(source, flow)
                     missing[self._names[source]] += count
@@ -169,13 +206,18 @@ class View:
             self._keep(flows, missing, offset, answer)
         except BaseException:
             self._flow.abandon()
+            if self._paging is not None:
+                self._paging.drop()
             raise
-        self._flow.commit()
+        self._commit()
         self._checkpoint()
         return answer
 
     def populate(self, *, offset: Any = None, **tables: Any) -> list[pa.RecordBatch]:
         """Take the tables as they are at first, and return the answer.
+
+        Tables that are larger than ``memory=`` may come as readers of batches, and are taken piece by piece if the
+        state is in a folder. If the process ends before it is done, the folder is as it was.
 
         Parameters
         ----------
@@ -194,15 +236,42 @@ class View:
                 f"The view holds rows already, of {self._epoch:,} epochs: populate(…) is for the first ones. Pass "
                 "changes to apply(…)."
             )
-        return self.apply(offset=offset, **tables)
+        self._check_open()
+        given = {self._source(name): each for name, each in tables.items() if each is not None}
+        missing = dict(self._missing)
+
+        def located(source: str, flow: Flow) -> Flow:
+            found, count = self._located(source, flow)
+            missing[self._names[source]] += count
+            return found
+
+        try:
+            # What many rows match is best there before them.
+            smallest = sorted(given, key=lambda source: getattr(given[source], "num_rows", math.inf))
+            streams = {source: deletes_last(self._read(source, given[source])) for source in smallest}
+            answer = self._said(self._fill(streams, located))
+            rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
+            self._keep(rows, missing, offset, answer)
+        except BaseException:
+            self._begin_anew()
+            raise
+        return answer
+
+    def _begin_anew(self) -> None:
+        """Hold no rows."""
+        self._flow = Dataflow(self._plan, self._static)
+        if self._store is not None and self._paging is not None:
+            self._paging.close()
+            self._store.keep_only([])
+            self._paging = self._paged(self._store)
 
     def _source(self, name: str) -> str:
         if name.lower() not in self._names:
             raise SpecError(f"There is no source {name!r}. {did_you_mean(name, self.setup.sources)}")
         return name.lower()
 
-    def _read(self, source: str, given: Any) -> Flow:
-        """Return what was given of a source: the columns that are read, in the types that they are held in."""
+    def _read(self, source: str, given: Any) -> Iterator[Change]:
+        """Yield what was given of a source: the columns that are read, in the types that they are held in."""
         name = self._names[source]
         if self.setup.sources[name].static and self._epoch:
             raise PlanError(
@@ -212,15 +281,13 @@ class View:
         schema = self.setup.sources[name].schema
         scan = self._flow.built.scans.get(source)
         lowered = {each.lower(): each for each in schema.names}
-        found = []
         for batch, weights in read_changes(given, schema, name):
-            if scan is not None:
+            if scan is not None and batch.num_rows:
                 operator = self._flow.built.inputs[source]
                 arrays = [
                     converted(batch.column(lowered[column.lower()]), data_type) for column, data_type in scan.columns
                 ]
-                found.append((batch_of(arrays, operator.schema), weights))
-        return found
+                yield batch_of(arrays, operator.schema), weights
 
     def _located(self, source: str, flow: Flow) -> tuple[Flow, int]:
         try:
@@ -243,8 +310,8 @@ class View:
             for batch, weights in answer
         ]
 
-    def _keep(self, flows: Mapping[str, Flow], missing: dict[str, int], offset: Any, answer: Any) -> None:
-        """Write an epoch to the folder, if there is one, and count it."""
+    def _keep(self, flows: Mapping[str, Iterable[Change]], missing: dict[str, int], offset: Any, answer: Any) -> None:
+        """Write an epoch to the folder, if there is one, and count it: the changes, or all rows of the first one."""
         is_first, epoch = not self._epoch, self._epoch + 1
         offset = self._offset if offset is None else offset
         if self._store is not None:
@@ -303,6 +370,8 @@ class View:
     def close(self) -> None:
         """Let go of all that is held. What is in a folder stays there."""
         self._closed = True
+        if self._paging is not None:
+            self._paging.close()
         if self._store is not None:
             self._store.close()
 

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.errors import SchemaError
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.identity import NoIdentityError, RowIdentity
+from juncture.incremental.keys import BYTES_A_KEY, KnownHashes
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
-from juncture.kernels.array_types import Codes, Ints
+from juncture.incremental.view.paging import HeldRows
+from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.hash_table import EMPTY
 
 _KEYS_LEAST = 1 << 12
 """Keys up to which those that nobody has any more are not looked for."""
@@ -37,33 +41,78 @@ def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
 
 
 class KeyDomain:
-    """Codes for keys that are compared with each other, of all that is arranged by them."""
+    """Codes for keys that are compared with each other, of all that is arranged by them.
+
+    Once rows that are arranged by them go to disk, they have hashes too, by which rows are found there.
+    """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._codes = KeyCodes(types, types)
+        self._types = types
+        self._hashes: KeyHashes | None = None
+        self._known = KnownHashes()
         self.members: list[ArrangedOperator] = []
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take, about."""
+        return BYTES_A_KEY * self._codes.count
 
     def of(self, columns: list[pa.Array], rows: int) -> Codes:
         """Return the codes of rows; `EMPTY` where a value is null."""
         keys = np.empty(rows, np.int32)
         self._codes.add(columns, keys)
+        if self._hashes is not None:
+            self._note(columns, keys)
         return keys
 
     def found(self, columns: list[pa.Array], rows: int) -> Codes:
         """Return the codes of rows; `EMPTY` where a value is null, or no row that is arranged has the key."""
+        if self._hashes is not None:
+            # A row on disk may have a key that no row in memory has.
+            return self.of(columns, rows)
         keys = np.empty(rows, np.int32)
         self._codes.find(columns, keys)
         return keys
 
+    def hash_keys(self) -> None:
+        """Have a hash of each key from now on."""
+        self._known.room_for(max(1, self._codes.count))
+        if self._hashes is not None or not self._types:
+            return
+        self._hashes = KeyHashes(self._types, self._types)
+        for member in self.members:
+            for run in member.arrangement.memory:
+                self._note(member.keys_of(run.batch), run.keys)
+
+    def _note(self, columns: list[pa.Array], keys: Codes) -> None:
+        """Keep the hashes of keys."""
+        here = np.flatnonzero(keys != EMPTY)
+        if len(here):
+            assert self._hashes is not None
+            self._known.room_for(int(keys.max()) + 1)
+            self._known.hashes[keys[here]] = self._hashes.of(columns)[0][here]
+
+    def hashes(self, keys: Codes) -> Words:
+        """Return the hashes of codes; zero for `EMPTY`."""
+        found = self._known.hashes[np.maximum(keys, 0)]
+        found[keys == EMPTY] = 0
+        return found
+
     def forget(self) -> None:
-        """Forget keys that no held row has, once they may be the most; not while changes wait that have codes."""
+        """Forget keys that no row in memory has, once they may be the most; not while changes wait that have codes."""
         count = self._codes.count
-        if not count or count < _KEYS_LEAST + 4 * sum(member.rows for member in self.members):
+        rows = sum(len(run) for member in self.members for run in member.arrangement.memory)
+        if not count or count < _KEYS_LEAST + 4 * rows:
             return
         used = np.zeros(self._codes.count, np.bool_)
         for member in self.members:
             used |= member.arrangement.keys(len(used))
         mapping = self._codes.compact(used)
+        if self._hashes is not None:
+            self._known.room_for(count)
+            self._known.rekey(mapping)
+            self._known.room_for(1)
         for member in self.members:
             member.arrangement.rekey(mapping)
 
@@ -119,10 +168,17 @@ class ArrangedOperator(ViewOperator):
         self._located = delta, places
         return delta, missing
 
+    def keys_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the keys of rows."""
+        return [evaluate(key, batch.columns, batch.num_rows) for key in self.keys]
+
+    def codes_of(self, batch: pa.RecordBatch) -> Codes:
+        """Return the codes of the keys of rows."""
+        return self.domain.of(self.keys_of(batch), batch.num_rows)
+
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
-        keys = [evaluate(key, batch.columns, batch.num_rows) for key in self.keys]
-        codes = self.domain.of(keys, batch.num_rows)
+        codes = self.codes_of(batch)
         return Delta.of(batch, weights, codes, np.zeros((0, batch.num_rows), np.int64), hashes)
 
     def step(self, flows: Sequence[Flow]) -> Flow:
@@ -156,6 +212,13 @@ class ArrangedOperator(ViewOperator):
         """Forget what was about to change."""
         self.delta, self._places = self._nothing, []
         self._located = None
+
+    @property
+    def held(self) -> tuple[HeldRows, ...]:
+        """The rows, if any are held."""
+        if not self.keeps:
+            return ()
+        return (HeldRows(self.arrangement, self.domain, self.codes_of, 0, self.domain.hash_keys),)
 
     @property
     def rows(self) -> int:

@@ -19,14 +19,13 @@ from juncture.incremental.arrangement import Delta, Positions
 from juncture.incremental.run import Run
 from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate, shifted
 from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of, some_rows
+from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 
 _TAKEN_ROWS = 1 << 20
 """Rows that are joined at a time."""
 
-Change = tuple[pa.RecordBatch, Ints]
 Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
 """Rows that have a match, where the matches are, and how often each is there."""
 KnownKeys = tuple[KeyDomain, tuple[Expression, ...]]
@@ -260,10 +259,12 @@ def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterato
     if (codes[1:] < codes[:-1]).any():
         by_code = np.argsort(codes, kind="stable")
         order, codes = order[by_code], codes[by_code]
+    no_codes = np.zeros((0, len(codes)), np.int64)
+    if held.arrangement.pages is not None:
+        held.arrangement.pages.fetch_matches(codes, no_codes)
     runs = [(run, run.weights) for run in held.arrangement.runs]
     if is_changed and len(held.delta):
         runs.append((_as_run(held.delta), held.delta.weights))
-    no_codes = np.zeros((0, len(codes)), np.int64)
     for run, weights in runs:
         for rows, positions in run.find(codes, no_codes):
             if len(rows):

@@ -6,6 +6,7 @@ They are the operators of `juncture.changes`, over columns that the query works 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import KeptJoin, kept_join
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
+from juncture.incremental.view.paging import HeldRows
 from juncture.spec.base import Spec
 from juncture.spec.schema import Side
 from juncture.streams.output import Output, streaming_join, to_streaming
@@ -109,6 +111,15 @@ class KeptJoinOperator(ViewOperator):
         """Hold the rows as they were."""
         self._journal.undo()
         self._worked = False
+
+    @property
+    def held(self) -> tuple[HeldRows, ...]:
+        """The rows of both sides."""
+        kept = self._kept
+        return tuple(
+            HeldRows(held, kept.keys, partial(kept.keys_of, side), len(kept.nothing(side).codes))
+            for side, held in kept.arrangements.items()
+        )
 
     @property
     def rows(self) -> int:

@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.incremental.view.paging import HeldRows
 from juncture.kernels.array_types import Ints
 
-Flow = list[tuple[pa.RecordBatch, Ints]]
-"""Changes: rows, and by how much the weight of each changes. A row may come several times."""
+Change = tuple[pa.RecordBatch, Ints]
+"""Rows, and by how much the weight of each changes."""
+
+Flow = list[Change]
+"""Changes. A row may come several times."""
 
 
 class ViewOperator:
@@ -58,9 +62,20 @@ class ViewOperator:
         """Forget what the last step found."""
 
     @property
+    def held(self) -> tuple[HeldRows, ...]:
+        """The rows that are held, and may go to disk."""
+        return ()
+
+    @property
     def rows(self) -> int:
         """How many rows, or groups, are held."""
         return 0
+
+    @property
+    def rows_on_disk(self) -> int:
+        """How many rows of them are on disk."""
+        pages = [held.arrangement.pages for held in self.held]
+        return sum(0 if each is None else each.rows for each in pages)
 
     @property
     def nbytes(self) -> int:

@@ -10,10 +10,14 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import joined_batches
+from juncture.incremental.arrangement import Delta
 from juncture.incremental.view.operators.arranged import ArrangedOperator
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, some_rows
 from juncture.incremental.view.plan import SortKey
 from juncture.kernels.array_types import Ints
+
+Best = tuple[pa.RecordBatch, Ints]
+"""Rows in order, and how often each is there."""
 
 _SPARE = 1_000
 """Rows that are at hand beyond those that are given, so that so many may go."""
@@ -77,20 +81,22 @@ class TopOperator(ViewOperator):
         self._next = self._best, self._has_all
         if not len(delta):
             return []
-        batch, weights, whole = self._changed(delta.batch, delta.weights)
+        batch, weights, whole = self._changed(self._best, self._has_all, delta)
         if not whole and (self._end is None or weights.sum() < self._end):
-            batch, weights, whole = self._anew(delta.batch, delta.weights)
+            batch, weights, whole = self._changed(
+                *self._anew(going=-int(delta.weights[delta.weights < 0].sum())), delta
+            )
         self._next = (batch, weights), whole
         gone, come = self._shown(*self._best), self._shown(batch, weights)
         return [each for each in ((gone[0], -gone[1]), come) if each[0].num_rows]
 
-    def _changed(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints, bool]:
+    def _changed(self, best: Best, has_all: bool, delta: Delta) -> tuple[pa.RecordBatch, Ints, bool]:
         """Return the best rows after some changes, and whether they are all that there are."""
-        held, own = self._best
-        parts = joined_batches([held, batch])
-        total = np.concatenate([own, weights])
+        held, own = best
+        parts = joined_batches([held, delta.batch])
+        total = np.concatenate([own, delta.weights])
         order = sorted_rows(parts, self._order)
-        if not self._has_all and held.num_rows:
+        if not has_all and held.num_rows:
             # What is behind the last of the best rows is not known in full.
             last = int(np.flatnonzero(order == held.num_rows - 1)[0])
             behind = order[last + 1 :]
@@ -99,24 +105,30 @@ class TopOperator(ViewOperator):
                 some_rows(parts, behind), some_rows(parts, np.full(len(behind), held.num_rows - 1))
             )
             order = np.concatenate([kept, behind[equal]])
-        elif not self._has_all:
+        elif not has_all:
             order = order[:0]
-        return self._cut(some_rows(parts, order), total[order], self._has_all)
+        return self._cut(some_rows(parts, order), total[order], has_all)
 
-    def _anew(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints, bool]:
-        """Return the best of all rows."""
-        held = list(self._source.arrangement.living())
-        parts = joined_batches([*(rows for rows, _ in held), batch])
-        total = np.concatenate([*(own for _, own in held), weights])
-        order = sorted_rows(parts, self._order)
-        return self._cut(some_rows(parts, order), total[order], True)
+    def _anew(self, going: int) -> tuple[Best, bool]:
+        """Return the best of the rows as they were, of which so many may go, and whether they are all that there are.
 
-    def _cut(self, batch: pa.RecordBatch, weights: Ints, whole: bool) -> tuple[pa.RecordBatch, Ints, bool]:
-        """Return the first of rows in order, equal ones as one, and whether that is all that there are."""
+        They are looked through some at a time, since they may lie on disk.
+        """
+        best, own, whole = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64), True
+        for rows, count in self._source.arrangement.living():
+            parts, total = joined_batches([best, rows]), np.concatenate([own, count])
+            order = sorted_rows(parts, self._order)
+            best, own, whole = self._cut(some_rows(parts, order), total[order], whole, going)
+        return (best, own), whole
+
+    def _cut(
+        self, batch: pa.RecordBatch, weights: Ints, whole: bool, more: int = 0
+    ) -> tuple[pa.RecordBatch, Ints, bool]:
+        """Return the first of rows in order, and so many more; equal ones as one, and whether that is all there are."""
         batch, weights = self._summed(batch, weights)
         if self._end is None:
             return batch, weights, whole
-        room = self._end + max(_SPARE, self._end)
+        room = self._end + max(_SPARE, self._end) + more
         count = int(np.searchsorted(np.cumsum(weights), room)) + 1
         if count < batch.num_rows:
             return batch.slice(0, count), weights[:count], False

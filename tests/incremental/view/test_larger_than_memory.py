@@ -1,0 +1,170 @@
+"""Views whose rows do not fit in memory: they are looked up on disk, and the answer is DuckDB's after every epoch."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from incremental.view.test_queries import QUERIES
+from juncture.errors import DataError, StateError
+from juncture.incremental.view import paging
+from juncture.incremental.view.operators import arranged
+from support.viewing import Viewed, check
+
+LEAST = 64_000_000
+"""The least that a view takes for ``memory=``."""
+
+
+def have_little(patch, memory_bytes):
+    """Have rows take so much as if memory were little."""
+    for name in ("_IN_MEMORY", "_KEPT", "_AT_ONCE", "_CACHED", "_CHANGED"):
+        patch(paging, name, getattr(paging, name) * memory_bytes / LEAST)
+
+
+class OnDisk(Viewed):
+    """A view of which no row stays in memory after an epoch."""
+
+    def opened(self):
+        view = super().opened()
+        assert not any(held.arrangement.memory for held in view._flow.held)
+        return view
+
+    def step(self):
+        super().step()
+        assert not any(held.arrangement.memory for held in self.view._flow.held)
+
+
+OFTEN = (
+    *("join", "chain of joins", "self join", "left join on more", "full join", "left inequality", "join of joins"),
+    *("common table, whole and in part", "group of join", "top", "texts", "union", "join of groups"),
+)
+
+
+@pytest.mark.parametrize(
+    "query", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.nightly) for name in QUERIES]
+)
+def test_a_query_of_rows_on_disk(query, tmp_path, monkeypatch):
+    have_little(monkeypatch.setattr, 0)
+    monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
+    check(OnDisk(QUERIES[query], 2, tmp_path / "state"))
+
+
+def test_an_asof_join_of_rows_on_disk(tmp_path, monkeypatch):
+    have_little(monkeypatch.setattr, 0)
+    query = "SELECT a.x, b.y, a.t FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.x >= b.y"
+    check(OnDisk(query, 4, tmp_path / "state"))
+
+
+SALES = pa.schema({"sale": pa.int64(), "customer": pa.int64(), "price": pa.int64()})
+CUSTOMERS = pa.schema({"customer": pa.int64(), "region": pa.int64()})
+SQL = """
+    SELECT region, count(*) AS n, sum(price) AS total
+    FROM sales JOIN customers ON sales.customer = customers.customer GROUP BY region"""
+MEMORY = 400_000
+
+
+def sales(numbers, weight=1):
+    numbers = np.asarray(numbers)
+    table = pa.table({"sale": numbers, "customer": numbers % 997, "price": numbers}, schema=SALES)
+    return table.append_column("_weight", pa.array([weight] * len(numbers), pa.int64()))
+
+
+def customers(count):
+    return pa.table({"customer": np.arange(count), "region": np.arange(count) % 7}, schema=CUSTOMERS)
+
+
+def opened(folder, sql=SQL):
+    return jn.view(folder, sql, sources={"sales": SALES, "customers": CUSTOMERS}, memory=LEAST)
+
+
+def regions(numbers, count):
+    """Return what the query is to answer."""
+    found = {}
+    for number in numbers:
+        if number % 997 < count:
+            row = found.setdefault(number % 997 % 7, [0, 0])
+            row[0] += 1
+            row[1] += number
+    return {region: tuple(row) for region, row in found.items()}
+
+
+def answered(view):
+    return {row["region"]: (row["n"], row["total"]) for row in view.result().to_pylist()}
+
+
+@pytest.fixture
+def _of_little_memory(monkeypatch):
+    have_little(monkeypatch.setattr, MEMORY)
+
+
+@pytest.mark.usefixtures("_of_little_memory")
+def test_many_epochs_in_little_memory(tmp_path):
+    chance, there = random.Random(3), list(range(20_000))
+    with opened(tmp_path / "state") as view:
+        given = sales(there).to_reader(max_chunksize=1_000)
+        first = view.populate(sales=given, customers=customers(700))
+        assert sum(batch.num_rows for batch in first) == 7
+        assert view.epoch == 1
+        for epoch in range(10):
+            gone = chance.sample(there, 40)
+            come = range(30_000 + 700 * epoch, 30_700 + 700 * epoch)
+            there = sorted({*there, *come} - set(gone))
+            view.apply(sales=pa.concat_tables([sales(come), sales(gone, -1)]))
+            assert answered(view) == regions(there, 700)
+            # Of 20,000 sales, which take three times as much.
+            assert view.nbytes < MEMORY
+        for _, merge in filter(None, [view._paging._merge]):
+            merge.result()
+        with pytest.raises(DataError, match="delete rows that are not there"):
+            view.apply(sales=sales([there[0], 90_000], -1))
+        view.apply(sales=sales(there[:1], -1))
+    with opened(tmp_path / "state") as view:
+        sales_line = next(line for line in view.explain().splitlines() if "arranged by customer" in line)
+        assert int(sales_line.split()[-6].replace(",", "")) > 15_000
+        assert answered(view) == regions(there[1:], 700)
+        assert view.table("sales").num_rows == len(there) - 1
+        assert view.nbytes < MEMORY
+
+
+@pytest.mark.usefixtures("_of_little_memory")
+def test_deletes_among_the_first_rows(tmp_path):
+    table = pa.concat_tables([sales(range(100), -1), sales(range(9_000))])
+    with opened(tmp_path / "state") as view:
+        view.populate(sales=table, customers=customers(997))
+        assert answered(view) == regions(range(100, 9_000), 997)
+
+
+@pytest.mark.usefixtures("_of_little_memory")
+def test_first_rows_that_cannot_be_taken(tmp_path):
+    with opened(tmp_path / "state") as view:
+        with pytest.raises(DataError, match="delete rows that are not there"):
+            view.populate(sales=pa.concat_tables([sales(range(9_000)), sales([9_001], -1)]))
+        assert (view.epoch, view.nbytes) == (0, 0) or view.result().num_rows == 0
+        view.populate(sales=sales(range(5)), customers=customers(997))
+        assert answered(view) == regions(range(5), 997)
+
+
+@pytest.mark.usefixtures("_of_little_memory")
+def test_the_first_rows_of_many(tmp_path):
+    """The best rows go, and others are looked for among those on disk."""
+    with opened(tmp_path / "state", "SELECT sale, price FROM sales ORDER BY sale LIMIT 5 OFFSET 2") as view:
+        view.populate(sales=sales(range(12_000)))
+        for first in range(0, 6_000, 1_500):
+            view.apply(sales=sales(range(first, first + 1_500), -1))
+            assert view.result()["sale"].to_pylist() == list(range(first + 1_502, first + 1_507))
+
+
+def test_groups_that_do_not_fit(tmp_path, monkeypatch):
+    have_little(monkeypatch.setattr, MEMORY)
+    with opened(tmp_path / "state", "SELECT sale, count(*) AS n FROM sales GROUP BY sale") as view:
+        view.apply(sales=sales(range(100)))
+        monkeypatch.setattr(view._paging, "_memory_bytes", 1_000)
+        with pytest.raises(StateError, match=r"groups and keys take [\d,]+, which stay in memory"):
+            view.apply(sales=sales(range(100)))
+        monkeypatch.setattr(view._paging, "_memory_bytes", LEAST)
+        view.apply(sales=sales(range(100, 120)))
+        assert view.result().num_rows == 120
