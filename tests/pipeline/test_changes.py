@@ -123,6 +123,84 @@ def test_what_changes_adds_up_to_a_batch_run(spark, tmp_path, request):
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
+SPECS = [
+    PIPELINE,
+    PIPELINE.replace('on = "on"\nby = "k"', 'on = "on"\nby = "k"\nhow = "full"'),
+    PIPELINE.replace('join = "asof"', 'join = "range"').replace('by = "k"', 'by = "k"\nlower = -2\nupper = 1'),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SPECS)))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.nightly if seed else []) for seed in range(3)])
+def test_what_changes_in_this_process_adds_up_to_a_batch_run(tmp_path, number, seed):
+    chance, made = random.Random(seed), {}
+    (tmp_path / "changes").mkdir()
+    for name, schema in (("orders", LEFT), ("rates", RIGHT)):
+        changes, tables = epochs(schema, chance, 4)
+        made[name] = [said(each, "change_type") for each in changes] if name == "orders" else changes, tables
+        (tmp_path / "changes" / name).mkdir()
+        # So that there is a schema before anything has come.
+        pq.write_table(made[name][0][0].slice(0, 0), tmp_path / "changes" / name / "000.parquet")
+    for turn in range(4):
+        for name, (changes, _) in made.items():
+            if turn != 2 or name == "rates":
+                pq.write_table(changes[turn], tmp_path / "changes" / name / f"{turn + 1:03}.parquet")
+        write_tables(tmp_path, {name: tables[turn] for name, (_, tables) in made.items()})
+        pipeline = write_pipeline(tmp_path, SPECS[number])
+        with pipeline.follow() as followers:
+            while (done := followers["shown"].step(0)) is not None:
+                assert done.rows_in >= 0
+        if turn == 2:
+            # What has not come is not in the table either, as far as the pipeline knows.
+            pq.write_table(made["orders"][0][2], tmp_path / "changes" / "orders" / "003.parquet")
+            continue
+        given = pa.concat_tables(pq.read_table(each) for each in sorted((tmp_path / "shown-changes").glob("*.parquet")))
+        wanted = pipeline.step("shown")
+        assert summed(given) == Counter(map(tuple, canonical_rows(wanted)))
+    assert wanted.num_rows
+
+
+class DiedError(Exception):
+    """A process that ends on the spot."""
+
+
+@pytest.mark.parametrize("place", ["_store.commit", "sink"])
+def test_a_process_that_dies_gives_each_change_once(folder, monkeypatch, place):
+    """Between the state and the sink, and before anything is kept."""
+    pipeline = write_pipeline(folder, PIPELINE)
+
+    def die(*_):
+        raise DiedError
+
+    with pipeline.follow() as followers:
+        follower = followers["shown"]
+        follower.start()
+        target = follower._sink if place == "sink" else follower._kept._store
+        monkeypatch.setattr(target, "write" if place == "sink" else "commit", die)
+        with pytest.raises(DiedError):
+            follower.step(0)
+    with pipeline.follow() as followers:
+        while followers["shown"].step(0) is not None:
+            pass
+    given = pq.read_table(sorted((folder / "shown-changes").glob("*.parquet")))
+    assert summed(given) == Counter(map(tuple, canonical_rows(pipeline.step("shown"))))
+    assert given.num_rows
+
+
+def test_a_pipeline_kept_up_to_date_from_the_command_line(folder, monkeypatch):
+    write_pipeline(folder, PIPELINE)
+    monkeypatch.chdir(folder)
+    for expected in ("shown-changes", "shown-changes"):
+        done = CliRunner().invoke(app, ["-q", "run", "--changes", "--engine", "local", "--json"])
+        assert done.exit_code == 0, done.output
+        assert expected in done.output
+    assert len(list((folder / "shown-changes").glob("*.parquet"))) == 2
+    write_pipeline(folder, PIPELINE.replace("n < 11", "n < 9"))
+    done = CliRunner().invoke(app, ["-q", "run", "--changes", "--engine", "local"])
+    assert done.exit_code == 2
+    assert "holds another pipeline: its steps is" in " ".join(done.output.split())
+
+
 def test_a_pipeline_that_can_be_kept_up_to_date_is_right(folder, monkeypatch):
     write_pipeline(folder, PIPELINE)
     monkeypatch.chdir(folder)

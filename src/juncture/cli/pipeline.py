@@ -17,6 +17,7 @@ from juncture.cli.progress import Step, step
 from juncture.cli.show import count, heading
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
+from juncture.spec.duration import duration_ns
 
 if TYPE_CHECKING:
     from juncture.pipeline.run import RunReport
@@ -144,19 +145,20 @@ def run(
     juncture run --engine local --only daily
     juncture run --master spark://host:7077
     juncture run --stream --every '10 seconds'
-    juncture run --changes[/dim]
+    juncture run --changes
+    juncture run --changes --engine local --every 5s[/dim]
     """
     chosen = engine_of(engine)
-    if chosen == "local" and (master or remote or is_stream or of_changes):
-        raise SpecError(
-            "--engine local goes with none of --master, --remote, --stream and --changes, which are Spark's."
-        )
+    if chosen == "local" and (master or remote or is_stream):
+        raise SpecError("--engine local goes with none of --master, --remote and --stream, which are Spark's.")
     if is_stream and of_changes:
         raise SpecError("--stream takes rows that come, and --changes those that change. Pass one of them.")
     if memory is not None and chosen == "spark":
         raise SpecError("--memory limits joins in this process, and this runs on Spark. Leave it out.")
     pipeline = opened(file, values)
-    if is_stream or of_changes:
+    if chosen == "local" and of_changes:
+        report = _follow(pipeline, only or (), start or (), every, memory)
+    elif is_stream or of_changes:
         report = _stream(pipeline, master, remote, only or (), start or (), every, of_changes=of_changes)
     elif chosen == "local":
         report = pipeline.run(only=only or (), start=start or (), again=again, memory=memory, watch=step)
@@ -229,6 +231,18 @@ def _stream(
         with step("Streaming") as shown:
             report: RunReport = finished(pipeline.file, queries, shown)
             return report
+
+
+def _follow(
+    pipeline: Any, only: Sequence[str], start: Sequence[str], every: str | None, memory: str | None
+) -> RunReport:
+    """Keep the sinks of a pipeline up to date in this process, until what is there is done, or for ever."""
+    from juncture.pipeline.local_changes import followed
+
+    every_s = None if every is None else duration_ns(every, argument="--every") / 1e9
+    with pipeline.follow(only=only, start=start, memory=memory) as followers, step("Following") as shown:
+        report: RunReport = followed(pipeline.file, followers, every_s, shown)
+        return report
 
 
 def _show(report: RunReport, *, as_json: bool) -> None:

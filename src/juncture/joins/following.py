@@ -146,7 +146,7 @@ def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -
     """
     from juncture.incremental.sources.files import FilesSource
 
-    return FilesSource(Path(folder), tables)
+    return FilesSource({name: Path(folder, name) for name in tables}, tables)
 
 
 def into_files(folder: str | PathLike[str]) -> FilesSink:

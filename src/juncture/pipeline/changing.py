@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,15 @@ def change_sink(sink: SinkSection) -> SinkSection:
         "options": {},
     }
     return sink.model_copy(update=plain)
+
+
+def with_marks(step: Derived, marks: Sequence[str]) -> Derived:
+    """Return a step that keeps the columns that say what becomes of its rows."""
+    if isinstance(step.select, dict):
+        return step.model_copy(update={"select": {**step.select, **{mark: mark for mark in marks}}})
+    if step.select is None or any(text.strip() == "*" for text in step.select):
+        return step
+    return step.model_copy(update={"select": [*step.select, *marks]})
 
 
 def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems) -> None:

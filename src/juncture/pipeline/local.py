@@ -54,6 +54,11 @@ class LocalEngine(Engine):
         How much memory a join may take.
     asked
         The columns of sources that are read; all of those that it does not name.
+
+    Attributes
+    ----------
+    work
+        The folder of what steps have made.
     """
 
     name = "local"
@@ -74,6 +79,7 @@ class LocalEngine(Engine):
         self._memory = memory
         self._asked = asked
         self._work = tempfile.TemporaryDirectory(prefix="juncture-")
+        self.work = Path(self._work.name)
         self._paths: dict[str, list[str]] = {}
 
     def make(self, name: str) -> None:
@@ -114,7 +120,7 @@ class LocalEngine(Engine):
 
     def repeated(self, name: str, columns: Sequence[str]) -> int:
         """Return how many values of a key occur more than once."""
-        return counted(_reader(self._table(name).selecting(columns)), columns, Path(self._work.name))
+        return counted(_reader(self._table(name).selecting(columns)), columns, self.work)
 
     def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
@@ -165,11 +171,11 @@ class LocalEngine(Engine):
         self._work.cleanup()
 
     def _target(self) -> Path:
-        return Path(self._work.name, f"{len(self._paths)}.parquet")
+        return Path(self.work, f"{len(self._paths)}.parquet")
 
     @contextmanager
     def _derived(self, step: Derived) -> Iterator[pa.RecordBatchReader]:
-        with derived_batches(step, _reader(self._table(step.from_)), Path(self._work.name)) as batches:
+        with derived_batches(step, _reader(self._table(step.from_)), self.work) as batches:
             yield batches
 
     def _source(self, name: str, source: SourceSection) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from juncture.errors import SpecError, did_you_mean
+from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.pipeline.asked import columns_asked
 from juncture.pipeline.changing import check_changes
 from juncture.pipeline.engine import Engine, Watch, unwatched
@@ -26,6 +27,8 @@ from juncture.spec.arguments import check_choice
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from juncture.incremental.follow import Follower
 
 
 class Pipeline:
@@ -316,6 +319,47 @@ class Pipeline:
         schemas = self.check("spark", is_stream=True, of_changes=True)
         engine = ChangingEngine(self.file, self.folder, schemas, spark)
         return started_changes(self.file, self.folder, engine, only, start, every)
+
+    def follow(
+        self, *, only: Sequence[str] = (), start: Sequence[str] = (), memory: str | int | None = None
+    ) -> AbstractContextManager[dict[str, Follower]]:
+        """Keep each sink that takes changes up to date in this process, from a state that outlives it.
+
+        Changes are taken from the files of the sources' folders in the order of their names, each once. What steps
+        hold follows from the rows of the sources that change, which are kept in ``pipeline.state``: it is worked out
+        again when the pipeline is opened, and is in memory.
+
+        Parameters
+        ----------
+        only, start
+            As for `run`.
+        memory
+            How much memory joins of tables that do not change may take, such as ``"2GB"``.
+
+        Returns
+        -------
+        context manager of dict
+            By sink, a `Follower`: its ``step`` takes what has changed, ``run`` goes on. When the context ends, all is
+            closed.
+
+        Raises
+        ------
+        PipelineError
+            If the file does not fit the columns of its sources, or cannot be kept up to date.
+        StateError
+            If the state is open in another process, of another pipeline, or damaged.
+        PlanError
+            If RocksDB is not installed.
+        """
+        schemas = self.check("local", is_stream=True, of_changes=True)
+        try:
+            from juncture.pipeline.local_changes import following
+        except ImportError as error:
+            raise PlanError(
+                "Pipelines keep what changes in RocksDB, whose Python package is not installed "
+                f"({error}). Install it by pip install 'juncture[changes]'."
+            ) from error
+        return following(self.file, self.folder, schemas, only, start, memory)
 
     def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
         """Return the engine that steps are asked of, and what it has made."""

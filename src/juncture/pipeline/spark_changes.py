@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, rows_within
 from juncture.joins.planning import plan
-from juncture.pipeline.changing import change_sink, changes_schema, changing
+from juncture.pipeline.changing import change_sink, changes_schema, changing, with_marks
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
 from juncture.pipeline.sources import resolved
@@ -52,7 +52,7 @@ class ChangingEngine(SparkEngine):
         if isinstance(step, Derived) and name in self._live:
             frame = self.rows_of(step.from_)
             marks = [mark for mark in (WEIGHT, CHANGE_TYPE) if mark in frame.columns]
-            return derived(frame, _with_marks(step, marks))
+            return derived(frame, with_marks(step, marks))
         return super()._step(name)
 
     def _planned_join(self, step: JoinStep) -> Any:
@@ -80,12 +80,3 @@ def started_changes(
             engine.make(name)
     kept = folder / file.pipeline.state / "changes"
     return begun(engine, {name: (sink, kept / name) for name, sink in sinks.items()}, every)
-
-
-def _with_marks(step: Derived, marks: Sequence[str]) -> Derived:
-    """Return a step that keeps the columns that say what becomes of its rows."""
-    if isinstance(step.select, dict):
-        return step.model_copy(update={"select": {**step.select, **{mark: mark for mark in marks}}})
-    if step.select is None or any(text.strip() == "*" for text in step.select):
-        return step
-    return step.model_copy(update={"select": [*step.select, *marks]})

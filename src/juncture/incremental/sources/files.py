@@ -28,13 +28,21 @@ _LOOK_S = 0.05
 
 
 class FilesSource:
-    """A folder of change batches. It is made by `juncture.change_files`."""
+    """Folders of change batches. It is made by `juncture.change_files`.
 
-    def __init__(self, folder: Path, tables: Mapping[str, pa.Schema]) -> None:
+    Parameters
+    ----------
+    folders
+        The folder of each table.
+    tables
+        The columns of each.
+    """
+
+    def __init__(self, folders: Mapping[str, Path], tables: Mapping[str, pa.Schema]) -> None:
         for name, schema in tables.items():
             if not isinstance(schema, pa.Schema):
                 raise SpecError(f"tables= has {schema!r} for {name!r}, which is no schema. Expected a pyarrow.Schema.")
-        self._folder = folder
+        self._folders = dict(folders)
         self._tables = dict(tables)
         self._taken: dict[str, str] = {}
 
@@ -81,7 +89,7 @@ class FilesSource:
         for name, table in waiting:
             if count >= rows:
                 break
-            batches = self._read(table, self._folder / table / name)
+            batches = self._read(table, self._folders[table] / name)
             changes.setdefault(table, []).extend(batches)
             count += sum(batch.num_rows for batch in batches)
             files += 1
@@ -95,7 +103,7 @@ class FilesSource:
         """Do nothing: no file is open."""
 
     def _names(self, table: str) -> list[str]:
-        folder = self._folder / table
+        folder = self._folders[table]
         if not folder.is_dir():
             raise DataError(
                 f"There is no folder {folder}, in which the changes of {table!r} would come. Make it first."

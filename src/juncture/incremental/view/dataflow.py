@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError
 from juncture.incremental.arrangement import Delta
-from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator, table_of
 from juncture.incremental.view.paging import HeldRows
 from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import PlanNode
@@ -112,7 +110,7 @@ class Dataflow:
 
     def answer(self, names: Sequence[str]) -> pa.Table:
         """Return the rows of the answer, each as often as it is there, in no order."""
-        return _table(self.answers, self.built.answer.schema).rename_columns(list(names))
+        return table_of(self.answers, self.built.answer.schema).rename_columns(list(names))
 
     def rows(self, source: str) -> Iterator[Change]:
         """Yield the rows of a source that are there, and how often."""
@@ -120,12 +118,4 @@ class Dataflow:
 
     def source(self, source: str) -> pa.Table:
         """Return the rows of a source, each as often as it is there, in no order."""
-        return _table(self.rows(source), self.built.held[source].schema)
-
-
-def _table(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
-    batches = []
-    for batch, weights in flow:
-        rows = np.repeat(np.arange(batch.num_rows), weights)
-        batches.append(batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64())))
-    return pa.Table.from_batches(batches, schema)
+        return table_of(self.rows(source), self.built.held[source].schema)

@@ -1,4 +1,4 @@
-"""The state of a view in RocksDB: the rows of its sources as of a checkpoint, and the changes of each epoch since.
+"""The state of a view or a pipeline in RocksDB: the rows of its sources, and the changes of each epoch since.
 
 ======================  ==============================================================================================
 key                     value
@@ -81,7 +81,7 @@ class ViewStore(RunFiles):
     kind = "view"
 
     def __init__(self, folder: Path, view: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> None:
-        super().__init__(folder, _opened(folder))
+        super().__init__(folder, _opened(folder, self.kind))
         self._schemas = schemas
         self._numbers = {source: number for number, source in enumerate(sorted(schemas))}
         self._sync = rocksdict.WriteOptions()
@@ -112,14 +112,14 @@ class ViewStore(RunFiles):
     def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
         if found["version"] != _VERSION:
             raise StateError(
-                f"The view in {self.folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
-                "Populate a new folder, or open it by the version that made it."
+                f"The {self.kind} in {self.folder} is of version {found['version']}, and this Juncture reads "
+                f"{_VERSION}. Populate a new folder, or open it by the version that made it."
             )
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise StateError(
-                    f"The folder {self.folder} holds another view: its {name} is\n{found.get(name)}\nand that of the "
-                    f"one asked for\n{value}\nPass another folder for another query."
+                    f"The folder {self.folder} holds another {self.kind}: its {name} is\n{found.get(name)}\nand that "
+                    f"of the one asked for\n{value}\nPass another folder for another one."
                 )
 
     def position(self) -> ViewPosition | None:
@@ -203,7 +203,7 @@ class ViewStore(RunFiles):
                 moved.set_move_files(True)
                 self._database.ingest_external_file([str(path)], moved)
         except Exception as error:
-            raise StateError(f"The view cannot be written to {self.folder}: {error}.") from error
+            raise StateError(f"The {self.kind} cannot be written to {self.folder}: {error}.") from error
         return blocks, count
 
     def keep_only(self, runs: Sequence[StoredRun]) -> None:
@@ -235,13 +235,13 @@ def _key(kind: bytes, number: int, source: int = 0, block: int = 0) -> bytes:
     return kind + number.to_bytes(8, "big") + source.to_bytes(2, "big") + block.to_bytes(4, "big")
 
 
-def _opened(folder: Path) -> Any:
+def _opened(folder: Path, kind: str) -> Any:
     if folder.exists() and not folder.is_dir():
-        raise StateError(f"{str(folder)!r} is no folder. Pass one that is empty, new, or of the same view.")
+        raise StateError(f"{str(folder)!r} is no folder. Pass one that is empty, new, or of the same {kind}.")
     if folder.exists() and not (folder / "CURRENT").exists() and any(folder.iterdir()):
         raise StateError(
-            f"The folder {folder} holds other files, or a view that lacks a part. Pass one that is empty, new, or of "
-            "the same view."
+            f"The folder {folder} holds other files, or a {kind} that lacks a part. Pass one that is empty, new, or of "
+            f"the same {kind}."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -249,6 +249,6 @@ def _opened(folder: Path) -> Any:
     except Exception as error:
         if "lock" in str(error).lower():
             raise StateError(
-                f"The view in {folder} is open in another process, or twice in this one. Close the other one first."
+                f"The {kind} in {folder} is open in another process, or twice in this one. Close the other one first."
             ) from error
-        raise StateError(damaged(ViewStore.kind, folder, error)) from error
+        raise StateError(damaged(kind, folder, error)) from error

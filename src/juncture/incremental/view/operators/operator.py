@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -105,3 +105,12 @@ def as_one(flow: Flow, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
     if len(flow) == 1:
         return flow[0]
     return joined_batches([batch for batch, _ in flow]), np.concatenate([weights for _, weights in flow])
+
+
+def table_of(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table, each as often as it is there."""
+    batches = []
+    for batch, weights in flow:
+        rows = np.repeat(np.arange(batch.num_rows), weights)
+        batches.append(batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64())))
+    return pa.Table.from_batches(batches, schema)

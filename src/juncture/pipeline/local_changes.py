@@ -1,0 +1,124 @@
+"""Pipelines that are kept up to date in this process: each sink follows the sources that it is made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from juncture.incremental.follow import Follower
+from juncture.incremental.sinks.files import FilesSink
+from juncture.incremental.sources.files import FilesSource
+from juncture.joins.following import follow
+from juncture.local.resources import resources_here
+from juncture.pipeline.changing import changing
+from juncture.pipeline.engine import PhaseProgress
+from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
+from juncture.pipeline.kept import KeptPipeline
+from juncture.pipeline.local import LocalEngine
+from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.run import RunReport, Written
+from juncture.pipeline.schemas import Schemas
+from juncture.pipeline.sources import resolved
+
+_LOOK_S = 0.05
+
+
+@contextmanager
+def following(
+    file: File, folder: Path, schemas: Schemas, only: Sequence[str], start: Sequence[str], memory: str | int | None
+) -> Iterator[dict[str, Follower]]:
+    """Have each sink that takes changes follow its sources, from a state of its own.
+
+    Parameters
+    ----------
+    file, folder, schemas
+        The pipeline, where its file is, and the columns of all that is in it.
+    only, start
+        What is to be done, as `chosen_sinks` takes them.
+    memory
+        How much memory joins of what does not change may take.
+
+    Yields
+    ------
+    dict
+        By sink, what follows. It has not begun.
+    """
+    with ExitStack() as stack:
+        engine = LocalEngine(file, folder, schemas, memory=memory)
+        stack.callback(engine.close)
+        made: set[str] = set()
+        found = {}
+        for name in chosen_sinks(file, only, start):
+            target = file.sinks[name].changes
+            if target is None:
+                continue
+            kept = _kept(file, folder, schemas, name, engine, made)
+            stack.callback(kept.close)
+            sink = FilesSink(folder / Path(target).expanduser())
+            found[name] = stack.enter_context(follow(kept, _source(file, folder, schemas, kept.sources), sink))
+        yield found
+
+
+def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEngine, made: set[str]) -> KeptPipeline:
+    """Return what keeps the rows of a sink."""
+    shown = file.sinks[sink].from_
+    live, needed = changing(file), needed_for(file, [shown])
+    steps: dict[str, Derived | JoinStep] = {}
+    for name in steps_in_order(file):
+        step = file.steps[name]
+        if name in needed & live:
+            assert isinstance(step, Derived | JoinStep)
+            steps[name] = step
+
+    def table(name: str) -> Any:
+        for each in [*file.sources, *steps_in_order(file)]:
+            if each in needed_for(file, [name]) and each not in made:
+                engine.make(each)
+                made.add(each)
+        return engine.rows_of(name)
+
+    return KeptPipeline(
+        steps,
+        {name: schema for name, schema in schemas.items() if schema is not None},
+        [name for name in file.sources if name in needed & live],
+        table,
+        folder / file.pipeline.state / "kept" / sink,
+        engine.work,
+        resources_here(None),
+    )
+
+
+def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str]) -> FilesSource:
+    places = {name: Path(str(resolved(file.sources[name], folder).changes)) for name in names}
+    return FilesSource(places, {name: schemas[name] for name in names})
+
+
+def followed(file: File, followers: Mapping[str, Follower], every_s: float | None, shown: PhaseProgress) -> RunReport:
+    """Bring what has changed to the sinks: what is there, or for ever, looking every so often.
+
+    Parameters
+    ----------
+    file, followers
+        The pipeline, and what follows for each sink.
+    every_s
+        How often to look for changes; None to take what is there, and end.
+    shown
+        Is told how many epochs there were.
+    """
+    began = time.monotonic()
+    rows, epochs = dict.fromkeys(followers, 0), 0
+    while True:
+        for name, follower in followers.items():
+            while (epoch := follower.step(0)) is not None:
+                rows[name] += epoch.rows_out
+                epochs += 1
+                shown.phase(f"{epochs} epochs", 0, 0)
+        if every_s is None:
+            break
+        time.sleep(max(every_s, _LOOK_S))
+    seconds = time.monotonic() - began
+    written = [Written(name, str(file.sinks[name].changes), rows[name], seconds) for name in followers]
+    return RunReport(tuple(written), (), seconds)
