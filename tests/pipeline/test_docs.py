@@ -16,10 +16,11 @@ TABLES = [model.SourceSection, model.Derived, model.Check, model.SinkSection, mo
 
 
 def test_its_file_is_right():
-    text, kept = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    text, kept, followed = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert list(read_file(text, "page")[0].steps) == ["large", "quoted"]
     assert tomllib.loads(text)["parameters"] == {"least": 10}
     assert read_file(kept, "page")[0].sinks["priced"].changes == "output/priced-changes"
+    assert read_file(followed, "page")[0].sinks["rated"].is_live
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)

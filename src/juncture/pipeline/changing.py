@@ -15,6 +15,7 @@ from juncture.pipeline.model import Derived, File, JoinStep, SinkSection, Step
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sources import resolved
+from juncture.planner.decision import Engine
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.asof import Asof
 from juncture.spec.resolved import refuse_computed
@@ -22,7 +23,7 @@ from juncture.spec.resolved import refuse_computed
 
 def changing(file: File) -> frozenset[str]:
     """Return the sources that have changes, and the steps that read what changes."""
-    found = {name for name, source in file.sources.items() if source.changes is not None}
+    found = {name for name, source in file.sources.items() if source.is_live}
     for name in steps_in_order(file):
         if found.intersection(file.steps[name].inputs):
             found.add(name)
@@ -55,7 +56,7 @@ def with_marks(step: Derived, marks: Sequence[str]) -> Derived:
     return step.model_copy(update={"select": [*step.select, *marks]})
 
 
-def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems) -> None:
+def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems, engine: Engine) -> None:
     """Note what cannot be kept up to date.
 
     Parameters
@@ -66,8 +67,10 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
         The columns of its sources and steps.
     problems
         Where problems are noted.
+    engine
+        What is to run it.
     """
-    kept = [name for name, sink in file.sinks.items() if sink.changes is not None]
+    kept = [name for name, sink in file.sinks.items() if sink.is_live]
     if not kept:
         problems.add((), 'No sink takes changes. Write changes = "folder" in the sink that is to be kept up to date.')
     nested = _check_sources(file, folder, schemas, problems)
@@ -76,6 +79,8 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
         if file.sinks[name].from_ not in live:
             why = f"Nothing that {file.sinks[name].from_!r} reads has changes."
             problems.add(("sinks", name, "changes"), f'{why} Write changes = "folder" in a source.')
+        elif engine == "local":
+            _check_together(file, name, problems)
     for name in steps_in_order(file):
         if name in live and name in needed:
             step = file.steps[name]
@@ -86,6 +91,20 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
             if isinstance(step, Derived) and step.from_ in nested:
                 why = f"The changes of {step.from_!r} hold its rows before and after, within columns."
                 problems.add(("steps", name, "from"), f"{why} Join them first, or say them by {WEIGHT!r}.")
+
+
+def _check_together(file: File, sink: str, problems: Problems) -> None:
+    """Note sources that nobody can follow at once, since nothing tells which of their changes belong together."""
+    reads = needed_for(file, [file.sinks[sink].from_])
+    places = {
+        name: source.options.get("dsn") if source.format == "postgres" else None
+        for name, source in file.sources.items()
+        if name in reads and source.is_live
+    }
+    other = next((name for name, place in places.items() if place != next(iter(places.values()))), None)
+    if other is not None:
+        why = f"{next(iter(places))!r} and {other!r} lead to one sink, and are not of one database, or both of folders."
+        problems.add(("sources", other), f"{why} Have both follow from one place, or write a sink for each.")
 
 
 def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problems) -> list[str]:

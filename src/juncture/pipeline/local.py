@@ -29,6 +29,7 @@ from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, r
 from juncture.pipeline.expressions import counted, derived_batches
 from juncture.pipeline.model import Derived, File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
 from juncture.pipeline.places import adding, placed
+from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, resolved, text_options
 from juncture.planner.plan import Plan
@@ -187,6 +188,8 @@ class LocalEngine(Engine):
         with self._watch(f"Reading {name}"):
             if form == "arrow":
                 _write(ds.dataset(source.paths, format="feather").scanner().to_reader(), target)
+            elif form == "postgres":
+                _write(table_rows(source).to_reader(_ROW_GROUP_ROWS), target)
             elif is_text(form):
                 self._read_text(name, source, target)
         return [str(target)]

@@ -18,7 +18,8 @@ from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.kept import KeptPipeline
 from juncture.pipeline.local import LocalEngine
-from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
+from juncture.pipeline.postgres import follow_tables, table_sink
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sources import resolved
@@ -52,13 +53,13 @@ def following(
         made: set[str] = set()
         found = {}
         for name in chosen_sinks(file, only, start):
-            target = file.sinks[name].changes
-            if target is None:
+            if not file.sinks[name].is_live:
                 continue
             kept = _kept(file, folder, schemas, name, engine, made)
             stack.callback(kept.close)
-            sink = FilesSink(folder / Path(target).expanduser())
-            found[name] = stack.enter_context(follow(kept, _source(file, folder, schemas, kept.sources), sink))
+            source = _source(file, folder, schemas, kept.sources, name)
+            stack.callback(source.close)
+            found[name] = stack.enter_context(follow(kept, source, _sink(file.sinks[name], folder)))
         yield found
 
 
@@ -91,9 +92,18 @@ def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEn
     )
 
 
-def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str]) -> FilesSource:
+def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str], sink: str) -> Any:
+    """Return what tells the changes of the sources that lead to a sink, which are all of one kind."""
+    if file.sources[names[0]].format == "postgres":
+        return follow_tables({name: file.sources[name] for name in names}, sink)
     places = {name: Path(str(resolved(file.sources[name], folder).changes)) for name in names}
     return FilesSource(places, {name: schemas[name] for name in names})
+
+
+def _sink(sink: SinkSection, folder: Path) -> Any:
+    if sink.changes is None:
+        return table_sink(sink)
+    return FilesSink(folder / Path(sink.changes).expanduser())
 
 
 def followed(file: File, followers: Mapping[str, Follower], every_s: float | None, shown: PhaseProgress) -> RunReport:
@@ -120,5 +130,8 @@ def followed(file: File, followers: Mapping[str, Follower], every_s: float | Non
             break
         time.sleep(max(every_s, _LOOK_S))
     seconds = time.monotonic() - began
-    written = [Written(name, str(file.sinks[name].changes), rows[name], seconds) for name in followers]
+    written = [
+        Written(name, str(file.sinks[name].changes or file.sinks[name].table), rows[name], seconds)
+        for name in followers
+    ]
     return RunReport(tuple(written), (), seconds)

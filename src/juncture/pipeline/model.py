@@ -18,10 +18,10 @@ from juncture.spec.many import Right
 Text = Annotated[StrictStr, Field(min_length=1)]
 Number: TypeAlias = StrictInt | float | Decimal
 Option: TypeAlias = StrictStr | StrictBool | StrictInt | float
-SourceFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc"]
-SinkFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc"]
+SourceFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres"]
+SinkFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres"]
 
-SOURCE_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc")
+SOURCE_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres")
 KEPT_FORMATS = ("delta", "iceberg", "jdbc")
 """Formats that only Spark reads and writes, with packages of its own."""
 
@@ -65,6 +65,11 @@ class SourceSection(_Section):
     order: OrderedBy | list[OrderedBy] | None = None
     stream: StrictBool | None = None
     changes: Text | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what changes of it can be had."""
+        return self.changes is not None or self.format == "postgres"
 
     @property
     def paths(self) -> list[str]:
@@ -195,6 +200,17 @@ class SinkSection(_Section):
     options: dict[Text, Option] = {}
     checkpoint: Text | None = None
     changes: Text | None = None
+    key: Text | list[Text] = []
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it takes what changes of its rows."""
+        return self.changes is not None or self.format == "postgres"
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that tell its rows apart."""
+        return [self.key] if isinstance(self.key, str) else list(self.key)
 
     @property
     def partitions(self) -> list[str]:

@@ -125,9 +125,17 @@ class Pipeline:
         """
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.folder / self.file.pipeline.state)
-        schemas = check_file(self.file, self.folder, problems, engine=engine, own=state.places(), is_stream=is_stream)
+        schemas = check_file(
+            self.file,
+            self.folder,
+            problems,
+            engine=engine,
+            own=state.places(),
+            is_stream=is_stream,
+            of_changes=of_changes,
+        )
         if of_changes:
-            check_changes(self.file, self.folder, schemas, problems)
+            check_changes(self.file, self.folder, schemas, problems, engine)
         if problems.found:
             raise PipelineError(str(self.path), problems.found)
         return schemas

@@ -62,6 +62,7 @@ def check_file(
     engine: Engine = "spark",
     own: Iterable[Path] = (),
     is_stream: bool = False,
+    of_changes: bool = False,
 ) -> Schemas:
     """Look at all sources, steps, checks and sinks, and note what is wrong with them.
 
@@ -79,6 +80,8 @@ def check_file(
         Places that this pipeline has written before.
     is_stream
         Whether it goes on writing to places that are there.
+    of_changes
+        Whether sinks get what changes of their rows.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def check_file(
         looking.schemas[name] = _step(looking, name, file.steps[name])
     for place, check in enumerate(file.checks):
         _check(looking, ("checks", place), check)
-    _sinks(looking, own, is_stream=is_stream)
+    _sinks(looking, own, is_stream=is_stream, of_changes=of_changes)
     return looking.schemas
 
 
@@ -242,7 +245,7 @@ def _check_staleness(looking: _Looking, path: Keys, check: Check) -> None:
             looking.problems.add((*path, "staleness"), error)
 
 
-def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool) -> None:
+def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_changes: bool) -> None:
     inputs = _inputs(looking)
     places: dict[Path | str, str] = {}
     for name, sink in looking.file.sinks.items():
@@ -257,7 +260,8 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool) -> None:
         goes_on = is_stream and checkpoint_of(looking.file, name, looking.folder).exists()
         kept = [*own, sink_place(sink, looking.folder).resolve()] if goes_on else own
         try:
-            check_sink(sink, looking.schemas.get(sink.from_), looking.engine, looking.folder, inputs=inputs, own=kept)
+            schema = looking.schemas.get(sink.from_)
+            check_sink(sink, schema, looking.engine, looking.folder, inputs=inputs, own=kept, of_changes=of_changes)
         except JunctureError as error:
             fitting = SpecError(str(error).replace("or pass --format ", "or say format = "))
             looking.problems.add_named(path, fitting, _given_keys(sink))

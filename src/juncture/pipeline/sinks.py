@@ -12,6 +12,7 @@ from juncture.errors import PlanError, SchemaError, SpecError
 from juncture.files.formats import format_of
 from juncture.files.output import check_target
 from juncture.pipeline.model import KEPT_FORMATS, File, SinkSection
+from juncture.pipeline.postgres import check_options
 from juncture.planner.decision import Engine
 from juncture.spec.schema import check_columns
 
@@ -54,6 +55,7 @@ def check_sink(
     *,
     inputs: Sequence[Path],
     own: Iterable[Path],
+    of_changes: bool = False,
 ) -> None:
     """Refuse a sink that cannot be written.
 
@@ -71,6 +73,8 @@ def check_sink(
         The files that are read.
     own
         Places that this pipeline has written before, which may be there.
+    of_changes
+        Whether it gets what changes of its rows.
 
     Raises
     ------
@@ -78,13 +82,15 @@ def check_sink(
         With what to write instead.
     """
     name = sink_format(sink)
+    if name == "postgres":
+        _check_postgres(sink, schema, engine, of_changes=of_changes)
     if name == "jdbc":
         if not {"url", "dbtable"} <= set(sink.options):
             raise SpecError('format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }.')
     elif (sink.path is None) == (sink.table is None):
         given = "both path= and table=" if sink.path else "neither path= nor table="
         raise SpecError(f'The sink has {given}. Expected one of them, such as path = "joined.parquet".')
-    if engine == "local" and (sink.table is not None or name in KEPT_FORMATS):
+    if engine == "local" and name != "postgres" and (sink.table is not None or name in KEPT_FORMATS):
         raise SpecError("table= and format= name what only Spark writes. Run it on Spark, or write Parquet to a path.")
     if engine == "spark" and name == "arrow":
         raise SpecError("format='arrow' is written in this process only. Run it with --engine local, or write Parquet.")
@@ -92,6 +98,24 @@ def check_sink(
         _check_columns(sink, schema, name)
     if is_here(sink):
         _check_path(sink, folder, inputs, set(own))
+
+
+def _check_postgres(sink: SinkSection, schema: pa.Schema | None, engine: Engine, *, of_changes: bool) -> None:
+    check_options(sink)
+    if engine == "spark":
+        raise SpecError(
+            "format='postgres' is written in this process: run it with --engine local. On Spark, write by format = "
+            '"jdbc".'
+        )
+    if not of_changes:
+        raise SpecError(
+            "format='postgres' names a table that is kept up to date: juncture run --changes --engine local. A batch "
+            "run writes files."
+        )
+    if not sink.keys:
+        raise SpecError('format="postgres" needs key = "…": the columns that tell its rows apart.')
+    if schema is not None:
+        check_columns(schema, sink.keys, argument="key", side="left")
 
 
 def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:

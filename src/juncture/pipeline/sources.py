@@ -14,6 +14,7 @@ from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import sampled_schema
 from juncture.files.text.types import as_text
 from juncture.pipeline.model import KEPT_FORMATS, SourceSection
+from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
@@ -76,6 +77,13 @@ def check_place(source: SourceSection, engine: Engine) -> None:
     elif (source.path is None) == (source.table is None):
         given = "both path= and table=" if source.path else "neither path= nor table="
         raise SpecError(f'The source has {given}. Expected one of them, such as path = "trades.parquet".')
+    if name == "postgres":
+        check_options(source)
+        if engine == "spark":
+            raise SpecError(
+                "format='postgres' is read in this process: run it with --engine local. On Spark, read the table by "
+                'format = "jdbc", or follow it by jn.register_postgres(spark).'
+            )
     if engine == "local" and (name == "table" or name in KEPT_FORMATS):
         what = "tables of Spark's" if name == "table" else f"format={name!r}"
         raise SpecError(
@@ -107,6 +115,8 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
         return _declared(schema, types)
     if name == "arrow":
         return _declared(_arrow_schema(files_of(source.paths[0], "path")[0]), types)
+    if name == "postgres":
+        return table_schema(source)
     if not is_text(name):
         return pa.schema(types) if types else None
     files = [(file, Path(path)) for path in source.paths for file in files_of(path, "path")]

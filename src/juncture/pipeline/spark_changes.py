@@ -72,7 +72,7 @@ def started_changes(
         As for `juncture.pipeline.streaming.started`. Sinks without ``changes`` are left out.
     """
     sinks = {
-        name: change_sink(file.sinks[name]) for name in chosen_sinks(file, only, start) if file.sinks[name].changes
+        name: change_sink(file.sinks[name]) for name in chosen_sinks(file, only, start) if file.sinks[name].is_live
     }
     needed = needed_for(file, [sink.from_ for sink in sinks.values()])
     for name in [*file.sources, *steps_in_order(file)]:

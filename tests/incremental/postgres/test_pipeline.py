@@ -1,0 +1,128 @@
+"""A pipeline of one file over tables of PostgreSQL: read as they are, and kept up to date into another one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import juncture as jn
+from juncture.pipeline.problems import PipelineError
+
+PIPELINE = """
+[sources.sales]
+format = "postgres"
+table = "sales"
+options = {{ dsn = "{dsn}" }}
+
+[sources.rates]
+format = "postgres"
+table = "rates"
+options = {{ dsn = "{dsn}" }}
+
+[steps.rated]
+join = "asof"
+left = "sales"
+right = "rates"
+on = "at"
+how = "left"
+
+[steps.shown]
+from = "rated"
+[steps.shown.select]
+id = "id"
+amount = "price * rate"
+
+[sinks.shown]
+from = "shown"
+{sink}
+"""
+TABLE = 'format = "postgres"\ntable = "shown"\nkey = "id"\noptions = {{ dsn = "{dsn}" }}'
+TABLES = """
+CREATE TABLE sales (id int PRIMARY KEY, at int, price double precision);
+CREATE TABLE rates (at int, rate double precision);
+ALTER TABLE sales REPLICA IDENTITY FULL;
+ALTER TABLE rates REPLICA IDENTITY FULL;
+INSERT INTO sales VALUES (1, 10, 2), (2, 20, 3);
+INSERT INTO rates VALUES (5, 2), (15, 10);
+"""
+CHANGES = "INSERT INTO rates VALUES (8, 4); DELETE FROM sales WHERE id = 2; INSERT INTO sales VALUES (3, 30, 1)"
+WANTED = """
+SELECT id, price * (SELECT rate FROM rates WHERE rates.at <= sales.at ORDER BY rates.at DESC LIMIT 1) FROM sales
+ORDER BY id
+"""
+
+
+def written(folder, database, sink=TABLE):
+    text = PIPELINE.format(dsn=database.dsn, sink=sink.format(dsn=database.dsn))
+    (folder / "juncture.toml").write_text(text)
+    return jn.Pipeline.from_toml(folder / "juncture.toml")
+
+
+def taken(pipeline):
+    with pipeline.follow() as followers:
+        followers["shown"].start()
+        while followers["shown"].step(0.5) is not None:
+            pass
+
+
+def test_a_table_is_kept_up_to_date_from_others(database, tmp_path):
+    database.connection.execute(TABLES)
+    pipeline = written(tmp_path, database)
+    for changes in (None, CHANGES, "TRUNCATE rates"):
+        if changes:
+            database.connection.execute(changes)
+        taken(pipeline)
+        shown = database.connection.execute("SELECT * FROM shown ORDER BY id").fetchall()
+        assert shown == database.connection.execute(WANTED).fetchall()
+    assert shown == [(1, None), (3, None)]
+
+
+def test_tables_are_read_as_they_are(database, tmp_path):
+    database.connection.execute(TABLES)
+    rows = written(tmp_path, database, 'path = "shown.parquet"').step("shown").to_pylist()
+    assert rows == [{"id": 1, "amount": 4.0}, {"id": 2, "amount": 30.0}]
+
+
+def test_the_command_line_follows_until_nothing_is_left(database, tmp_path):
+    database.connection.execute(TABLES)
+    written(tmp_path, database)
+    command = [sys.executable, "-m", "juncture", "-q", "run", "--changes", "--engine", "local"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=dict(os.environ), check=True, capture_output=True, text=True, timeout=60
+    )
+    assert "shown" in done.stdout
+    assert len(database.connection.execute("SELECT * FROM shown").fetchall()) == 2
+
+
+REFUSED = {
+    "no key": (TABLE.replace('key = "id"\n', ""), "needs key"),
+    "another key": (TABLE.replace('"id"', '"price"'), "price"),
+    "no dsn": (TABLE.replace("dsn = ", "slot = "), "dsn"),
+    "an option": (TABLE.replace("{{ dsn", "{{ slots = 1, dsn"), "'slots'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_sink_that_cannot_be_written(database, tmp_path, case):
+    database.connection.execute(TABLES)
+    sink, message = REFUSED[case]
+    with pytest.raises(PipelineError, match=message) as caught:
+        written(tmp_path, database, sink).check("local", is_stream=True, of_changes=True)
+    assert all(problem.line for problem in caught.value.problems)
+    assert "password" not in str(caught.value)
+
+
+def test_what_only_this_process_follows(database, tmp_path):
+    database.connection.execute(TABLES)
+    pipeline = written(tmp_path, database)
+    with pytest.raises(PipelineError, match="--engine local"):
+        pipeline.check("spark", of_changes=True, is_stream=True)
+    with pytest.raises(PipelineError, match="kept up to date"):
+        pipeline.check("local")
+    mixed = pipeline.path.read_text().replace(database.dsn, "host=/nowhere", 1)
+    (tmp_path / "juncture.toml").write_text(mixed)
+    with pytest.raises(PipelineError, match="not of one database"):
+        jn.Pipeline.from_toml(tmp_path / "juncture.toml").check("local", is_stream=True, of_changes=True)
