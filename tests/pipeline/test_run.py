@@ -311,7 +311,7 @@ def test_the_example_is_explained_in_words_and_as_a_page(tmp_path, monkeypatch):
         (["run", "--engine", "locl"], "Did you mean 'local'?"),
         (["run", "nowhere.toml"], "There is no pipeline nowhere.toml"),
         (["run", "--engine", "local", "--stream"], "which are Spark's"),
-        (["run", "--engine", "local", "--changes"], "which are Spark's"),
+        (["run", "--engine", "local", "--changes"], "No sink takes changes"),
         (["run", "--stream", "--changes"], "Pass one of them"),
         (["run", "--memory", "1GB"], "--memory limits joins in this process"),
         (["check", "--set", "least"], "names no parameter and value"),
