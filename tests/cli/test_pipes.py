@@ -88,6 +88,7 @@ def test_a_named_pipe(folder):
     result = equi("-o", "-", left="pipe")
     writer.join()
     assert result.stdout == '"id","x","y"\n"b",2,0.5\n'
+    assert "piped" not in result.stderr
 
 
 def test_standard_output_in_each_format():
@@ -95,7 +96,7 @@ def test_standard_output_in_each_format():
     assert equi("-o", "-", "--to", "tsv").stdout == '"id"\t"x"\t"y"\n"b"\t2\t0.5\n'
     assert pa.ipc.open_stream(equi("-o", "-", "--to", "arrow").stdout_bytes).read_all().to_pydict() == JOINED
     assert pq.read_table(io.BytesIO(equi("-o", "-", "--to", "parquet").stdout_bytes)).to_pydict() == JOINED
-    assert "Wrote 1 row to -" in equi("-o", "-").stderr
+    assert "Wrote 1 row to standard output" in equi("-o", "-").stderr
     assert "'parquet', 'csv', 'tsv', 'json', 'arrow'" in equi("-o", "-", "--to", "xml").stderr
 
 

@@ -49,13 +49,14 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> str:
     """
     copied = _copied(path, side, folder)
     file_format = _format(path, side, reading.named) if copied is None else _format_inside(copied, reading.named)
+    shown = "standard input" if path == STANDARD_INPUT else path
     path = path if copied is None else str(copied)
     target = folder / f"{side}.parquet"
     if file_format == "arrow":
-        with step(f"Reading {path}"):
+        with step(f"Reading {shown}"):
             _read_arrow(files_of(path, f"{side} input"), target)
     elif file_format != "parquet":
-        _read_text(path, side, file_format, reading.text, target)
+        _read_text(path, shown, side, file_format, reading.text, target)
     stored = path if file_format == "parquet" else str(target)
     return _cast(stored, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
 
@@ -77,7 +78,7 @@ def _copied(path: str, side: str, folder: Path) -> Path | None:
     if path != STANDARD_INPUT and not Path(path).is_fifo():
         return None
     target = folder / f"{side}.piped"
-    with step("Reading standard input" if path == STANDARD_INPUT else f"Reading {path}"), ExitStack() as stack:
+    with step("Taking in standard input" if path == STANDARD_INPUT else f"Taking in {path}"), ExitStack() as stack:
         source = sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
         with target.open("wb") as copy:
             shutil.copyfileobj(source, copy, _COPY_BYTES)
@@ -97,13 +98,13 @@ def _format_inside(file: Path, named: str | None) -> Format:
         return format_of_start(stream.read(_PEEK_BYTES))
 
 
-def _read_text(path: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
+def _read_text(path: str, shown: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
     files = files_of(path, f"{side} input")
     if file_format == "tsv":
         options = replace(options, delimiter="\t")
     packed = any(file.suffix.lower() in COMPRESSED for file in files)
     total = None if packed else 2 * sum(file.stat().st_size for file in files)
-    with step(f"Reading {path}", total=total) as reading:
+    with step(f"Reading {shown}", total=total) as reading:
         read_text(
             files,
             "json" if file_format == "json" else "csv",

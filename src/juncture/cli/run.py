@@ -196,7 +196,8 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dic
                 written = write_parquet(session, plan.execute(), fresh)
             else:
                 written = _write_rows(plan, session, fresh, output_format, output.suffix)
-    messages().print(Text(f"Wrote {count(written)} to {output}."), soft_wrap=True)
+    place = "standard output" if output == STANDARD_OUTPUT else str(output)
+    messages().print(Text(f"Wrote {count(written)} to {place}."), soft_wrap=True)
     return {"output": str(output), "rows": written}
 
 
