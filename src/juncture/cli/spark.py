@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,7 +54,9 @@ def spark_session(
     """
     from juncture.spark.session.session import session_at
 
-    with tempfile.TemporaryFile() as log:
+    with tempfile.TemporaryFile() as log, warnings.catch_warnings():
+        # Commands hand no tables of pandas to Spark, whatever version of it there is.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         with step("Starting Spark"), _standard_error_to(log):
             chosen = {**(_WITH_UI if is_analyzed else {}), **(settings or {})}
             session = session_at(master or "local[*]", remote=remote, settings=chosen)
