@@ -398,16 +398,18 @@ def layouts(
     if more:
         every_on = every_on + (SPARK_MORE_ON if spark else LOCAL_MORE_ON)
         every_by = every_by + (SPARK_MORE_BY if spark else LOCAL_MORE_BY)
-    on_types = draw(st.sampled_from(every_on))
+    on_types = [draw(st.sampled_from(every_on)) for _ in range(draw(st.sampled_from([1, 1, 2, 3])) if more else 1)]
     how_many = 0 if packed is False else draw(st.sampled_from([0, 0, 1, 1, 1, 1, 2, 3]))
     by_types = [draw(st.sampled_from(every_by)) for _ in range(how_many)]
     same_on, same_by = draw(st.booleans()), draw(st.booleans())
-    on = ("ts", "ts") if same_on else ("ts", "time")
+    on = [("ts", "ts" if same_on else "time"), *((f"ts{i}", f"ts{i}" if same_on else f"time{i}") for i in (1, 2))]
+    on = on[: len(on_types)]
     by = [(f"k{i}", f"k{i}" if same_by else f"id{i}") for i in range(how_many)]
     left, right = Layout({}, {}), Layout({}, {})
-    for side, name, data_type in zip((left, right), on, on_types, strict=True):
-        side.types[name] = data_type
-        side.pools[name] = draw(pools(data_type, 5))
+    for names, types in zip(on, on_types, strict=True):
+        for side, name, data_type in zip((left, right), names, types, strict=True):
+            side.types[name] = data_type
+            side.pools[name] = draw(pools(data_type, 5 if len(on) == 1 else 3))
     for names, types in zip(by, by_types, strict=True):
         shared = draw(st.lists(st.sampled_from(common(*types)), min_size=1, max_size=3))
         for position, side in enumerate((left, right)):
@@ -433,7 +435,8 @@ def layouts(
     # Spark has no order of its own.
     ties += ["first", "last"] if arguments["order_by"] or not spark else []
     arguments["ties"] = draw(st.sampled_from(ties))
-    arguments |= {"on": "ts"} if same_on else {"left_on": on[0], "right_on": on[1]}
+    lefts, rights = (list(names) if len(on) > 1 else names[0] for names in zip(*on, strict=True))
+    arguments |= {"on": lefts} if same_on else {"left_on": lefts, "right_on": rights}
     keys = [*by, *([("case", "case")] if packed else [])]
     arguments |= (
         {"by": [ours for ours, _ in keys]}
@@ -469,7 +472,7 @@ def common(left: pa.DataType, right: pa.DataType) -> list[tuple[Any, Any]]:
 
 @st.composite
 def spec_arguments(
-    draw: st.DrawFn, on_types: tuple[pa.DataType, pa.DataType], left: Layout, right: Layout
+    draw: st.DrawFn, on_types: Sequence[tuple[pa.DataType, pa.DataType]], left: Layout, right: Layout
 ) -> dict[str, Any]:
     """Return the arguments of a spec other than its columns."""
     arguments: dict[str, Any] = {
@@ -480,8 +483,8 @@ def spec_arguments(
         "coalesce": draw(st.booleans()),
         "order_by": draw(st.lists(st.sampled_from(list(right.types)), unique=True, max_size=2)),
     }
-    kind = kind_of(on_types)
-    is_ranked = key_kind(kind) in ("string", "binary")
+    kind = kind_of(on_types[0])
+    is_ranked = key_kind(kind) in ("string", "binary") or len(on_types) > 1
     if is_ranked and arguments["direction"] == "nearest":
         arguments["direction"] = "backward"
     if arguments["direction"] == "nearest":
@@ -503,11 +506,11 @@ def spec_arguments(
 
 @st.composite
 def known(
-    draw: st.DrawFn, on_types: tuple[pa.DataType, pa.DataType], left: Layout, right: Layout, *, spark: bool
+    draw: st.DrawFn, on_types: Sequence[tuple[pa.DataType, pa.DataType]], left: Layout, right: Layout, *, spark: bool
 ) -> list[str]:
     """Add columns that say since when right rows are known, and up to when to left ones: or the left ``on`` does."""
-    is_on = draw(st.booleans())
-    types = on_types if is_on else draw(st.sampled_from(SPARK_ON if spark else LOCAL_ON))
+    is_on = len(on_types) == 1 and draw(st.booleans())
+    types = on_types[0] if is_on else draw(st.sampled_from(SPARK_ON if spark else LOCAL_ON))
     names = ["ingested"] if is_on else ["ingested", "seen"]
     for side, name, data_type in zip((right, left), names, reversed(types), strict=False):
         side.types[name] = data_type

@@ -18,6 +18,7 @@ def known(
     frame: pd.DataFrame, table: pl.DataFrame, lazy: pl.LazyFrame, spark: pyspark.sql.DataFrame, other: Any
 ) -> None:
     assert_type(jn.join_asof(frame, other, on="ts", by=["a", "b"], tolerance="5m"), pd.DataFrame)
+    assert_type(jn.join_asof(table, other, left_on=["date", "time"], right_on=["day", jn.expr("at")]), pl.DataFrame)
     assert_type(jn.join_range(table, other, on="ts", lower=-5), pl.DataFrame)
     assert_type(jn.join_where(lazy, other, "l.a < r.b"), pl.LazyFrame)
     assert_type(jn.join(spark, "right.parquet", on="id"), pyspark.sql.DataFrame)

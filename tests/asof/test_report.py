@@ -6,6 +6,7 @@ import pytest
 import juncture as jn
 from juncture.errors import PlanError
 from juncture.local.asof.report import match_report
+from juncture.local.computed import with_computed
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from support.cases import read_cases
@@ -15,8 +16,10 @@ from support.reports import expected_report
 @pytest.mark.parametrize("case", [case for case in read_cases("asof") if case.error is None], ids=str)
 def test_a_report(case):
     join = case.spec.resolve(case.left.schema, case.right.schema)
+    left = with_computed(TableSource(case.left), join, "left")
+    right = with_computed(TableSource(case.right), join, "right")
     with join_context() as context:
-        report = match_report(join, TableSource(case.left), TableSource(case.right), context)
+        report = match_report(join, left, right, context)
     assert report == expected_report(join, case.left, case.right)
 
 

@@ -114,6 +114,22 @@ def test_all_options(folder):
     }
 
 
+def test_several_columns_order_rows(folder):
+    rows = pa.table({"day": [1, 1, 2], "seq": [3, 9, 1], "v": [1, 2, 3]})
+    pq.write_table(rows, "right.parquet")
+    pq.write_table(rows.slice(1), "left.parquet")
+    same = ["--on", "day", "--on", "seq"]
+    sides = ["--left-on", "day", "--left-on", "seq", "--right-on", "day", "--right-on", "seq"]
+    for columns in (same, sides):
+        result = asof(
+            *columns, "--no-exact-matches", "-o", "o.parquet", "--overwrite", left="left.parquet", right="right.parquet"
+        )
+        assert result.exit_code == 0, result.stderr
+        assert pq.read_table("o.parquet")["v_right"].to_pylist() == [1, 2]
+    reported = asof(*same, "--report", left="left.parquet", right="right.parquet").stderr
+    assert "values of on have an order alone" in reported
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -103,7 +103,7 @@ def test_a_report():
 
 def test_a_report_of_nothing():
     text = shown(lambda _: report_view(report(left_rows=0, matched=0, distances=None), JOIN), width=80)
-    assert "staleness  nothing matched" in text
+    assert "staleness  none, since nothing matched" in text
 
 
 def test_a_report_says_only_what_can_be():

@@ -62,6 +62,20 @@ def test_an_asof_join_of_two_files_into_one(folder):
     assert names(folder) == [".juncture", "juncture.toml", "out.parquet", "quotes.parquet", "trades.parquet"]
 
 
+def test_rows_may_be_ordered_by_several_columns(folder):
+    pipeline_of(folder, SOURCES + PRICED.replace('on = "ts"\nby = "symbol"', 'on = ["symbol", "ts"]') + SINK).run()
+    expected = jn.join_asof(TRADES, QUOTES, on=["symbol", "ts"])
+    assert expected["bid"].to_pylist() == [1.0, 3.0, 3.0]
+    assert pq.read_table(folder / "out.parquet").equals(expected)
+
+
+def test_what_has_an_order_alone_is_not_stale_by_any_figure(folder):
+    steps = PRICED.replace('on = "ts"\nby = "symbol"', 'on = ["symbol", "ts"]')
+    text = SOURCES + steps + SINK + '[[checks]]\nof = "priced"\nstaleness = 5\n'
+    with pytest.raises(DataError, match="staleness max at most 5, found values of on have an order alone"):
+        pipeline_of(folder, text).run()
+
+
 def test_what_is_unchanged_is_not_done_again(folder):
     text = SOURCES + PRICED + SINK
     pipeline_of(folder, text).run()

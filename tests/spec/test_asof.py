@@ -24,7 +24,9 @@ def on_type(data_type: pa.DataType, **arguments: object):
     ("arguments", "said"),
     [
         ({}, "exactly one column to order by: pass on="),
-        ({"on": ["a", "b"]}, "Got 2."),
+        ({"on": []}, "Got 0."),
+        ({"on": ["a", "b"], "known": "since"}, "stands for the left on= where that is one: here they are 2"),
+        ({"left_on": ["a", "b"], "right_on": "c"}, "left_on= names 2 columns and right_on= names 1"),
         ({"on": "ts", "left_on": "ts"}, "Pass either on= or left_on= and right_on=, not both."),
         ({"left_on": "ts"}, "left_on= needs right_on= beside it."),
         ({"on": 5}, "on=5 (int) is not a column name"),

@@ -9,15 +9,16 @@ import pyarrow as pa
 
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.asof import allowed_rows, known_values, limits
-from juncture.testing.rows import keys, on_values
+from juncture.testing.asof import allowed_rows, known_values, limits, places
+from juncture.testing.computed import with_computed
+from juncture.testing.rows import keys
 
 __all__ = ["expected_report"]
 
 
 def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> MatchReport:
-    left_on = on_values(left[join.left_on], join.domain)
-    right_on = on_values(right[join.right_on], join.domain)
+    left, right = with_computed(join, left, right)
+    left_on, right_on = places(join, left, right)
     left_keys, right_keys = (
         keys(table, names, nulls_equal=join.nulls_equal)
         for table, names in ((left, join.left_by), (right, join.right_by))
@@ -58,7 +59,7 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
     return MatchReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
-        distances=quantiles(join, sorted(distances)) if distances else None,
+        distances=quantiles(join, sorted(distances)) if distances and not join.domain.is_ranked else None,
         **{name: counts[name] for name in names},
     )
 

@@ -146,9 +146,9 @@ def _spec(kind: type[Spec], given: dict[str, Any], **read: Any) -> Spec:
 
 @_command("asof", "report")
 def asof(
-    on: options.On = None,
-    left_on: options.LeftOn = None,
-    right_on: options.RightOn = None,
+    on: options.OnAll = None,
+    left_on: options.LeftKeys = None,
+    right_on: options.RightKeys = None,
     by: options.By = None,
     left_by: options.LeftBy = None,
     right_by: options.RightBy = None,

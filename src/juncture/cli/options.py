@@ -23,6 +23,10 @@ def _column(help_text: str) -> Any:
 
 
 On = Annotated[str | None, _column("Column of both tables that orders them: a number, a date or a time.")]
+OnAll = Annotated[
+    list[str] | None,
+    _column("Column of both tables that orders them; repeat it for several, compared one after the other."),
+]
 LeftOn = Annotated[str | None, _column("Its name on the left, where they differ.")]
 RightOn = Annotated[str | None, _column("Its name on the right.")]
 By = Annotated[list[str] | None, _column("Column that has to be equal; repeat it for several.")]

@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from juncture.cli.console import WIDTH_OF_PIPES
-from juncture.planner.report import MatchReport
+from juncture.planner.report import MatchReport, distances_in_words
 from juncture.spec.asof import ResolvedAsof, Tolerance
+from juncture.spec.computed import parts_of
 from juncture.spec.duration import format_duration
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
@@ -81,7 +82,7 @@ def leading_columns(join: Resolved) -> list[str]:
     """Return the columns of an output that tell most of a join: what is compared, the keys, and what was matched."""
     leading: list[str] = []
     if isinstance(join, ResolvedAsof | ResolvedRange):
-        leading.append(join.left_on)
+        leading += parts_of(join.left_schema.field(join.left_on)) or (join.left_on,)
     elif isinstance(join, ResolvedOverlap):
         leading += [name for name in join.left_interval if name is not None]
     matched = [column.name for column in join.output if column.side == "right"]
@@ -158,7 +159,7 @@ def report_view(report: MatchReport, join: ResolvedAsof) -> RenderableType:
         line(f"  {label}", rows, why)
     line("ties", report.ties, f"several right rows at the best {join.right_on}")
     name = "staleness" if join.spec.direction == "backward" else "distance"
-    return Group(table, Text(f"{name}  {'nothing matched' if report.distances is None else report.distances.words()}"))
+    return Group(table, Text(f"{name}  {distances_in_words(report)}"))
 
 
 def _reasons(report: MatchReport, join: ResolvedAsof) -> list[tuple[str, int, str]]:

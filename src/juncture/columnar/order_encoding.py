@@ -7,6 +7,8 @@ A value counts *steps* of its domain (see `juncture.spec.schema.Domain`), and is
   Python's integers. All values have to be seen first;
 - by the highest bits of its steps, where it only has to be placed (`RoughCoder`).
 
+Tuples of values are coded by the codes of their parts (`juncture.columnar.tuple_encoding`).
+
 `juncture.spark.sql.order_encoding` does the same in Spark's SQL, where the steps of a value are a *word*.
 """
 
@@ -31,12 +33,15 @@ from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spec.asof import ResolvedAsof, Tolerance
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import TIME_UNITS, Domain, key_kind, plain_type
+from juncture.spec.values import DAY_S
 
 _INT64_MAX = 2**63 - 1
 _UINT64_MAX = 2**64 - 1
 _FLOAT_INTEGER_MAX = 2**53
 _DIGITS = 400
 _ROUGH_BYTES = 8
+_CODE_BITS = 64
+_DATE_BITS = 32
 _DECIMAL_DIGITS_MAX = 76
 
 
@@ -212,8 +217,6 @@ class RankCoder:
     @property
     def numbers(self) -> list[Any]:
         """What distances are calculated of, for each rank: of integers among floats, the nearest floats."""
-        if self.domain.is_ranked:
-            return list(range(len(self.values)))
         return list(map(float, self.values)) if self.domain.kind == "float" else self.values
 
 
@@ -241,6 +244,8 @@ class RoughCoder:
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one, None for all: those that are neither null nor NaN."""
         array, types = plain(array), self._plain_types
+        if pat.is_struct(array.type):
+            return self._tuple_codes(array)
         valid = validity(array)
         if any(map(pat.is_floating, types)):
             # An integer is as far as the nearest float, which no greater one is before.
@@ -263,6 +268,35 @@ class RoughCoder:
         if pat.is_date(array.type):
             return days(array), valid
         return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
+
+    def _tuple_codes(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the leading bits of the codes of all parts, as many as there is room for."""
+        codes, valid, room = np.zeros(len(array), np.int64), None, _CODE_BITS - 1
+        for place, column in enumerate(array.flatten()):
+            part = RoughCoder(tuple(each.field(place).type for each in self._plain_types))
+            own, there = part.encode(column)
+            if there is not None:
+                valid = there if valid is None else valid & there
+            least = np.int64(-(2 ** (part._bits - 1)))
+            # Without a sign, since the first of 64 bits would be one.
+            places = (np.clip(own, least, ~least) - least).view(np.uint64)
+            taken = min(part._bits, room)
+            room -= taken
+            codes |= (places >> np.uint64(part._bits - taken) << np.uint64(room)).view(np.int64) if taken else 0
+        return codes, valid
+
+    @property
+    def _bits(self) -> int:
+        """How many bits codes have, their sign among them."""
+        types = self._plain_types
+        if all(map(pat.is_date32, types)):
+            return _DATE_BITS
+        if all(map(pat.is_integer, types)):
+            return min(_CODE_BITS, max(int(each.bit_width) + int(pat.is_unsigned_integer(each)) for each in types))
+        if all(map(pat.is_time, types)):
+            coarser = min(TIME_UNITS.index(each.unit) for each in types)
+            return (DAY_S * int(1_000**coarser)).bit_length() + 1
+        return _CODE_BITS
 
     @property
     def steps_in_code(self) -> int:
@@ -361,6 +395,11 @@ def _float_below(limit: Any) -> float:
     except OverflowError:
         return math.inf
     return math.nextafter(near, -math.inf) if near > limit else near
+
+
+def no_limit() -> Words:
+    """Return the one greatest distance of all rows, as the kernels compare distances, where there is none."""
+    return _words([math.inf], floating=False)
 
 
 def _has_unit(data_type: pa.DataType) -> bool:

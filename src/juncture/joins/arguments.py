@@ -55,9 +55,9 @@ class _By(_Ways, total=False):
 class AsofArguments(_By, total=False):
     """What `juncture.join_asof` takes by name."""
 
-    on: Key | None
-    left_on: Key | None
-    right_on: Key | None
+    on: Keys | None
+    left_on: Keys | None
+    right_on: Keys | None
     direction: Direction
     tolerance: Distance | None
     allow_exact_matches: bool

@@ -9,7 +9,7 @@ from juncture.joins.arguments import AsofArguments, Frame
 from juncture.joins.planning import join_by
 from juncture.planner.statistics import Stats
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
-from juncture.spec.computed import Key, Keys
+from juncture.spec.computed import Keys
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
 
@@ -26,9 +26,9 @@ def join_asof(
     left: Any,
     right: Any,
     *,
-    on: Key | None = None,
-    left_on: Key | None = None,
-    right_on: Key | None = None,
+    on: Keys | None = None,
+    left_on: Keys | None = None,
+    right_on: Keys | None = None,
     by: Keys | None = None,
     left_by: Keys | None = None,
     right_by: Keys | None = None,
@@ -71,7 +71,8 @@ def join_asof(
     on
         The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
-        ``juncture.expr("date + open_time")``.
+        ``juncture.expr("date + open_time")``. What asks for no distance may go by any values that have an order, such
+        as texts, or by several columns, ``["date", "seq"]``, of which the first decides where it differs.
     by
         Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
         Null equals nothing, unless ``nulls_equal`` says so.
@@ -155,5 +156,12 @@ def join_asof(
     >>> telemetry = pa.table({"ts": [1, 4, 8], "robot_id": ["a", "a", "b"], "angle": [10.0, 20.0, 30.0]})
     >>> jn.join_asof(frames, telemetry, on="ts", by="robot_id").to_pydict()
     {'ts': [2, 5, 8], 'robot_id': ['a', 'a', 'b'], 'angle': [10.0, 20.0, 30.0]}
+
+    What orders rows may be several columns, compared one after the other:
+
+    >>> events = pa.table({"day": [1, 1, 2], "seq": [3, 9, 1]})
+    >>> versions = pa.table({"day": [1, 1, 2], "seq": [2, 5, 4], "version": ["1.0", "1.1", "2.0"]})
+    >>> jn.join_asof(events, versions, on=["day", "seq"]).to_pydict()
+    {'day': [1, 1, 2], 'seq': [3, 9, 1], 'version': ['1.0', '1.1', '1.1']}
     """
     return join_by(Asof, join_asof, locals())

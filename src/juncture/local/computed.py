@@ -17,9 +17,9 @@ from juncture.predicate.language.nodes import columns as columns_of
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source
 from juncture.runtime.working_types import working_type
-from juncture.spec.computed import computed_columns, expression_of, parsed, stands_for
+from juncture.spec.computed import computed_columns, expression_of, parsed, parts_of, stands_for
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, is_fixed
+from juncture.spec.schema import Side, is_fixed, is_null_type
 
 _VALUE_BYTES = 16
 
@@ -76,6 +76,8 @@ class ComputedSource(Source):
             return [name]
         if name in self._nodes:
             return [column.name for column in columns_of(self._nodes[name])]
+        if parts := parts_of(self._fields[name]):
+            return [own for part in parts for own in self._made_of(part)]
         return self._made_of(str(stands_for(self._fields[name])))
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
@@ -100,7 +102,14 @@ class ComputedSource(Source):
             return batch.column(name)
         if name in self._nodes:
             return evaluate(self._nodes[name], **{self._side: batch})
-        data_type, own = self._fields[name].type, str(stands_for(self._fields[name]))
+        data_type = self._fields[name].type
+        if parts := parts_of(self._fields[name]):
+            arrays = [
+                pa.nulls(batch.num_rows, field.type) if is_null_type(array.type) else plain(array)
+                for field, array in zip(data_type, (self._column(batch, part) for part in parts), strict=True)
+            ]
+            return pa.StructArray.from_arrays(arrays, [field.name for field in data_type])
+        own = str(stands_for(self._fields[name]))
         array = plain(self._column(batch, own))
         if pa.types.is_date64(array.type):
             return pa.array(days(array), pa.int32(), mask=array.is_null().to_numpy(zero_copy_only=False)).cast(

@@ -8,7 +8,6 @@ from typing import Any
 
 from juncture.pipeline.engine import Engine, MatchCounts
 from juncture.pipeline.model import Check, Staleness
-from juncture.planner.report import Distances
 from juncture.spec.duration import duration_ns, format_duration
 
 
@@ -70,16 +69,20 @@ def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, 
     if check.staleness is not None:
         limits = check.staleness if isinstance(check.staleness, Staleness) else Staleness(max=check.staleness)
         for name, limit in limits.model_dump(exclude_none=True).items():
-            yield _stale(name, limit, matches.distances)
+            yield _stale(name, limit, matches)
     if check.leaked is not None:
         leaked = matches.leaked or 0
         yield f"at most {check.leaked:,} known too late", f"{leaked:,}", leaked <= check.leaked
 
 
-def _stale(name: str, limit: Any, distances: Distances | None) -> tuple[str, str, bool]:
-    expected = f"staleness {name} at most {limit}"
+def _stale(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
+    expected, distances = f"staleness {name} at most {limit}", matches.distances
     if distances is None:
-        return expected, "nothing matched", True
+        return (
+            expected,
+            "values of on have an order alone" if matches.matched else "nothing matched",
+            not matches.matched,
+        )
     value = distances.maximum if name == "max" else getattr(distances, name)
     greatest = duration_ns(limit, argument="staleness") if isinstance(limit, str) else limit
     return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest

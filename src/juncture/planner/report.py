@@ -65,7 +65,8 @@ class MatchReport:
     ties
         Matched left rows for which several right rows have the best ``on``.
     distances
-        Of the best match of each matched left row; None if nothing matched.
+        Of the best match of each matched left row; None if nothing matched, or ``on`` is of values that have an order
+        and no distances: texts, bytes and several columns.
     """
 
     left_rows: int
@@ -95,10 +96,10 @@ class MatchReport:
         lines = [tuple(line) for line in self._lines()]
         label, count = (max(len(line[place]) for line in lines) for place in (0, 1))
         rows = [f"{name:<{label}}  {number:>{count}}  {share:>6}".rstrip() for name, number, share in lines]
-        return "\n".join([*rows, f"{'distance':<{label}}  {self._distances_text()}"])
+        return "\n".join([*rows, f"{'distance':<{label}}  {distances_in_words(self)}"])
 
     def _repr_html_(self) -> str:
-        rows = [*self._lines(), ("distance", self._distances_text(), "")]
+        rows = [*self._lines(), ("distance", distances_in_words(self), "")]
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
         return f"<table>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
 
@@ -111,5 +112,9 @@ class MatchReport:
             if rows or name == "matched":
                 yield name.replace("_", " "), f"{rows:,}", f"{rows / self.left_rows:.2%}" if self.left_rows else ""
 
-    def _distances_text(self) -> str:
-        return "none, since nothing matched" if self.distances is None else self.distances.words()
+
+def distances_in_words(report: MatchReport) -> str:
+    """Say in a line how far matches are."""
+    if report.distances is not None:
+        return report.distances.words()
+    return "none: values of on have an order alone" if report.matched else "none, since nothing matched"

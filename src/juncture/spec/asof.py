@@ -20,7 +20,7 @@ from juncture.spec.arguments import (
     freeze_names,
 )
 from juncture.spec.base import OrderedSpec, named_pairs, with_keys
-from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
+from juncture.spec.computed import ComputedColumns, Keys, own_columns, parts_of, parts_stand_for, same_values
 from juncture.spec.conversions import filled, matched_keys, ordered
 from juncture.spec.distance import (
     Distance,
@@ -54,6 +54,11 @@ if TYPE_CHECKING:
 Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
 Ties = Literal["greatest", "first", "last", "error"]
+
+_AS_ONE = (
+    " Where the columns are parts of one value, make it of them, as a date and a time of day are a timestamp, and pass "
+    "that as on=, a column or juncture.expr(…)."
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class ResolvedAsof(Resolved):
     spec
         The spec itself.
     left_on, right_on
-        The columns that order the tables.
+        The columns that order the tables; where several do, a tuple of them.
     domain
         The values in which the ``on`` columns are compared.
     tolerance
@@ -140,6 +145,12 @@ class ResolvedAsof(Resolved):
         names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, known)
         names += self._in_where(side)
         return tuple(name for name in dict.fromkeys(names) if name is not None)
+
+    def needed(self, side: Side) -> tuple[str, ...]:
+        """Return the columns of a side that decide which rows match, or that the output shows."""
+        # Of what is hidden because it equals a left column some decides ties: numbers that are equal as floats alone.
+        deciding = self.tie_columns if side == "right" and self.how not in ("semi", "anti") else ()
+        return tuple(dict.fromkeys((*super().needed(side), *deciding)))
 
     def _in_where(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that `where` names."""
@@ -191,9 +202,9 @@ class Asof(OrderedSpec):
     title: ClassVar[str] = "an as-of join"
     used_for: ClassVar[str] = "to order by"
 
-    on: Key | None = None
-    left_on: Key | None = None
-    right_on: Key | None = None
+    on: Keys | None = None
+    left_on: Keys | None = None
+    right_on: Keys | None = None
     by: Keys | None = None
     left_by: Keys | None = None
     right_by: Keys | None = None
@@ -212,7 +223,8 @@ class Asof(OrderedSpec):
     suffix: str = "_right"
 
     def __post_init__(self) -> None:
-        self.on_pair()
+        if not self.on_pairs():
+            self.on_pair()
         self.by_pairs()
         check_choice("direction", self.direction, get_args(Direction))
         check_choice("how", self.how, get_args(How))
@@ -235,7 +247,7 @@ class Asof(OrderedSpec):
         object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
         self.known_pair()
         check_condition(self.where, "r.price < l.limit")
-        freeze_names(self, "by", "left_by", "right_by", "order_by", "known")
+        freeze_names(self, "on", "left_on", "right_on", "by", "left_by", "right_by", "order_by", "known")
 
     def known_pair(self) -> tuple[str, str] | None:
         """Return the left and the right column of ``known``, or None."""
@@ -253,7 +265,13 @@ class Asof(OrderedSpec):
             )
         if len(names) == 2:
             return names[1], names[0]
-        on = self.on_pair()[0]
+        pairs = self.on_pairs()
+        if len(pairs) > 1:
+            raise SpecError(
+                f"known={self.known!r} names no left column, and stands for the left on= where that is one: here they "
+                f'are {len(pairs)}. Name the column that says up to when, too, such as ("{names[0]}", "seen_at").'
+            )
+        on = pairs[0][0]
         return on if isinstance(on, str) else on.text, names[0]
 
     def order_columns(self) -> tuple[str, ...]:
@@ -276,16 +294,18 @@ class Asof(OrderedSpec):
     def _with_columns(self, left: pa.Schema, right: pa.Schema) -> tuple[Asof, pa.Schema, pa.Schema]:
         """Return the spec in columns that compare, and the schemas with those that have to be made."""
         columns = ComputedColumns(left, right)
-        on, by = columns.pairs([self.on_pair()], "on"), columns.pairs(self.by_pairs(), "by")
+        on, by = columns.pairs(self.on_pairs(), "on"), columns.pairs(self.by_pairs(), "by")
         shared = self.on is not None
         check_pairs(columns.left, columns.right, on, argument="on", shared=shared)
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         fills = self.how in ("right", "full")
         by = matched_keys(columns, by, fills=fills, nulls_equal=self.nulls_equal)
-        left_on, right_on = ordered(columns, [("left", on[0][0]), ("right", on[0][1])], exact=True)
-        if fills and shared and self.coalesce:
-            left_on, right_on = filled(columns, left_on, right_on)
-        spec: Asof = with_keys(self, "on", [self.on_pair()], [(left_on, right_on)], several=False)
+        on = [_compared(columns, pair, fills=fills and shared and self.coalesce) for pair in on]
+        if len(on) > 1:
+            columns.left, columns.right = typed_pairs(columns.left, columns.right, on)
+            lefts, rights = zip(*on, strict=True)
+            on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]
+        spec: Asof = with_keys(self, "on", self.on_pairs(), on, several=False)
         known = spec.known_pair()
         if known is not None:
             check_columns(columns.left, known[:1], argument="known", side="left")
@@ -314,8 +334,8 @@ class Asof(OrderedSpec):
         if known is not None:
             left, right = typed_pairs(left, right, [(known.left, known.right)])
         if self.on is not None and self.coalesce:
-            equal.append((left_on, right_on))
-        tie_columns = self._tie_columns(right, {right_on, *right_by, *([known.right] if known else [])})
+            equal += _shown_once(left, right, left_on, right_on)
+        tie_columns = self._tie_columns(right, [right_on, *right_by, *([known.right] if known else [])])
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
             check_ties(right, tie_columns, remedy=" (or pass ties='error' with matches=1, if there are none)")
         return ResolvedAsof(
@@ -348,6 +368,8 @@ class Asof(OrderedSpec):
             raise SpecError(
                 f"{asked} asks how far values are apart, and the on columns are of {domain.kind} values, which have an "
                 "order and no distances. Pass direction='backward' or 'forward', without a tolerance."
+                + _AS_ONE
+                * (domain.kind == "tuple")
             )
 
     def _known(self, left: pa.Schema, right: pa.Schema) -> Known | None:
@@ -359,12 +381,45 @@ class Asof(OrderedSpec):
         domain = shared_domain(sides, role="known", mixed=True)
         return Known(*pair, domain)
 
-    def _tie_columns(self, right: pa.Schema, fixed: set[str]) -> tuple[str, ...]:
-        """Return the right columns that decide ties, less those that are equal in a tie."""
+    def _tie_columns(self, right: pa.Schema, compared: Sequence[str]) -> tuple[str, ...]:
+        """Return the right columns that decide ties, less those that are compared, and so equal in a tie."""
         order_by = self.order_columns()
         if self.ties in ("first", "last") and not order_by:
             return ()
+        fixed = {own for name in compared for own in same_values(right, name)}
         return tuple(name for name in dict.fromkeys((*order_by, *own_columns(right).names)) if name not in fixed)
+
+
+def _compared(columns: ComputedColumns, pair: tuple[str, str], *, fills: bool) -> tuple[str, str]:
+    """Return columns that compare as those of a pair do.
+
+    Parameters
+    ----------
+    columns
+        The columns of both sides, to which those are added that have to be made.
+    pair
+        The columns.
+    fills
+        Whether right values stand in the left column, where a right row has no match.
+    """
+    ours, theirs = ordered(columns, [("left", pair[0]), ("right", pair[1])], exact=True)
+    return filled(columns, ours, theirs) if fills else (ours, theirs)
+
+
+def _shown_once(left: pa.Schema, right: pa.Schema, left_on: str, right_on: str) -> list[tuple[str, str]]:
+    """Return the pairs of columns of which the output shows the left one, where both sides name ``on`` alike."""
+    ours, theirs = left.field(left_on), right.field(right_on)
+    if not parts_of(ours):
+        return [(left_on, right_on)]
+    # A task may be given a tuple without what it is made of, or without what that is made of.
+    pairs = list[tuple[str, str]]()
+    parts = zip(parts_of(ours), parts_of(theirs), parts_stand_for(ours), parts_stand_for(theirs), strict=True)
+    for one, other, own, other_own in parts:
+        if one in left.names and other in right.names:
+            pairs.append((one, other))
+        elif own in left.names and other_own in right.names:
+            pairs.append((str(own), str(other_own)))
+    return pairs
 
 
 def _parsed(where: str, left: pa.Schema, right: pa.Schema) -> Node:

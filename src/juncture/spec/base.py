@@ -102,7 +102,7 @@ class KeyedSpec(Spec):
 
 
 class OrderedSpec(KeyedSpec):
-    """What a join means that compares one column of each side besides.
+    """What a join means that compares what orders each side besides.
 
     Attributes
     ----------
@@ -112,13 +112,17 @@ class OrderedSpec(KeyedSpec):
 
     used_for: ClassVar[str]
 
-    on: Key | None
-    left_on: Key | None
-    right_on: Key | None
+    on: Keys | None
+    left_on: Keys | None
+    right_on: Keys | None
+
+    def on_pairs(self) -> list[tuple[Key, Key]]:
+        """Return the pairs of left and right ``on`` columns, or expressions; the first is compared first."""
+        return pair_names("on", self.on, self.left_on, self.right_on)
 
     def on_pair(self) -> tuple[Key, Key]:
-        """Return the left and the right ``on`` column, or expression."""
-        pairs = pair_names("on", self.on, self.left_on, self.right_on)
+        """Return the left and the right ``on`` column, or expression, where there is to be one."""
+        pairs = self.on_pairs()
         if len(pairs) != 1:
             raise SpecError(
                 f'{self.title.capitalize()} needs exactly one column {self.used_for}: pass on="…", or both '

@@ -1,12 +1,14 @@
-"""Columns that a join makes of a table's own: expressions that it was asked for, and conversions that make two compare.
+"""Columns that a join makes of a table's own: expressions that it was asked for, conversions, and tuples of columns.
 
 They follow a table's own columns in the schemas of a resolved join, are called by what they are, and appear in no
-output: a field's metadata says what it is made of. A conversion *stands for* the column that it is made of, so that the
-output has that column, or, where right rows fill it, the conversion in its place.
+output: a field's metadata says what it is made of. A conversion makes two columns compare, and *stands for* the column
+that it is made of, so that the output has that column, or, where right rows fill it, the conversion in its place. A
+tuple is a struct of several columns, its *parts*, which are compared one after the other.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _EXPRESSION = b"juncture.expression"
 _STANDS_FOR = b"juncture.stands_for"
+_PARTS = b"juncture.parts"
+_PARTS_STAND_FOR = b"juncture.parts_stand_for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +86,40 @@ def expr(text: str) -> Expr:
 
 def is_computed(field: pa.Field) -> bool:
     """Tell a column that a join has made from a table's own."""
-    metadata = field.metadata or {}
-    return _EXPRESSION in metadata or _STANDS_FOR in metadata
+    return not {_EXPRESSION, _STANDS_FOR, _PARTS}.isdisjoint(field.metadata or {})
+
+
+def parts_of(field: pa.Field) -> tuple[str, ...]:
+    """Return the columns that a tuple is made of, the first to be compared first; none if a column is no tuple."""
+    return tuple(json.loads((field.metadata or {}).get(_PARTS, b"[]")))
+
+
+def parts_stand_for(field: pa.Field) -> tuple[str | None, ...]:
+    """Return what each part of a tuple stands for, as `stands_for` does of the part itself."""
+    return tuple(json.loads((field.metadata or {}).get(_PARTS_STAND_FOR, b"[]")))
 
 
 def expression_of(field: pa.Field) -> str | None:
-    """Return the expression that a computed column is; None if it is another column in another type."""
+    """Return the expression that a computed column is; None if it is made of columns as they are."""
     found: bytes | None = (field.metadata or {}).get(_EXPRESSION)
     return None if found is None else found.decode()
 
 
 def stands_for(field: pa.Field) -> str | None:
-    """Return the name of the table's own column whose values a column has; None if it is an expression."""
+    """Return the name of the table's own column whose values a column has; None if it is an expression or a tuple."""
     if not is_computed(field):
         return str(field.name)
     found: bytes | None = field.metadata.get(_STANDS_FOR)
     return None if found is None else found.decode()
+
+
+def same_values(schema: pa.Schema, name: str) -> list[str]:
+    """Return a column and those that are equal in two rows where it is: parts of a tuple, and what is converted."""
+    field = schema.field(name)
+    converted = stands_for(field) if expression_of(field) is None else None
+    made_of = parts_of(field) or ([] if converted in (None, name) else [converted])
+    there = [own for own in made_of if own in schema.names]
+    return [name, *(same for own in there for same in same_values(schema, own))]
 
 
 def own_columns(schema: pa.Schema) -> pa.Schema:
@@ -196,6 +218,19 @@ class ComputedColumns:
         )
         if name not in self.schema(side).names:
             self._add(pa.field(name, data_type, metadata=metadata), side)
+        return name
+
+    def tuple_of(self, names: Sequence[str], side: Side) -> str:
+        """Add a column of the values of several columns, and return its name."""
+        from juncture.spec.schema import plain_type
+
+        schema = self.schema(side)
+        own = [stands_for(schema.field(each)) for each in names]
+        metadata = {_PARTS: json.dumps(names).encode(), _PARTS_STAND_FOR: json.dumps(own).encode()}
+        name = self._free(f"({', '.join(names)})", lambda field: field.metadata == metadata)
+        if name not in schema.names:
+            parts = [(f"part{place}", plain_type(schema.field(each).type)) for place, each in enumerate(names)]
+            self._add(pa.field(name, pa.struct(parts), metadata=metadata), side)
         return name
 
     def _free(self, name: str, is_same: Callable[[pa.Field], bool]) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.spec.aggregate import CHOSEN, Aggregate
-from juncture.spec.computed import computed_columns, stands_for
+from juncture.spec.computed import computed_columns, parts_of, stands_for
 from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side, is_null_type
 
 
@@ -131,6 +131,12 @@ def refuse_computed(join: Resolved, what: str) -> None:
     """
     made = [*computed_columns(join.left_schema), *computed_columns(join.right_schema)]
     domain = getattr(join, "domain", None)
+    if domain is not None and domain.kind == "tuple":
+        names = ", ".join(parts_of(join.left_schema.field(join.spec.on_pair()[0])))
+        raise PlanError(
+            f"on= names several columns ({names}), which {what} cannot order by. Expected one column: add one to both "
+            "tables before that orders rows as these do."
+        )
     if made:
         raise PlanError(
             f"The join compares {made[0].name!r}, which is made of a table's columns, and in {what} only columns "

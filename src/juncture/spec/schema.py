@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
-from juncture.spec.computed import own_columns, stands_for
+from juncture.spec.computed import own_columns, parts_of, stands_for
 from juncture.spec.values import DAY_S
 
 LEFT_OUT = b"juncture.left_out"
@@ -55,12 +55,15 @@ class Domain:
     has_integers
         Of floats, whether integers of 64 bits are among them, not all of which are floats. They are compared exactly;
         distances are those between the nearest floats.
+    parts
+        Of tuples, the domain of each part, the first to be compared first.
     """
 
-    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration", "time", "text", "binary"]
+    kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration", "time", "text", "binary", "tuple"]
     scale: int = 0
     unit: str = ""
     has_integers: bool = False
+    parts: tuple[Domain, ...] = ()
 
     @property
     def is_time(self) -> bool:
@@ -69,8 +72,8 @@ class Domain:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether values have an order and no distances: texts and bytes, which are ordered by their bytes."""
-        return self.kind in ("text", "binary")
+        """Whether values have an order and no distances: texts and bytes, by their bytes, and tuples of any values."""
+        return self.kind in ("text", "binary", "tuple")
 
     @property
     def is_asof_only(self) -> bool:
@@ -293,9 +296,20 @@ def common_domain(
     Examples
     --------
     >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
-    Domain(kind='timestamp', scale=0, unit='us', has_integers=False)
+    Domain(kind='timestamp', scale=0, unit='us', has_integers=False, parts=())
     """
+    if parts_of(left) and parts_of(right):
+        return _tuple_domain(left, right)
     return shared_domain([("left", left), ("right", right)], role="on", default=default, mixed=mixed)
+
+
+def _tuple_domain(left: pa.Field, right: pa.Field) -> Domain:
+    """Return the domain in which tuples are compared, part by part."""
+    sides = [
+        [pa.field(name, part.type) for name, part in zip(parts_of(field), field.type, strict=True)]
+        for field in (left, right)
+    ]
+    return Domain("tuple", parts=tuple(common_domain(*pair, mixed=True) for pair in zip(*sides, strict=True)))
 
 
 def shared_domain(

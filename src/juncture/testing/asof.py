@@ -52,13 +52,7 @@ def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
 def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows that it matches, best first."""
     spec = join.spec
-    left_on = on_values(left[join.left_on], join.domain)
-    right_on = on_values(right[join.right_on], join.domain)
-    if join.domain.is_ranked:
-        order = sorted({value for value in (*left_on, *right_on) if value is not None})
-        left_on, right_on = (
-            [None if value is None else order.index(value) for value in values] for values in (left_on, right_on)
-        )
+    left_on, right_on = places(join, left, right)
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
     seen, known = known_values(join, left, right)
@@ -103,6 +97,17 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
         if spec.ties == "error" and rest and rest[0][1] == best[-1][1] and known[rest[0][2]] == known[best[-1][2]]:
             raise DataError(f"Right rows tie for left row {row}, and ties='error'.")
         yield [other for _, _, other in best]
+
+
+def places(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
+    """Return what orders the rows of both sides, as numbers; None where a row matches nothing."""
+    left_on = on_values(left[join.left_on], join.domain)
+    right_on = on_values(right[join.right_on], join.domain)
+    if not join.domain.is_ranked:
+        return left_on, right_on
+    order = sorted({value for value in (*left_on, *right_on) if value is not None})
+    ranks = {value: rank for rank, value in enumerate(order)} | {None: None}
+    return [ranks[value] for value in left_on], [ranks[value] for value in right_on]
 
 
 def known_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:

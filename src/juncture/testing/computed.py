@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.spec.computed import computed_columns, expression_of, parsed, stands_for
+from juncture.spec.computed import computed_columns, expression_of, parsed, parts_of, stands_for
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.testing.output import encoded
@@ -23,8 +23,15 @@ def _with_computed(table: pa.Table, schema: pa.Schema, side: Side) -> pa.Table:
         if text is not None:
             node = parsed(text, table.schema, side)
             column = pa.chunked_array([evaluate(node, **{side: table})], field.type)
+        elif parts := parts_of(field):
+            arrays = [_values(table[name], part.type) for name, part in zip(parts, field.type, strict=True)]
+            column = pa.chunked_array([pa.StructArray.from_arrays(arrays, fields=list(field.type))])
         else:
-            values = [encoded(cell(table[str(own)], row), field.type) for row in range(table.num_rows)]
-            column = pa.chunked_array(values, field.type)
+            column = pa.chunked_array([_values(table[str(own)], field.type)])
         table = table.append_column(field, column)
     return table
+
+
+def _values(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
+    cells = [encoded(cell(column, row), data_type) for row in range(len(column))]
+    return pa.concat_arrays([pa.nulls(0, data_type), *cells])

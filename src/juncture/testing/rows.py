@@ -77,6 +77,9 @@ def cell(column: pa.ChunkedArray, row: int) -> pa.Array:
 
 def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
     """Return the values in steps of the domain; None where they never match."""
+    if domain.kind == "tuple":
+        parts = [on_values(part, each) for part, each in zip(column.flatten(), domain.parts, strict=True)]
+        return [None if None in row else row for row in zip(*parts, strict=True)]
     cells = values(column)
     if domain.kind == "float":
         # Integers beside floats stay what they are: Python compares the two exactly.

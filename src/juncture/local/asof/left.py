@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, tolerances
+from juncture.columnar.order_encoding import RankCoder, StepCoder, no_limit, tolerances
+from juncture.columnar.tuple_encoding import OrderCoder
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.context import JoinContext
@@ -60,10 +61,10 @@ def read_left(
     join: ResolvedAsof,
     source: Source,
     parts: range,
-    coder: Coder,
+    coder: OrderCoder,
     context: JoinContext,
     *,
-    seen_coder: Coder | None = None,
+    seen_coder: OrderCoder | None = None,
 ) -> Left:
     """Read some parts of the left side, code and sort them.
 
@@ -121,11 +122,11 @@ class _Reading:
         self,
         join: ResolvedAsof,
         source: Source,
-        coder: Coder,
+        coder: OrderCoder,
         keys: KeyCodes,
         first: int,
         total: int,
-        seen_coder: Coder | None,
+        seen_coder: OrderCoder | None,
     ) -> None:
         self.join = join
         self.source = source
@@ -193,6 +194,8 @@ class _Reading:
         """Return one limit for all rows, or one for each."""
         if self.tolerance:
             return self.limits
+        if self.join.domain.is_ranked:
+            return no_limit()
         if isinstance(self.coder, StepCoder):
             return self.coder.limit(self.join.tolerance)
         constant = None if self.join.tolerance is None else self.join.tolerance.constant

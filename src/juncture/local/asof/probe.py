@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import Coder
 from juncture.columnar.tie_order import order_codes
+from juncture.columnar.tuple_encoding import OrderCoder
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
 from juncture.kernels.array_types import Codes, Ints
@@ -102,7 +102,7 @@ class RightRows:
     source: Source
     on: str
     by: tuple[str, ...]
-    coder: Coder
+    coder: OrderCoder
     keys: KeyCodes
     parts: Sequence[int]
     tie_columns: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class RightRows:
     decided: bool = False
     may_flood: bool = False
     known: str | None = None
-    known_coder: Coder | None = None
+    known_coder: OrderCoder | None = None
     first: bool = False
 
     @property

@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import Coder, RankCoder, StepCoder, TooWideError
+from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
 from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
+from juncture.columnar.tuple_encoding import OrderCoder, TupleCoder
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
@@ -29,6 +30,7 @@ from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.computed import parts_of
 
 _log = logging.getLogger(__name__)
 
@@ -170,8 +172,8 @@ class Search:
             self._ties = "ignore"
         elif self._places > self._wanted:
             self._ties = "order"
-        self._coder: Coder = StepCoder.of(join)
-        self._known_coder: Coder | None = None
+        self._coder: OrderCoder = StepCoder.of(join)
+        self._known_coder: OrderCoder | None = None
         if join.known is not None:
             sides = (join.left_schema.field(join.known.left), join.right_schema.field(join.known.right))
             self._known_coder = StepCoder.between(join.known.domain, [side.type for side in sides])
@@ -239,11 +241,18 @@ class Search:
 
     def _rank(self) -> None:
         """Let ranks be the codes, where codes of their own do not fit. Those of floats alone do."""
-        join = self._join
-        if join.domain.kind != "float" or join.domain.has_integers:
-            self._coder = RankCoder.of(join.domain, self._values(join.left_on, join.right_on))
+        join, known = self._join, self._join.known
+        names = join.left_on, join.right_on
+        is_ranked = not isinstance(self._coder, StepCoder)
+        if join.domain.kind == "tuple":
+            types = join.left_schema.field(names[0]).type, join.right_schema.field(names[1]).type
+            self._coder = TupleCoder.of(join.domain, types, lambda: self._values(*names))
+        elif join.domain.kind != "float" or join.domain.has_integers:
+            self._coder = RankCoder.of(join.domain, self._values(*names))
             self._keep_codes = False
-        known = join.known
+        if join.domain.is_ranked and not is_ranked:
+            # Codes of their own may do for the others.
+            return
         if known is not None and (known.domain.kind != "float" or known.domain.has_integers):
             self._known_coder = RankCoder.of(known.domain, self._values(known.left, known.right))
 
@@ -333,7 +342,7 @@ class Search:
         if len(left.slots) == 0:
             return counters
         later = self._join.spec.prefer == "later"
-        if isinstance(self._coder, RankCoder):
+        if isinstance(self._coder, RankCoder) and not self._join.domain.is_ranked:
             choose_exact(left, self._coder.numbers, behind, ahead, self._wanted, later, pointers, counters)
             return counters
         rows = left.slots.rows
@@ -360,7 +369,7 @@ class Search:
 
     def _tie_error(self, row: int) -> DataError:
         join = self._join
-        names = [*join.left_by, join.left_on]
+        names = [*join.left_by, *(parts_of(join.left_schema.field(join.left_on)) or (join.left_on,))]
         values = select(self._left, names, np.array([row], np.int64), self._context)
         row += self._first_row
         cells = ", ".join(f"{name}={shown(column.chunk(0))}" for name, column in zip(names, values, strict=True))

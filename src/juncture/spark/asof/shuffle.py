@@ -43,7 +43,8 @@ def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Plac
 
 def task_spec(join: ResolvedAsof) -> Asof:
     """Return the spec as tasks take it, which see the needed right columns only, and rows in any order."""
-    spec = join.spec
+    # Columns that are equal in a tie decide none.
+    spec = replace(join.spec, order_by=[name for name in join.spec.order_columns() if name in join.tie_columns])
     if join.how in ("semi", "anti"):
         return replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
     if spec.ties == "first":

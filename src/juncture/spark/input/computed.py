@@ -9,7 +9,7 @@ from juncture.spark.input.files import in_jvm
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.schema import arrow_schema, spark_schema
 from juncture.spark.sql.expressions import expression
-from juncture.spec.computed import computed_columns, expression_of, parsed, stands_for
+from juncture.spec.computed import computed_columns, expression_of, parsed, parts_of, stands_for
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -38,10 +38,12 @@ def _with_computed(side: SparkSide, schema: pa.Schema, name: Side) -> SparkSide:
     columns = {own: F.col(safe[own]) for own in safe}
     for field, wanted in zip(fields, spark_schema(pa.schema(fields)), strict=True):
         text = expression_of(field)
-        if text is None:
-            value = columns[str(stands_for(field))]
-        else:
+        if text is not None:
             value = expression(parsed(text, given.schema, name), {name: safe})
+        elif parts := parts_of(field):
+            value = F.struct(*(columns[part] for part in parts))
+        else:
+            value = columns[str(stands_for(field))]
         columns[field.name] = value.cast(wanted.dataType)
     numbered = [value.alias(f"c{place}") for place, value in enumerate(columns.values())]
     frame = frame.select(*numbered).toDF(*columns)

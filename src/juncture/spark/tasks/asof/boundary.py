@@ -25,7 +25,7 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
-from juncture.spark.tasks.placement import dense_keys
+from juncture.spark.tasks.placement import dense_keys, one_chunk
 from juncture.spark.tasks.scatter import Scatter
 from juncture.spec.asof import Asof
 
@@ -138,13 +138,14 @@ class Carryover:
         _, segments = np.unique(np.stack([keys, part.owners]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
         # Of rows that are equal in all columns the last one comes first, in every join that ranks them.
-        ties = [*(table[name] for name in self.ties), pa.array(np.arange(table.num_rows))]
-        names = ["segment", "on", *(f"tie{i}" for i in range(len(ties)))]
-        right = pa.table([pa.array(segments), table[self.on], *ties], names=names)
+        ties = {f"tie{place}": table[name] for place, name in enumerate(self.ties)}
+        on = table.schema.field(self.on)
+        right = pa.table({"segment": segments, **ties, "row": np.arange(table.num_rows)})
+        right = right.append_column(on.with_name("on"), table[self.on])
         # A left row for each segment, from which all of its rows are on the wanted side.
-        far = pc.max(table[self.on]) if seen == "backward" else pc.min(table[self.on])
         count = int(segments.max()) + 1
-        left = pa.table({"segment": pa.array(range(count), pa.int64()), "far": pa.repeat(far, count)})
+        left = pa.table({"segment": np.arange(count)})
+        left = left.append_column(on.with_name("far"), pa.repeat(_farthest(one_chunk(table[self.on]), seen), count))
         spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
         if self.least_wins:
             spec = replace(spec, ties="first", order_by="on")
@@ -177,6 +178,17 @@ class Carryover:
             beyond = rows[owners < target] if seen == "backward" else rows[owners > target]
             if len(beyond):
                 yield target, beyond[: self.count]
+
+
+def _farthest(on: pa.Array, seen: Seen) -> pa.Scalar:
+    """Return a value from which all values are on the wanted side; null if there are none."""
+    if not pa.types.is_struct(on.type):
+        # Arrow has no least and no greatest of durations.
+        values = on.view(pa.int64()) if pa.types.is_duration(on.type) else on
+        return (pc.max(values) if seen == "backward" else pc.min(values)).cast(on.type)
+    # No tuple is beyond the one of all that is farthest.
+    parts = [pa.repeat(_farthest(part, seen), 1) for part in on.flatten()]
+    return pa.StructArray.from_arrays(parts, fields=list(on.type))[0]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,176 @@
+"""The order of tuples of columns as integers in the same order.
+
+A tuple is a struct of parts, which are compared one after the other. The codes of its parts are put together in 64
+bits: each takes the room of the values between its least and its greatest. Where that is too much, places among the
+distinct values that there are stand for the values themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import plain
+from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
+from juncture.kernels.array_types import Ints, Mask
+from juncture.spec.schema import Domain
+
+Read = Callable[[], Iterable[pa.Array]]
+"""Returns all values of both sides, each time that it is called."""
+
+_ROOM = 2**63 - 1
+"""How many places codes may have."""
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places that codes have in order, from zero on.
+
+    Attributes
+    ----------
+    least, span
+        The code at the first place, and how many places there are.
+    distinct
+        The codes at all places, ascending; None where each is one more than the one before.
+    """
+
+    least: int
+    span: int
+    distinct: Ints | None = None
+
+    @classmethod
+    def among(cls, codes: Iterable[Ints]) -> _Places:
+        """Return the places of some codes among the distinct ones."""
+        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, codes)]))
+        return cls(0, max(len(distinct), 1), distinct)
+
+    def of(self, codes: Ints) -> Ints:
+        """Return the places of codes that have one; others are anywhere."""
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, codes).astype(np.int64, copy=False)
+        return codes - np.int64(self.least)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the tuples.
+
+    Attributes
+    ----------
+    coder, places
+        The coder of its values, and the places of these codes.
+    before
+        The places of the codes of all parts before it; None where these are places themselves.
+    """
+
+    coder: StepCoder | RankCoder
+    places: _Places
+    before: _Places | None
+
+
+@dataclass(frozen=True)
+class TupleCoder:
+    """Codes of tuples, all of which have been seen before.
+
+    Attributes
+    ----------
+    domain
+        In which they are compared.
+    parts
+        Their parts, the first to be compared first.
+    """
+
+    domain: Domain
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def of(cls, domain: Domain, types: Sequence[pa.DataType], read: Read) -> TupleCoder:
+        """Return the coder of all tuples of two columns.
+
+        Parameters
+        ----------
+        domain
+            In which they are compared.
+        types
+            The types of the columns, which are structs.
+        read
+            Returns their values.
+
+        Notes
+        -----
+        The values are read once, and again for each part that there is no room for as it is, whose distinct values are
+        held then, or those of the parts before it.
+        """
+        coder, room = cls(domain, ()), _ROOM
+        for place, (part, least, greatest) in enumerate(_measured(domain, types, read)):
+            places, before = _Places(least, max(greatest - least + 1, 1)), None
+            if _ROOM >= places.span > room:
+                before = _Places.among(_usable(coder, read()))
+                room = _ROOM // before.span
+            if places.span > room:
+                places = _Places.among(_usable(part, _part(read, place)))
+            if places.span > room:
+                before = _Places.among(_usable(coder, read()))
+                room = _ROOM // before.span
+            coder, room = cls(domain, (*coder.parts, _Part(part, places, before))), room // places.span
+        return coder
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the codes, and which rows have one, None for all: those without a part that is null or NaN."""
+        codes, valid = np.zeros(len(array), np.int64), None
+        for part, column in zip(self.parts, plain(array).flatten(), strict=False):
+            own, there = part.coder.encode(column)
+            if there is not None:
+                valid = there if valid is None else valid & there
+            codes = codes if part.before is None else part.before.of(codes)
+            codes = codes * np.int64(part.places.span) + part.places.of(own)
+        return codes, valid
+
+
+OrderCoder = StepCoder | RankCoder | TupleCoder
+
+
+def _measured(
+    domain: Domain, types: Sequence[pa.DataType], read: Read
+) -> Iterator[tuple[StepCoder | RankCoder, int, int]]:
+    """Yield the coder of each part, with its least and its greatest code; the latter is less where there is none."""
+    coders = [
+        None if part.is_ranked else StepCoder.between(part, [each.field(place).type for each in types])
+        for place, part in enumerate(domain.parts)
+    ]
+    ends: list[list[int]] = [[] for _ in coders]
+    for array in read():
+        for place, column in enumerate(plain(array).flatten()):
+            coder = coders[place]
+            try:
+                ends[place] += [] if coder is None else _ends(coder, column)
+            except TooWideError:
+                coders[place] = None
+    for place, coder in enumerate(coders):
+        if coder is not None:
+            yield coder, min(ends[place], default=0), max(ends[place], default=-1)
+        else:
+            ranks = RankCoder.of(domain.parts[place], _part(read, place))
+            yield ranks, 0, len(ranks.values) - 1
+
+
+def _ends(coder: StepCoder, column: pa.Array) -> list[int]:
+    """Return the least and the greatest code of some values, if they have any."""
+    [codes] = _usable(coder, [column])
+    return [int(codes.min()), int(codes.max())] if len(codes) else []
+
+
+def _part(read: Read, place: int) -> Iterator[pa.Array]:
+    """Yield the values of a part."""
+    for array in read():
+        yield plain(array).flatten()[place]
+
+
+def _usable(coder: StepCoder | RankCoder | TupleCoder, columns: Iterable[pa.Array]) -> Iterator[Ints]:
+    """Yield the codes of those values that have one."""
+    for column in columns:
+        codes, valid = coder.encode(column)
+        yield codes if valid is None else codes[valid]
