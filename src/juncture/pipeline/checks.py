@@ -77,12 +77,10 @@ def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, 
 
 def _stale(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
     expected, distances = f"staleness {name} at most {limit}", matches.distances
+    if distances is None and matches.matched:
+        return expected, "values of on have an order alone", False
     if distances is None:
-        return (
-            expected,
-            "values of on have an order alone" if matches.matched else "nothing matched",
-            not matches.matched,
-        )
+        return expected, "nothing matched", True
     value = distances.maximum if name == "max" else getattr(distances, name)
     greatest = duration_ns(limit, argument="staleness") if isinstance(limit, str) else limit
     return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest
