@@ -35,7 +35,7 @@ def side(rows: int, name: str, *, days: int = 20) -> pa.Table:
         {
             "date": pa.array((at // 86_400).astype(np.int32), pa.int32()).cast(pa.date32()),
             "time": pa.array((at % 86_400).astype(np.int64) * 10**6, pa.int64()).cast(pa.time64("us")),
-            "at": pa.array(at).cast(pa.timestamp("s")),
+            "at": pa.array(at).cast(pa.timestamp("s")).cast(pa.timestamp("us")),
             "k": chance.integers(0, 3, rows),
             name: range(rows),
         }
@@ -88,7 +88,12 @@ def test_they_mean_what_one_column_of_them_means(arguments, algorithm):
 
 @pytest.mark.in_turn
 def test_on_spark(spark):
-    spec = jn.Asof(left_on=["date", jn.expr("hour(at)")], right_on=["date", jn.expr("hour(at)")], by="k", how="left")
+    spec = jn.Asof(
+        left_on=["date", jn.expr("date_trunc('hour', at)")],
+        right_on=["date", jn.expr("date_trunc('hour', at)")],
+        by="k",
+        how="left",
+    )
     left, right = (table.drop_columns("time") for table in (LEFT, RIGHT))
     expected = jn.plan(left, right, spec).execute()
     for algorithm in SPARK:
@@ -119,8 +124,8 @@ def test_errors_name_the_column_that_does_not_fit():
 
 
 def test_a_spec_is_plain_data():
-    spec = jn.Asof(on=["date", jn.expr("hour(at)")])
-    assert spec.to_dict() == {"kind": "asof", "on": ["date", {"expr": "hour(at)"}]}
+    spec = jn.Asof(on=["date", jn.expr("date_trunc('hour', at)")])
+    assert spec.to_dict() == {"kind": "asof", "on": ["date", {"expr": "date_trunc('hour', at)"}]}
     assert jn.Asof.from_dict(spec.to_dict()) == spec == pickle.loads(pickle.dumps(spec))
     assert jn.Asof(on=["date"]).resolve(LEFT.schema, RIGHT.schema).left_on == "date"
 

@@ -44,14 +44,18 @@ class _Places:
     @classmethod
     def among(cls, codes: Iterable[Ints]) -> _Places:
         """Return the places of some codes among the distinct ones."""
-        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, codes)]))
+        distinct = _distinct(np.concatenate([np.zeros(0, np.int64), *map(_distinct, codes)]))
         return cls(0, max(len(distinct), 1), distinct)
 
     def of(self, codes: Ints) -> Ints:
         """Return the places of codes that have one; others are anywhere."""
-        if self.distinct is not None:
-            return np.searchsorted(self.distinct, codes).astype(np.int64, copy=False)
-        return codes - np.int64(self.least)
+        if self.distinct is None:
+            return codes - np.int64(self.least)
+        # In their order, so that those close together are looked up in memory that is.
+        order = np.argsort(codes)
+        places = np.empty(len(codes), np.int64)
+        places[order] = np.searchsorted(self.distinct, codes[order])
+        return places
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,14 @@ def _ends(coder: StepCoder, column: pa.Array) -> list[int]:
     """Return the least and the greatest code of some values, if they have any."""
     [codes] = _usable(coder, [column])
     return [int(codes.min()), int(codes.max())] if len(codes) else []
+
+
+def _distinct(codes: Ints) -> Ints:
+    """Return the distinct codes, ascending. NumPy's own takes them by hash, and twenty times as long."""
+    codes = np.sort(codes)
+    is_new = np.ones(len(codes), np.bool_)
+    is_new[1:] = codes[1:] != codes[:-1]
+    return codes[is_new]
 
 
 def _part(read: Read, place: int) -> Iterator[pa.Array]:
