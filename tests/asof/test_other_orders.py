@@ -100,6 +100,7 @@ def test_spark_compares_them_in_tasks_alone(spark):
     table = to_spark(spark, pa.table({"at": ["b", "a"]}))
     with pytest.raises(PlanError, match="on is of text values, which only tasks in Python compare"):
         jn.plan(table, table, jn.Asof(on="at"), algorithm="window")
+    table = to_spark(spark, pa.table({"at": pa.array([1, 2], pa.duration("us"))}))
     with pytest.raises(PlanError, match="no exact distances"):
         jn.plan(table, table, jn.Asof(on="at"), algorithm="broadcast").match_report()
 

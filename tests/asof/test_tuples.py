@@ -21,7 +21,8 @@ from juncture.columnar.order_encoding import RoughCoder
 from juncture.columnar.tuple_encoding import TupleCoder
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
 from juncture.spec.schema import Domain
-from support.engines import LOCAL, SPARK, refuses, run_on_spark
+from support.engines import LOCAL, SPARK, refuses, run_on_spark, to_spark
+from support.reports import expected_report
 from support.tables import difference
 
 chance = np.random.default_rng(3)
@@ -87,22 +88,36 @@ def test_they_mean_what_one_column_of_them_means(arguments, algorithm):
 
 
 @pytest.mark.in_turn
-def test_on_spark(spark):
-    spec = jn.Asof(
-        left_on=["date", jn.expr("date_trunc('hour', at)")],
-        right_on=["date", jn.expr("date_trunc('hour', at)")],
-        by="k",
-        how="left",
-    )
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("algorithm", SPARK)
+def test_on_spark(spark, algorithm):
+    spec = jn.Asof(on=["date", jn.expr("date_trunc('hour', at)")], by="k", coalesce=False)
     left, right = (table.drop_columns("time") for table in (LEFT, RIGHT))
-    expected = jn.plan(left, right, spec).execute()
-    for algorithm in SPARK:
-        if refuses(algorithm, spec.resolve(left.schema, right.schema)):
-            with pytest.raises(PlanError, match="on is of tuple values, which only tasks in Python compare"):
-                run_on_spark(spark, spec, left, right, algorithm)
-        else:
-            answer = run_on_spark(spark, spec, left, right, algorithm)
-            assert difference(answer, expected, ordered=False) is None, algorithm
+    if refuses(algorithm, spec.resolve(left.schema, right.schema)):
+        with pytest.raises(PlanError, match="on is of tuple values, which only tasks in Python compare"):
+            run_on_spark(spark, spec, left, right, algorithm)
+    else:
+        answer, expected = run_on_spark(spark, spec, left, right, algorithm), jn.plan(left, right, spec).execute()
+        assert difference(answer, expected, ordered=False) is None
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("on", [["x", "s"], "s"], ids=str)
+def test_a_report_on_spark(spark, on):
+    left, right = (
+        pa.table(
+            {
+                "x": chance.choice([0.0, -0.0, 1.0, 2.0, np.nan], rows),
+                "s": pa.array(chance.choice(["a", "b", "c", None], rows), pa.string()),
+                "k": chance.integers(0, 3, rows) + shift,
+            }
+        )
+        for rows, shift in ((60, 0), (30, 1))
+    )
+    spec = jn.Asof(on=on, by="k", direction="forward")
+    report = jn.plan(to_spark(spark, left), to_spark(spark, right), spec).match_report()
+    assert report == expected_report(spec.resolve(left.schema, right.schema), left, right)
+    assert report.matched
 
 
 @pytest.mark.parametrize("arguments", [{"direction": "nearest"}, {"tolerance": 1}, {"tolerance": "5m"}], ids=str)

@@ -14,6 +14,8 @@ from juncture.errors import PlanError
 from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.computed import parts_of
+from juncture.spec.schema import Side
 
 _COUNTED = (*REASONS, "matched")
 _QUANTILES = [0.5, 0.9, 0.99]
@@ -58,7 +60,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
             f"where={join.spec.where!r} is decided row by row, and on Spark right rows are counted by key and on "
             "before. Report on Arrow tables, of a sample if need be: jn.plan(left, right, spec).match_report()."
         )
-    if join.domain.is_asof_only:
+    if join.domain.is_asof_only and not join.domain.is_ranked:
         raise PlanError(
             f"The left on column {join.left_on!r} is of type {join.left_schema.field(join.left_on).type}, of which "
             "Spark's SQL calculates no exact distances. Report on Arrow tables, of a sample if need be: "
@@ -93,11 +95,18 @@ def _keys(join: ResolvedAsof, side: str) -> list[str]:
     return [f"{side}_key{number}" for number in range(len(join.left_by))]
 
 
+def _ordered_by(join: ResolvedAsof, side: Side) -> dict[str, str]:
+    """Return the columns that order a side, by names that cannot clash."""
+    schema, on = (join.left_schema, join.left_on) if side == "left" else (join.right_schema, join.right_on)
+    first, *others = parts_of(schema.field(on)) or (on,)
+    return {f"{side}_on": first, **{f"{side}_on{place}": part for place, part in enumerate(others, 1)}}
+
+
 def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     """Return the right rows that can match at all, once for each key and ``on``, with how many there are."""
     keys = _keys(join, "right")
-    names = {"right_on": join.right_on, **dict(zip(keys, join.right_by, strict=True))}
-    usable = _is_usable(join, F.col("right_on"))
+    names = {**_ordered_by(join, "right"), **dict(zip(keys, join.right_by, strict=True))}
+    usable = _is_usable(join, "right")
     for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
     if join.known is not None:
@@ -110,14 +119,14 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
 
 def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined: Joined) -> DataFrame:
     """Return each left row's keys with the candidate that is nearest on the wanted side, however far."""
-    names = {"left_on": join.left_on, **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
+    names = {**_ordered_by(join, "left"), **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
         names["tolerance"] = join.tolerance.column
     if join.known is not None:
         names["left_known"] = join.known.left
     spec = Asof(
-        left_on="left_on",
-        right_on="right_on",
+        left_on=list(_ordered_by(join, "left")),
+        right_on=list(_ordered_by(join, "right")),
         left_by=_keys(join, "left"),
         right_by=_keys(join, "right"),
         direction=join.spec.direction,
@@ -152,9 +161,13 @@ def _named_alike(data_type: DataType, names: DataType) -> DataType:
     return data_type
 
 
-def _is_usable(join: ResolvedAsof, on: Column) -> Column:
-    """Say whether an ``on`` can match: it is not null and not NaN."""
-    return on.isNotNull() & ~F.isnan(on) if join.domain.kind == "float" else on.isNotNull()
+def _is_usable(join: ResolvedAsof, side: Side) -> Column:
+    """Say whether an ``on`` can match: it is not null and not NaN, nor is any part of it."""
+    usable = F.lit(True)
+    for name, domain in zip(_ordered_by(join, side), join.domain.parts or [join.domain], strict=True):
+        on = F.col(name)
+        usable = usable & on.isNotNull() & (~F.isnan(on) if domain.kind == "float" else F.lit(True))
+    return usable
 
 
 def _reason(join: ResolvedAsof) -> Column:
@@ -163,7 +176,7 @@ def _reason(join: ResolvedAsof) -> Column:
     for key in [] if join.nulls_equal else _keys(join, "left"):
         null_key = null_key | F.col(key).isNull()
     return (
-        F.when(~_is_usable(join, F.col("left_on")), "null_on")
+        F.when(~_is_usable(join, "left"), "null_on")
         .when(null_key, "null_key")
         .when(F.col("known").isNull(), "unknown_key")
         .when(F.col("right_on").isNull(), "nothing_there")
@@ -199,8 +212,10 @@ def _is_near(join: ResolvedAsof) -> Column:
 
 
 def _distance(join: ResolvedAsof) -> Column:
-    """Return how far the two ``on`` columns are apart: days, microseconds, or their own unit."""
+    """Return how far the two ``on`` columns are apart: days, microseconds, or their own unit; null if not at all."""
     left, right = F.col("left_on"), F.col("right_on")
+    if join.domain.is_ranked:
+        return F.lit(None).cast("double")
     if join.domain.kind == "date":
         return F.abs(F.date_diff(left, right))
     if join.domain.kind == "timestamp":
@@ -236,7 +251,7 @@ def _aggregates() -> list[Column]:
 
 
 def _distances(join: ResolvedAsof, counts: Row) -> Distances | None:
-    if not counts["matched"]:
+    if not counts["matched"] or join.domain.is_ranked:
         return None
     unit = {"date": 1_000 * DAY_MICROS, "timestamp": 1_000}.get(join.domain.kind, 1)
     p50, p90, p99 = (float(value) * unit for value in counts["quantiles"])
