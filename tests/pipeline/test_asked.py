@@ -27,6 +27,7 @@ quotes = { path = "quotes.parquet" }
 """
 JOINS = {
     "asof": 'join = "asof"\non = "ts"\nby = "symbol"\n',
+    "tuple": 'join = "asof"\non = ["ts", "symbol"]\n',
     "range": 'join = "range"\non = "ts"\nlower = -3\nupper = 0\n',
     "equi": 'join = "equi"\non = "symbol"\n',
     "where": 'join = "where"\npredicate = "l.amount > r.bid * 10"\n',
@@ -46,6 +47,7 @@ ASKED = {
     ("where", "ts", ""): {"trades": ["ts", "amount"], "quotes": ["bid"]},
     # All right columns decide between rows of one time.
     ("asof", "amount, bid", ""): {"trades": ["ts", "symbol", "amount"]},
+    ("tuple", "amount, bid", ""): {"trades": ["ts", "symbol", "amount"]},
 }
 
 

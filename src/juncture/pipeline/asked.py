@@ -15,7 +15,7 @@ from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
 from juncture.pipeline.schemas import Schemas
 from juncture.spec.asof import Asof
-from juncture.spec.computed import expression_of, is_computed, parsed, stands_for
+from juncture.spec.computed import expression_of, is_computed, parsed, parts_of, stands_for
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -140,6 +140,8 @@ def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:
 def _own(schema: pa.Schema, name: str, side: Side) -> Iterable[str]:
     """Return the columns of a table that a column is, or is made of."""
     field = schema.field(name)
+    if parts := parts_of(field):
+        return [own for part in parts for own in _own(schema, part, side)]
     text = expression_of(field) if is_computed(field) else None
     if text is None:
         return [str(stands_for(field))]
