@@ -167,7 +167,7 @@ DECIDING = {
         jn.Range(on="n", by="k", lower=0, upper=1),
         jn.Overlap(left_interval=("n", None), right_interval=(None, "n"), by="k"),
     ],
-    "on": [jn.Equi(on="k"), jn.Equi(on=["n", "k"], where="l.n > r.n")],
+    "on": [jn.Asof(on=["n", "k"]), jn.Equi(on="k"), jn.Equi(on=["n", "k"], where="l.n > r.n")],
     "The condition": [jn.Where("l.n = r.n AND l.k < r.k"), jn.Equi(on="n", where="r.k = l.k")],
 }
 

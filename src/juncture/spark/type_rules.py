@@ -10,6 +10,7 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError
 from juncture.spark.session.session import setting
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.computed import parts_of
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.where import ResolvedWhere
 
@@ -138,7 +139,11 @@ def is_collated(data_type: DataType) -> bool:
 
 def _deciding(join: Resolved, side: Side) -> dict[str, str]:
     """Return the columns of a side that decide, with the argument that names each."""
-    named = dict.fromkeys(join.compared(side), "The condition")
+    schema = join.left_schema if side == "left" else join.right_schema
+    named = dict[str, str]()
+    for name in join.compared(side):
+        parts = parts_of(schema.field(name))
+        named |= dict.fromkeys(parts, "on") or {name: "The condition"}
     if isinstance(join, ResolvedAsof) and side == "right":
         named |= dict.fromkeys(join.spec.order_columns(), "order_by")
     by = join.left_by if side == "left" else join.right_by
