@@ -149,6 +149,16 @@ def add_on(draft: Draft) -> pa.DataType:
     return plain_type(types[0])
 
 
+def add_more_on(draft: Draft) -> None:
+    """Add columns that are compared after those that there are."""
+    count = draft.chance.choice([1, 1, 2])
+    keys = [key for key in ("on", "left_on", "right_on") if key in draft.arguments]
+    names = {key: [draft.arguments[key], *(f"{draft.arguments[key]}{i}" for i in range(count))] for key in keys}
+    for pair in zip(names[keys[0]][1:], names[keys[-1]][1:], strict=True):
+        draft.add(*pair, draft.types(on_types)[0])
+    draft.arguments |= names
+
+
 def add_keys(draft: Draft, argument: str = "by", least: int = 0) -> None:
     """Add the columns that have to be equal."""
     chance = draft.chance
@@ -187,9 +197,12 @@ def add_column(draft: Draft, name: str, types: list[pa.DataType]) -> str:
 def asof(draft: Draft) -> None:
     chance = draft.chance
     kind = add_on(draft)
+    has_distances = chance.random() < 0.8
+    if not has_distances:
+        add_more_on(draft)
     add_keys(draft)
     draft.arguments |= {
-        "direction": chance.choice(["backward", "forward", "nearest"]),
+        "direction": chance.choice(["backward", "forward", *["nearest"] * has_distances]),
         "allow_exact_matches": chance.random() < 0.7,
         "matches": chance.choice([1, 1, 1, 2, 3]),
         "ties": chance.choice(["greatest"] * 5 + ["error"]),
@@ -198,7 +211,7 @@ def asof(draft: Draft) -> None:
     }
     if draft.arguments["direction"] == "nearest":
         draft.arguments["prefer"] = chance.choice(["earlier", "later"])
-    measure = chance.random()
+    measure = chance.random() if has_distances else 1.0
     if measure < 0.25:
         draft.arguments["tolerance"] = abs(chance.choice(distances(kind))) if is_number(kind) else duration(chance)
     elif measure < 0.45:
