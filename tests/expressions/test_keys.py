@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import PlanError, SchemaError
+from juncture import testing as reference
+from juncture.errors import DataError, PlanError, SchemaError
 from support.engines import LOCAL, LOCAL_EQUI
 
 BIG = 2**53
@@ -89,6 +90,25 @@ def test_a_filled_key_has_the_wider_type_in_each_library():
     ours = jn.join(pl.from_arrow(left), pl.from_arrow(right), on="k", how="full")
     assert ours["k"].dtype == pl.Int64
     assert ours["k"].to_list() == expected
+
+
+def test_dates_beyond_those_of_the_other_table():
+    noon, far = 86_400_000 + 43_200_000, 2**63 - 2**63 % 86_400_000 - 86_400_000
+    near = pa.table({"k": pa.array([1], pa.int32()).cast(pa.date32()), "b": [0]})
+    for day in (noon, far):
+        left = pa.table({"k": pa.array([day, None], pa.date64()), "a": [0, 1]})
+        for spec in (jn.Asof(on="k", how="full"), jn.Equi(on="k", how="full")):
+            join = reference.asof_join if spec.kind == "asof" else reference.equi_join
+            runs = [
+                lambda left=left, spec=spec: jn.plan(left, near, spec).execute(),
+                lambda left=left, spec=spec, join=join: join(spec.resolve(left.schema, near.schema), left, near),
+            ]
+            for run in runs:
+                if day == far:
+                    with pytest.raises(DataError, match="beyond date32"):
+                        run()
+                else:
+                    assert run()["b"].to_pylist() == [0, None]
 
 
 def test_what_does_not_compare_exactly_is_refused():

@@ -111,12 +111,8 @@ class ComputedSource(Source):
             return pa.StructArray.from_arrays(arrays, [field.name for field in data_type])
         own = str(stands_for(self._fields[name]))
         array = plain(self._column(batch, own))
-        if pa.types.is_date64(array.type):
-            return pa.array(days(array), pa.int32(), mask=array.is_null().to_numpy(zero_copy_only=False)).cast(
-                data_type
-            )
         try:
-            return array.cast(data_type)
+            return _dates(array) if pa.types.is_date64(array.type) else array.cast(data_type)
         except pa.ArrowInvalid as error:
             raise DataError(
                 f"The {self._side} column {own!r} ({array.type}) has a value that is beyond {data_type}, the type that "
@@ -147,3 +143,8 @@ class ComputedSource(Source):
     def is_declared_sorted(self, column: str, /) -> bool:
         """Tell whether whoever wrote the rows says that they ascend by a column."""
         return column not in self._fields and self._source.is_declared_sorted(column)
+
+
+def _dates(array: pa.Array) -> pa.Array:
+    """Return 64-bit dates as 32-bit ones, whatever time of day they have."""
+    return pa.array(days(array), pa.int32(), mask=array.is_null().to_numpy(zero_copy_only=False)).cast(pa.date32())

@@ -35,6 +35,7 @@ from juncture.spec.keys import check_keys
 from juncture.spec.nulls import typed_pairs
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
+    SIDES,
     Domain,
     How,
     Side,
@@ -302,6 +303,9 @@ class Asof(OrderedSpec):
         by = matched_keys(columns, by, fills=fills, nulls_equal=self.nulls_equal)
         on = [_compared(columns, pair, fills=fills and shared and self.coalesce) for pair in on]
         if len(on) > 1:
+            for pair in on:
+                for side, name in zip(SIDES, pair, strict=True):
+                    check_order(columns.schema(side).field(name), asked="on", side=side)
             columns.left, columns.right = typed_pairs(columns.left, columns.right, on)
             lefts, rights = zip(*on, strict=True)
             on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]

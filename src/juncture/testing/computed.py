@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.types as pat
 
+from juncture.errors import DataError
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.spec.computed import computed_columns, expression_of, parsed, parts_of, stands_for
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import Side, plain_type
 from juncture.testing.output import encoded
-from juncture.testing.rows import cell
+from juncture.testing.rows import cell, values
 
 
 def with_computed(join: Resolved, left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -33,5 +35,11 @@ def _with_computed(table: pa.Table, schema: pa.Schema, side: Side) -> pa.Table:
 
 
 def _values(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
-    cells = [encoded(cell(column, row), data_type) for row in range(len(column))]
+    try:
+        if pat.is_date64(plain_type(column.type)) and pat.is_date32(data_type):
+            # Some have a time of day, which Arrow refuses to cast.
+            return pa.array(values(column), pa.int32()).cast(data_type)
+        cells = [encoded(cell(column, row), data_type) for row in range(len(column))]
+    except pa.ArrowInvalid as error:
+        raise DataError(f"A value is beyond {data_type}: {error}") from error
     return pa.concat_arrays([pa.nulls(0, data_type), *cells])
