@@ -40,3 +40,12 @@ def test_a_filled_key_of_structs_of_which_a_field_is_always_null():
     right = pa.table({"k": pa.array(rows, own)})
     answer = defined_rows(jn.Equi(on="k", how="right"), pa.table({"k": runs}), right)
     assert answer["k"].to_pylist() == rows
+
+
+def test_lists_of_nested_values_in_dictionaries():
+    nested = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), pa.array([[True], [False, None]]))
+    left, right = pa.table({"k": [1, 2]}), pa.table({"k": [1, 1], "v": nested})
+    spec = jn.Equi(on="k", agg={"v": ["list"]}, how="left")
+    expected = [[[False, None], [True]], []]
+    assert defined_rows(spec, left, right)["v_list"].to_pylist() == expected
+    assert jn.plan(left, right, spec).execute()["v_list"].to_pylist() == expected

@@ -98,11 +98,19 @@ def _lists(cells: list[list[tuple[pa.ChunkedArray, int]]], data_type: pa.DataTyp
     """Return a column of lists of values."""
     chunks = []
     for row in cells:
-        items = [encoded(cell(column, place), data_type.value_type) for column, place in row]
-        whole = pa.concat_arrays(items) if items else pa.nulls(0, data_type.value_type)
-        offsets = pa.array([0, len(items)], pa.int32())
+        whole = _together([cell(column, place) for column, place in row], data_type.value_type)
+        offsets = pa.array([0, len(row)], pa.int32())
         chunks.append(pa.ListArray.from_arrays(offsets, whole, type=data_type))
     return pa.chunked_array(chunks, data_type)
+
+
+def _together(cells: list[pa.Array], data_type: pa.DataType) -> pa.Array:
+    """Return single values without an encoding as one array. Arrow does not unite dictionaries of nested values."""
+    if pat.is_dictionary(data_type):
+        indices = pa.array(range(len(cells)), data_type.index_type)
+        items = _together(cells, data_type.value_type)
+        return pa.DictionaryArray.from_arrays(indices, items, ordered=data_type.ordered)
+    return pa.concat_arrays([pa.nulls(0, data_type), *(encoded(each, data_type) for each in cells)])
 
 
 def _chosen(function: str, others: list[int], cells: list[Any]) -> int | None:
