@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import juncture as jn
+from juncture.errors import DataError
 from support.engines import to_spark
 from support.tables import difference
 
@@ -175,3 +176,19 @@ def test_interpolates_the_same_on_spark(spark: SparkSession) -> None:
     arguments: dict[str, Any] = {"on": "ts", "by": "sensor", "columns": "level", "tolerance": ("2h", "4h")}
     found = jn.interpolate(to_spark(spark, spine), to_spark(spark, READINGS), **arguments).toArrow()
     assert difference(found, jn.interpolate(spine, READINGS, **arguments), ordered=False) is None
+
+
+def test_grids_at_the_ends_of_their_type():
+    whole = pa.table({"ts": [-(2**63) + 3, 2**63 - 1]})
+    assert jn.grid(whole, every=2**62, start=-(2**63))["ts"].to_pylist() == [-(2**63), -(2**62), 0, 2**62]
+    small = pa.table({"ts": pa.array([-128, 127], pa.int8())})
+    assert jn.grid(small, every=50, start=-128)["ts"].to_pylist() == [-128, -78, -28, 22, 72, 122]
+    for data, every in ((small, 50), (whole.slice(0, 1), 9)):
+        with pytest.raises(DataError, match=r"the whole multiple of every=.* Pass start=, or cast"):
+            jn.grid(data, every=every)
+
+
+@pytest.mark.parametrize("last", [10**12, 2**63 - 1])
+def test_grids_that_no_memory_holds(last):
+    with pytest.raises(DataError, match=r"The grid has about .* rows, which do not fit in memory"):
+        jn.grid(pa.table({"ts": [-last, last]}), every=1)

@@ -13,7 +13,11 @@ from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.runtime.memory import default_budget_bytes
 from juncture.spec.grid import ResolvedGrid
+
+_ROW_BYTES = 48
+"""What a row takes while it is made."""
 
 
 def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:
@@ -65,16 +69,51 @@ def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tupl
         What stands for each key.
     begins, ends
         Where they begin and end, in steps.
+
+    Raises
+    ------
+    DataError
+        If a key begins before all values of the type, or there are more rows than memory holds.
     """
-    if grid.is_rounded:
-        begins = begins // grid.every * grid.every
-    counts = np.maximum((ends - begins) // grid.every + 1, 0)
+    begins = _rounded(grid, begins) if grid.is_rounded else begins
+    # Unsigned, since keys may be as long as the type has values.
+    steps = (ends.view(np.uint64) - begins.view(np.uint64)) // np.uint64(grid.every)
+    some = ends >= begins
+    rows = int(np.count_nonzero(some)) + float(steps[some].sum(dtype=np.float64))
+    if rows * _ROW_BYTES > default_budget_bytes():
+        raise DataError(
+            f"The grid has about {rows:.2g} rows, which do not fit in memory. Pass a greater every=, or start= and end="
+            "."
+        )
+    counts = np.where(some, steps.view(np.int64) + 1, 0)
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     values = np.repeat(begins, counts) + within * grid.every
     item = np.dtype(f"i{grid.type.bit_width // 8}")
     if grid.domain.kind == "date":
         return np.repeat(owners, counts), pa.array(values.astype(np.int32), pa.date32()).cast(grid.type)
     return np.repeat(owners, counts), array_of(values.astype(item), grid.type)
+
+
+def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
+    """Return where keys begin, rounded down to a whole multiple of a step.
+
+    Raises
+    ------
+    DataError
+        If that is before all values of the type.
+    """
+    rounded: Ints = begins // grid.every * grid.every
+    least = -(2 ** (grid.type.bit_width - 1)) if grid.domain.kind == "integer" else -(2**63)
+    if grid.domain.kind == "date":
+        least = -(2**31)
+    before = (rounded > begins) | (rounded < least)
+    if before.any():
+        value = int(begins[before].min())
+        raise DataError(
+            f"A key begins at {value:,} steps of {grid.on!r}, and the whole multiple of every={grid.every:,} before is "
+            f"no {grid.type}. Pass start=, or cast the column to a wider type."
+        )
+    return rounded
 
 
 def ends_of(grid: ResolvedGrid, side: Literal["first", "last"], column: pa.Array, rows: int) -> tuple[Ints, Mask]:
