@@ -80,6 +80,8 @@ def problem(
         return "columns", f"The columns are\n{answer.schema.to_string()}\nand should be\n{expected.schema.to_string()}"
     rounded = [each.name for each in join.aggregates if each.function in ROUNDED and pat.is_floating(each.type)]
     columns = {each.name: each.column for each in join.aggregates}
+    if rounded and not ordered:
+        answer, expected = (sorted_by_others(table, rounded) for table in (answer, expected))
     for name in rounded if answer.num_rows == expected.num_rows else []:
         if not are_close(answer[name], expected[name], sum(map(magnitude, values(right[columns[name]])))):
             return (
@@ -90,6 +92,15 @@ def problem(
     if rows == wanted or (not (ordered and has_order(join, right)) and Counter(rows) == Counter(wanted)):
         return None
     return "rows", f"The rows of {answer.column_names} are\n{_lines(rows)}\nand should be\n{_lines(wanted)}"
+
+
+def sorted_by_others(table: pa.Table, names: list[str]) -> pa.Table:
+    """Return a table in the order of the columns that are not named, and then of those that are."""
+    others = rows_of(table.drop_columns(names))
+    keys = zip(others or [()] * table.num_rows, rows_of(table.select(names)), strict=True)
+    order = [number for _, number in sorted((key, number) for number, key in enumerate(keys))]
+    # Row by row, since Arrow cannot take rows of all types.
+    return pa.concat_tables([table.slice(0, 0), *(table.slice(number, 1) for number in order)])
 
 
 def _lines(rows: list[tuple[str, ...]]) -> str:
