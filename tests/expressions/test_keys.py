@@ -16,6 +16,7 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from support.engines import LOCAL, LOCAL_EQUI
+from support.tables import difference
 
 BIG = 2**53
 WHOLE = [1, 2, BIG, BIG + 1, BIG + 2, -BIG - 1, 2**62, -3, None]
@@ -90,6 +91,35 @@ def test_a_filled_key_has_the_wider_type_in_each_library():
     ours = jn.join(pl.from_arrow(left), pl.from_arrow(right), on="k", how="full")
     assert ours["k"].dtype == pl.Int64
     assert ours["k"].to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("types", "filled"),
+    [
+        ((pa.timestamp("s"), pa.timestamp("ms")), pa.timestamp("ms")),
+        ((pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("s", "UTC")), pa.timestamp("us", "Asia/Tokyo")),
+        ((pa.time64("us"), pa.time64("ns")), pa.time64("ns")),
+    ],
+    ids=str,
+)
+def test_filled_times_have_the_finer_unit(types, filled):
+    left, right = (
+        pa.table({"k": pa.array([at * second, 7 * second, None], pa.int64()).cast(each), name: [0, 1, 2]})
+        for each, second, at, name in zip(types, map(second_of, types), (2, 3), "ab", strict=True)
+    )
+    for spec in (jn.Equi(on="k", how="full"), jn.Asof(on="k", how="right")):
+        join = reference.asof_join if spec.kind == "asof" else reference.equi_join
+        answer = jn.plan(left, right, spec).execute()
+        assert answer.schema.field("k").type == filled
+        expected = join(spec.resolve(left.schema, right.schema), left, right)
+        assert difference(answer, expected, ordered=False) is None
+    far = pa.table({"k": pa.array([2**62], pa.timestamp("s"))})
+    with pytest.raises(DataError, match=r"beyond timestamp\[ns\], the type that it shares"):
+        jn.join(far, far.cast(pa.schema([("k", pa.timestamp("ns"))]), safe=False), on="k", how="full")
+
+
+def second_of(data_type: pa.DataType) -> int:
+    return {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[data_type.unit]
 
 
 def test_dates_beyond_those_of_the_other_table():

@@ -14,7 +14,7 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError
 from juncture.spec.computed import ComputedColumns
-from juncture.spec.schema import Side, is_null_type, key_kind, plain_type
+from juncture.spec.schema import TIME_UNITS, Side, is_null_type, key_kind, plain_type
 
 _EXACT_BITS = 32
 """Floats hold all integers of so many bits."""
@@ -159,11 +159,21 @@ def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
         return _common_decimal(ours, theirs)
     if pat.is_date(ours):
         return pa.date32()
+    if pat.is_timestamp(ours) or pat.is_time(ours):
+        return _common_time(ours, theirs)
     texts = (pat.is_string, pat.is_large_string, pat.is_string_view)
     if any(test(ours) for test in texts):
         return pa.large_string()
     blobs = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
     return pa.large_binary() if any(test(ours) for test in blobs) else None
+
+
+def _common_time(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
+    """Return the type of the finer unit, in the time zone of the first."""
+    unit = max(ours.unit, theirs.unit, key=TIME_UNITS.index)
+    if pat.is_timestamp(ours):
+        return pa.timestamp(unit, ours.tz)
+    return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
 
 
 def _common_integer(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
