@@ -172,7 +172,7 @@ def for_streams(example: Example) -> Example:
 
 
 EXAMPLES = {
-    "asof": examples().map(for_streams),
+    "asof": examples(plain=True).map(for_streams),
     **{kind: near_examples(kind, plain=True) for kind in ("range", "overlap")},
     **{f"{kind}, aggregated": near_examples(kind, agg=True, plain=True) for kind in ("range", "overlap")},
 }

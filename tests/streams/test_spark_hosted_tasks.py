@@ -25,7 +25,7 @@ from support.tables import difference
 ORDERED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
 
 EXAMPLES = {
-    "asof": examples(spark=True),
+    "asof": examples(spark=True, plain=True),
     **{kind: near_examples(kind, spark=True, plain=True) for kind in ("range", "overlap", "where", "equi")},
     **{f"{kind}, aggregated": near_examples(kind, agg=True, spark=True, plain=True) for kind in ("range", "overlap")},
 }
