@@ -26,8 +26,10 @@ def task(folder) -> Task:
     return Task.of(write_keyed(folder / "data", left_rows=300, right_rows=3_000, keys=600), 10**9)
 
 
-def test_the_expected_answer_is_that_of_all_pairs(tmp_path):
-    given = task(tmp_path)
+@pytest.mark.parametrize("key_kind", ["text", "integer"])
+def test_the_expected_answer_is_that_of_all_pairs(tmp_path, key_kind):
+    tables = write_keyed(tmp_path / "data", left_rows=300, right_rows=3_000, keys=600, key_kind=key_kind)
+    given = Task.of(tables)
     left, right = (pq.read_table(path).to_pylist() for path in (given.left, given.right))
     pairs = [(one["id"], other["id"]) for one in left for other in right if one["key"] == other["key"]]
     expected = expected_answer(given)
@@ -83,6 +85,8 @@ def test_names():
     assert EQUI.scenarios("full") == [
         "local-small-large",
         "local-large-small",
+        "local-integers-small-large",
+        "local-integers-large-small",
         "local-limited",
         "spark-even",
         "spark-hot",

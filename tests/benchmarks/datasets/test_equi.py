@@ -32,6 +32,16 @@ def test_one_key_may_be_hot(tmp_path):
     assert left["key"].to_pylist().count("u000000000") == 1
 
 
+def test_keys_may_be_integers(tmp_path):
+    sizes = {"left_rows": 300, "right_rows": 2_000, "keys": 600}
+    text = write_keyed(tmp_path / "text", **sizes)
+    integer = write_keyed(tmp_path / "integer", key_kind="integer", **sizes)
+    for one, other in ((text.left, integer.left), (text.right, integer.right)):
+        keys = pq.read_table(other)["key"]
+        assert keys.type == pa.int64()
+        assert [f"u{key:09}" for key in keys.to_pylist()] == pq.read_table(one)["key"].to_pylist()
+
+
 def test_the_same_arguments_find_the_same_tables(tmp_path):
     sizes = {"left_rows": 100, "right_rows": 200, "keys": 100}
     one = write_keyed(tmp_path / "one", **sizes)
@@ -42,7 +52,9 @@ def test_the_same_arguments_find_the_same_tables(tmp_path):
         write_keyed(tmp_path / "one", **(sizes | {"keys": 101}))
 
 
-@pytest.mark.parametrize("wrong", [{"left_rows": -1}, {"keys": 50}, {"keys": 0}, {"seed": -1}, {"hot_share": 1.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"left_rows": -1}, {"keys": 50}, {"keys": 0}, {"seed": -1}, {"hot_share": 1.5}, {"key_kind": "uuid"}]
+)
 def test_arguments_out_of_range(tmp_path, wrong):
     with pytest.raises(SpecError):
         write_keyed(tmp_path / "data", **({"left_rows": 100, "right_rows": 200, "keys": 100} | wrong))

@@ -1,27 +1,29 @@
-"""Generated tables for equality joins: accounts with keys of text, and payments that name one of them."""
+"""Generated tables for equality joins: accounts with keys of text or numbers, and payments that name one of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from juncture.errors import SpecError
 from juncture_benchmarks.datasets.folders import TablePair, check_counts
 from juncture_benchmarks.datasets.numbered import Ints, Layout, Random, check_share, write_numbered
 
-__all__ = ["KEY_DIGITS", "EquiTables", "key_texts", "write_keyed"]
+__all__ = ["KEY_DIGITS", "EquiTables", "KeyKind", "key_texts", "write_keyed"]
+
+KeyKind = Literal["text", "integer"]
 
 KEY_DIGITS = 9
 """Keys are a ``u`` and so many digits."""
 
 _FORMAT = 1
 _HOT_KEY = 0
-_SCHEMA = pa.schema({"key": pa.string(), "id": pa.int64(), "val": pa.float64()})
-_LAYOUT = Layout(schemas=(_SCHEMA, _SCHEMA), rows_per_file=10_000_000, row_group_rows=1_000_000)
+_KEY_TYPES: dict[KeyKind, pa.DataType] = {"text": pa.string(), "integer": pa.int64()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,23 +32,28 @@ class EquiTables(TablePair):
 
     Attributes
     ----------
-    keys, hot_share
+    keys, hot_share, key_kind
         As given to `write_keyed`.
     """
 
     keys: int
     hot_share: float = 0.0
+    key_kind: KeyKind = "text"
 
     def manifest(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the files, as plain data."""
-        even = {
+        even: dict[str, Any] = {
             "format": _FORMAT,
             "left_rows": self.left_rows,
             "right_rows": self.right_rows,
             "keys": self.keys,
             "seed": self.seed,
         }
-        return even | {"hot_share": self.hot_share} if self.hot_share else even
+        if self.hot_share:
+            even["hot_share"] = self.hot_share
+        if self.key_kind != "text":
+            even["key_kind"] = self.key_kind
+        return even
 
 
 def write_keyed(
@@ -56,13 +63,14 @@ def write_keyed(
     right_rows: int,
     keys: int,
     hot_share: float = 0.0,
+    key_kind: KeyKind = "text",
     seed: int = 0,
     threads: int | None = None,
 ) -> EquiTables:
-    """Write two tables to join by a key of text, as Parquet.
+    """Write two tables to join by a key of text or by an integer, as Parquet.
 
-    Both have ``key`` (string), ``id`` (int64, the number of the row) and ``val`` (float64 in [0, 1)). The smaller table
-    has every key once at most, in no order; the larger one has random ones.
+    Both have ``key`` (string or int64), ``id`` (int64, the number of the row) and ``val`` (float64 in [0, 1)). The
+    smaller table has every key once at most, in no order; the larger one has random ones.
 
     Parameters
     ----------
@@ -74,6 +82,8 @@ def write_keyed(
         How many keys there are; at least as many as the smaller table has rows.
     hot_share
         Which share of the larger table's rows have one and the same key, which the smaller table has too, from 0 to 1.
+    key_kind
+        ``"text"``: a ``u`` and the digits of a number below ``keys``; ``"integer"``: the number itself.
     seed
         The same seed gives the same rows, whatever the number of threads (under one version of NumPy).
     threads
@@ -98,17 +108,27 @@ def write_keyed(
     """
     check_counts({"keys": keys}, least=max(1, min(left_rows, right_rows)))
     check_share("hot_share", hot_share)
+    if key_kind not in _KEY_TYPES:
+        raise SpecError(f"key_kind must be one of {', '.join(map(repr, _KEY_TYPES))}, but is {key_kind!r}")
     tables = EquiTables(
-        folder=Path(folder), left_rows=left_rows, right_rows=right_rows, keys=keys, seed=seed, hot_share=hot_share
+        folder=Path(folder),
+        left_rows=left_rows,
+        right_rows=right_rows,
+        keys=keys,
+        seed=seed,
+        hot_share=hot_share,
+        key_kind=key_kind,
     )
-    write_numbered(tables, tables.manifest(), _LAYOUT, partial(_columns, tables), maker="write_keyed", threads=threads)
+    schema = pa.schema({"key": _KEY_TYPES[key_kind], "id": pa.int64(), "val": pa.float64()})
+    layout = Layout(schemas=(schema, schema), rows_per_file=10_000_000, row_group_rows=1_000_000)
+    write_numbered(tables, tables.manifest(), layout, partial(_columns, tables), maker="write_keyed", threads=threads)
     return tables
 
 
 def _columns(tables: EquiTables, side: int, random: Random, numbers: Ints) -> list[Any]:
     is_small = (tables.left_rows <= tables.right_rows) == (side == 0)
     keys = _scattered(numbers, tables.keys) if is_small else _random_keys(random, len(numbers), tables)
-    return [key_texts(keys), numbers, random.random(len(numbers))]
+    return [key_texts(keys) if tables.key_kind == "text" else keys, numbers, random.random(len(numbers))]
 
 
 def _random_keys(random: Random, count: int, tables: EquiTables) -> Ints:

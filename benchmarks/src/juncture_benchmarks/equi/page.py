@@ -11,9 +11,10 @@ from juncture_benchmarks.report import write_page
 __all__ = ["write_equi_page"]
 
 _PREFACE = """
-Two tables are joined by a key of text, ten characters long. The smaller table has each of its keys once, the larger one
-random keys, half of which the smaller one has. Neither is sorted. Parquet goes in, and the joined table comes out in
-memory; under a limit its rows come out in batches, which are summed up and forgotten.
+Two tables are joined by a key of text, ten characters long, or by one that is a 64-bit integer. The smaller table has
+each of its keys once, the larger one random keys, half of which the smaller one has. Neither is sorted. Parquet goes
+in, and the joined table comes out in memory; under a limit its rows come out in batches, which are summed up and
+forgotten.
 
 Every run has a process of its own, which has first joined tables of a hundredth of the size in the same way, so that
 neither imports nor compilation are in the time. Contestants take turns. Every answer is compared with one that NumPy

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from juncture_benchmarks.datasets import write_keyed
+from juncture_benchmarks.datasets.equi import KeyKind
 from juncture_benchmarks.equi import local, spark
 from juncture_benchmarks.equi.task import Task, expected_answer
 from juncture_benchmarks.harness import Scenario
@@ -31,6 +32,8 @@ _ROW_BYTES = 30
 _SCENARIOS = {
     "local-small-large": "the small table on the left",
     "local-large-small": "the small table on the right",
+    "local-integers-small-large": "keys are integers, the small table on the left",
+    "local-integers-large-small": "keys are integers, the small table on the right",
     "local-limited": "the small table on the left, in a tenth of the memory that the data take",
     "spark-even": "keys that all have about as many rows",
     "spark-hot": "one key has half of the larger table's rows",
@@ -47,14 +50,15 @@ def make_scenario(name: str, scale: str, data: Path, announce: Callable[[str], N
     folder = data / f"equi-{scale}"
     on_spark = name.startswith("spark-")
     small, large = (_SPARK_ROWS if on_spark else _ROWS)[scale]
-    rows = (large, small) if name == "local-large-small" else (small, large)
+    rows = (large, small) if name.endswith("-large-small") else (small, large)
+    key_kind: KeyKind = "integer" if name.startswith("local-integers-") else "text"
     title = f"{_SCENARIOS[name]}, {rows[0]:,} by {rows[1]:,} rows"
     announce(f"{name}: preparing {title}")
     limit = (_LIMITS[scale] or sum(rows) * _ROW_BYTES // 10) if name == "local-limited" else None
     hot_share = _HOT_SHARE if name == "spark-hot" else 0.0
     tasks = (
-        _task(folder, *rows, hot_share, limit),
-        _task(folder, rows[0] // 100, rows[1] // 100, hot_share, limit),
+        _task(folder, *rows, hot_share, key_kind, limit),
+        _task(folder, rows[0] // 100, rows[1] // 100, hot_share, key_kind, limit),
     )
     expected = expected_answer(tasks[0])
     facts = {"left_rows": rows[0], "right_rows": rows[1], "expected_rows": expected.rows}
@@ -71,9 +75,11 @@ def make_scenario(name: str, scale: str, data: Path, announce: Callable[[str], N
     )
 
 
-def _task(folder: Path, left: int, right: int, hot_share: float, limit: int | None) -> Task:
+def _task(folder: Path, left: int, right: int, hot_share: float, key_kind: KeyKind, limit: int | None) -> Task:
     """Return the join of a pair of tables, which are made if they are not there."""
-    name = f"{left}-{right}{'-hot' if hot_share else ''}"
+    name = f"{left}-{right}{'-hot' if hot_share else ''}{'-integer' if key_kind == 'integer' else ''}"
     keys = 2 * min(left, right)
-    tables = write_keyed(folder / name, left_rows=left, right_rows=right, keys=keys, hot_share=hot_share)
+    tables = write_keyed(
+        folder / name, left_rows=left, right_rows=right, keys=keys, hot_share=hot_share, key_kind=key_kind
+    )
     return Task.of(tables, limit)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from juncture_benchmarks.datasets.equi import EquiTables
 from juncture_benchmarks.pairs import Answer, ints, kept_answer, weights
@@ -57,12 +59,17 @@ def _pairs_of_equal_keys(task: Task) -> Answer:
     return Answer(rows=rows, sums=tuple(sums))
 
 
+def _numbers_of(keys: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the numbers that keys are, or that stand in them as text behind a letter."""
+    return ints(keys if pat.is_integer(keys.type) else pc.utf8_slice_codeunits(keys, 1))
+
+
 def _totals(folder: str) -> npt.NDArray[np.int64]:
     """Return how many rows each key has, and the sums of their weights."""
     totals = np.zeros((3, 0), np.int64)
     for path in sorted(Path(folder).glob("*.parquet")):
         for batch in pq.ParquetFile(path).iter_batches(columns=["key", "id"]):
-            keys, ids = ints(pc.utf8_slice_codeunits(batch["key"], 1)), ints(batch["id"])
+            keys, ids = _numbers_of(batch["key"]), ints(batch["id"])
             more = np.bincount(keys, minlength=totals.shape[1])
             totals = np.pad(totals, ((0, 0), (0, len(more) - totals.shape[1])))
             totals[0] += more
