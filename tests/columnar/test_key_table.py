@@ -128,6 +128,25 @@ def test_keys_of_both_sides_come_and_go(kinds, nulls_equal, steps):
         assert codes_of(keys.find, *columns).tolist() == expected
 
 
+@given(
+    least=st.sampled_from([-(2**63), -7, 0, 2**63 - 41]),
+    steps=st.lists(
+        st.tuples(st.lists(st.integers(0, 40), max_size=20), st.lists(st.integers(-3, 43), max_size=30)), max_size=4
+    ),
+    others=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3),
+)
+def test_integers_that_lie_close_together_are_found_however_often_they_are_looked_up(least, steps, others):
+    keys, code_of = KeyCodes([pa.int64()], [pa.int64()]), {}
+    for added, looked_up in steps:
+        numbers = [least + number for number in added]
+        for number, code in zip(numbers, codes_of(keys.add, pa.array(numbers, pa.int64())).tolist(), strict=True):
+            assert code_of.setdefault(number, code) == code
+        near = [least + number for number in looked_up if -(2**63) <= least + number < 2**63]
+        asked = [*near, None, *others]
+        for _ in range(3):
+            assert codes_of(keys.find, pa.array(asked, pa.int64())).tolist() == [code_of.get(n, EMPTY) for n in asked]
+
+
 def test_a_table_that_shrank_grows_again():
     keys = KeyCodes([pa.string()], [pa.string()])
     codes_of(keys.add, numbered("string", range(COUNT)))

@@ -55,3 +55,13 @@ def test_pairs_are_those_of_the_spans(spans, keep):
         for position in (range(start, start + length) if length or not keep else [-1])
     ]
     assert list(zip(lefts.tolist(), positions.tolist(), strict=True)) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=40))
+def test_pairs_of_spans_of_one_position_are_those_of_any(spans):
+    first = np.array([start for start, _ in spans], np.int32)
+    end = np.array([start + has_one for start, has_one in spans], np.int32)
+    lefts, positions = np.empty(len(spans), np.int32), np.empty(len(spans), np.int32)
+    written = band.fill_single(first, end, lefts, positions)
+    expected = [(row, start) for row, (start, has_one) in enumerate(spans) if has_one]
+    assert list(zip(lefts[:written].tolist(), positions[:written].tolist(), strict=True)) == expected

@@ -7,6 +7,7 @@ columns are coded one by one and then in pairs, so that no two combinations can 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
 
@@ -33,6 +34,8 @@ _FIRST_KEYS = 1 << 9
 _SMALL_DICTIONARY = 1 << 10
 _FIRST_BYTES = 1 << 14
 _GROWTH = 2
+_DENSE_PLACES = 4
+"""How many places for each key a range may take, no more bytes than a table."""
 _REMEMBERED = 4
 
 
@@ -49,7 +52,7 @@ class KeyCodes:
     Notes
     -----
     `add` may be called by several threads at once, which take turns where keys are new; `find` too, while no keys are
-    added; `compact` by one alone. Costs 24 to 48 bytes for each distinct integer, 40 to 80 for each distinct string and
+    added; `compact` by one alone. Costs 24 to 64 bytes for each distinct integer, 40 to 80 for each distinct string and
     the bytes of those longer than 15.
     """
 
@@ -118,11 +121,39 @@ class KeyCodes:
             pairs.encode(Integers(pair, None), codes, new=new)
 
 
+@dataclass(frozen=True)
+class _Dense:
+    """Codes of integers that lie close together, each where the integer says: one look finds it, and no hash is made.
+
+    Attributes
+    ----------
+    least
+        The first integer.
+    places
+        The code of each from there on, and `EMPTY` behind the last.
+    """
+
+    least: int
+    places: Codes
+
+    @staticmethod
+    def of(known: Ints) -> _Dense | None:
+        """Return the same codes in this form; None if the integers lie too far apart."""
+        least, greatest = int(known.min()), int(known.max())
+        if greatest - least >= _DENSE_PLACES * len(known):
+            return None
+        places = np.full(greatest - least + 2, EMPTY, np.int32)
+        kernels.list_dense(known, least, places)
+        return _Dense(least, places)
+
+
 class _IntegerTable:
     """Codes of 64-bit integers."""
 
     def __init__(self) -> None:
         self.count = 0
+        self._dense: _Dense | None = None
+        self._found = 0
         self._table = empty_table(_FIRST_KEYS)
         self._known = np.empty(_FIRST_KEYS, np.int64)
         self._lock = Lock()
@@ -140,6 +171,7 @@ class _IntegerTable:
         """Forget integers, and return the new code of each old one."""
         values = self.known[kept]
         self.count = len(values)
+        self._dense, self._found = None, 0
         self._table = empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
         self._known = _lengthened(values, most_keys(self._table))
         kernels.refill_integers(self._known, self.count, self._table)
@@ -148,9 +180,14 @@ class _IntegerTable:
     def encode(self, form: Integers, codes: Codes, *, new: bool) -> None:
         """Write the codes; those that are `EMPTY` stay so."""
         if not new:
-            kernels.find_integers(form.values, self._table, self._known, codes)
+            dense = self._dense_if_worth(len(codes))
+            if dense is None:
+                kernels.find_integers(form.values, self._table, self._known, codes)
+            else:
+                kernels.find_dense(form.values, dense.least, dense.places, codes)
             return
         with self._lock:
+            self._dense, self._found = None, 0
             position = 0
             while True:
                 start = position
@@ -161,6 +198,15 @@ class _IntegerTable:
                 self._table = empty_table(_GROWTH * self.count)
                 self._known = _lengthened(self._known, most_keys(self._table))
                 kernels.refill_integers(self._known, self.count, self._table)
+
+    def _dense_if_worth(self, rows: int) -> _Dense | None:
+        """Return the codes in the form that is quickest to look up, once so many have been looked up as there are."""
+        with self._lock:
+            before = self._found
+            self._found += rows
+            if before < self.count <= self._found:
+                self._dense = _Dense.of(self.known)
+            return self._dense
 
 
 class _StringTable:

@@ -153,3 +153,26 @@ def fill_pairs(
             positions[written] = NOWHERE
             written += 1
     return written
+
+
+@compiled
+def fill_single(first: Codes, end: Codes, lefts: CodesOut, positions: CodesOut) -> int:
+    """Write the pairs that spans of one position at most stand for, one span for each row; return how many there are.
+
+    Parameters
+    ----------
+    first, end
+        The span of each row.
+    lefts, positions
+        Out: row and position of each pair; room for as many as there are spans.
+
+    Notes
+    -----
+    No branch depends on whether a row has a match.
+    """
+    written = 0
+    for row in range(len(first)):
+        lefts[written] = row
+        positions[written] = first[row]
+        written += int(first[row] < end[row])
+    return written

@@ -150,6 +150,43 @@ def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOu
 
 
 @compiled
+def list_dense(known: Ints, least: int, places: CodesOut) -> None:
+    """List the code of each integer of a range, in place of a table.
+
+    Parameters
+    ----------
+    known
+        The keys, by code.
+    least
+        Where the range begins.
+    places
+        In: `EMPTY`. Out: the code of each integer from there on, the last place aside.
+    """
+    for code in range(len(known)):
+        places[known[code] - least] = code
+
+
+@compiled
+def find_dense(values: Ints, least: int, places: Codes, codes: CodesOut) -> None:
+    """Look up the code of each integer: as `find_integers`, in what `list_dense` has made.
+
+    Parameters
+    ----------
+    values
+        The keys.
+    least, places
+        The range. Its last place is `EMPTY`, and stands for all integers outside.
+    codes
+        In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes, `EMPTY` if unknown.
+    """
+    outside = np.uint64(len(places) - 1)
+    for i in range(len(values)):
+        # Below the least, the difference is a large number too.
+        code = places[min(np.uint64(values[i]) - np.uint64(least), outside)]
+        codes[i] = EMPTY if codes[i] == EMPTY else code
+
+
+@compiled
 def refill_integers(known: Ints, count: int, table: HalvesOut) -> None:
     """Put the keys of a table into an empty, larger one.
 

@@ -126,7 +126,9 @@ class EquiProber:
         """Return the places of the rows that the rows of a batch match."""
         first, end = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
         self._spans([batch.column(name) for name in self._names], first, end)
-        return MatchSpans(first, end, check=None if self._check is None else self._check(batch))
+        if self._check is None:
+            return MatchSpans(first, end, one_at_most=self.right.has_each_key_once)
+        return MatchSpans(first, end, check=self._check(batch))
 
 
 def spans_by_code(right: HashIndex, keys: Keys) -> KeySpans:

@@ -16,7 +16,17 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Codes
 from juncture.local.output import pairs
-from juncture.local.output.pairs import Prober, Task, cut, only_whether, pairs_of, spans_of, with_unmatched
+from juncture.local.output.pairs import (
+    MatchSpans,
+    Prober,
+    Task,
+    cut,
+    only_whether,
+    pairs_of,
+    pairs_of_one,
+    spans_of,
+    with_unmatched,
+)
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
@@ -127,7 +137,11 @@ class _Stream:
 
     def _done_or_cut(self, batch: pa.RecordBatch) -> Sequence[Task | Done]:
         """Return the output of some rows, if it has no more than they are; otherwise what there is to do for them."""
-        tasks = self._cut(batch)
+        match_spans = self._prober.find(batch)
+        if match_spans.one_at_most and batch.num_rows <= self._pairs_most:
+            lefts, positions = pairs_of_one(match_spans, keep=self._keep)
+            return [self._joined(batch, lefts, self._prober.right.rows_at(positions))]
+        tasks = self._cut_spans(batch, match_spans)
         # Where rows without a match are kept, only the next task tells if the last row has one that passes the check.
         depends = self._keep and tasks[0].spans.match_spans.check is not None
         depends = depends or (self._sorts and any(task.continued for task in tasks))
@@ -135,7 +149,9 @@ class _Stream:
         return [self._finish(task) for task in tasks] if is_little else tasks
 
     def _cut(self, batch: pa.RecordBatch) -> list[Task]:
-        match_spans = self._prober.find(batch)
+        return self._cut_spans(batch, self._prober.find(batch))
+
+    def _cut_spans(self, batch: pa.RecordBatch, match_spans: MatchSpans) -> list[Task]:
         if self._join.how in ("semi", "anti") and match_spans.check is None:
             match_spans = only_whether(match_spans, self._prober.right, batch.num_rows)
         most = self._pairs_most if match_spans.check is None else max(self._pairs_most, _CHECKED_LEAST)
@@ -197,9 +213,13 @@ class _Stream:
         if isinstance(made, list):
             return made
         task, lefts, rights = made if isinstance(made, tuple) else self._pairs(made)
+        return self._joined(task.spans.batch, lefts, rights)
+
+    def _joined(self, batch: pa.RecordBatch, lefts: Codes, rights: Codes) -> Done:
+        """Return left rows of a batch beside right rows, and note that these have a match."""
         if len(self._matched):
             self._matched[rights[rights >= 0]] = True
-        return self._assembled(task.spans.batch, lefts, rights)
+        return self._assembled(batch, lefts, rights)
 
     def _assembled(self, batch: pa.RecordBatch, lefts: Codes, rights: Codes | None) -> list[pa.RecordBatch]:
         """Return left rows of a batch beside right rows."""

@@ -34,6 +34,8 @@ class MatchSpans:
         For each span, the least second value that matches; None if all of the span do.
     check
         Tells which pairs of a left row and a position match, where spans only say which may; None if all do.
+    one_at_most
+        Whether each row has one span, of one position or none, and all positions match.
     """
 
     first: Codes
@@ -41,6 +43,7 @@ class MatchSpans:
     rows: Codes | None = None
     thresholds: Ints | None = None
     check: Check | None = None
+    one_at_most: bool = False
 
 
 class BuildSide(Protocol):
@@ -244,6 +247,16 @@ def pairs_of(task: Task, right: BuildSide, *, keep: bool) -> tuple[Codes, Codes]
             *span, match_spans.thresholds, task.spans.counts, right.tree.values, right.tree.levels,
             task.first, task.end, keep, lefts, positions,
         )  # fmt: skip
+    return lefts[:written], positions[:written]
+
+
+def pairs_of_one(match_spans: MatchSpans, *, keep: bool) -> tuple[Codes, Codes]:
+    """Return what `pairs_of` does, of rows that match one position at most: all of their pairs."""
+    first, end = match_spans.first, match_spans.end
+    if keep:
+        return np.arange(len(first), dtype=np.int32), np.where(first < end, first, np.int32(band.NOWHERE))
+    lefts, positions = np.empty(len(first), np.int32), np.empty(len(first), np.int32)
+    written = band.fill_single(first, end, lefts, positions)
     return lefts[:written], positions[:written]
 
 
