@@ -50,6 +50,10 @@ def test_rows_by_code(codes, cut):
     for first, piece in ((0, codes[:cut]), (cut, codes[cut:])):
         kernels.order_by_code(piece, first, places, rows)
     assert rows.tolist() == [row for code in range(7) for row in np.flatnonzero(codes == code)]
+    placed, places = kept.copy(), starts[:-1].astype(np.int32)
+    for piece in (placed[:cut], placed[cut:]):
+        kernels.place_by_code(piece, places)
+    assert np.flatnonzero(codes != EMPTY)[np.argsort(placed)].tolist() == rows.tolist()
     first, end = np.empty(len(codes), np.int32), np.empty(len(codes), np.int32)
     kernels.spans_of_codes(codes, starts, first, end)
     for code, low, high in zip(codes, first, end, strict=True):

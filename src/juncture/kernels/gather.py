@@ -1,10 +1,10 @@
-"""Bring pointers into the order of the parts that hold their rows, so that each part is read once."""
+"""Bring pointers into the order of the parts that hold their rows, so that each is read once; copy rows to places."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, WordsOut
 from juncture.kernels.compiled import compiled
 
 
@@ -62,3 +62,20 @@ def order_by_part(parts: Codes, first: int, offsets: IntsOut, positions: CodesOu
         if part >= 0:
             positions[offsets[part]] = first + i
             offsets[part] += 1
+
+
+@compiled
+def scatter_words(values: Words, rows: Codes, places: Codes, targets: WordsOut) -> None:
+    """Copy values of some rows to their places.
+
+    Parameters
+    ----------
+    values
+        The values.
+    rows, places
+        Which of them, and where each goes.
+    targets
+        Out: the values at their places.
+    """
+    for i in range(len(rows)):
+        targets[places[i]] = values[rows[i]]

@@ -58,6 +58,23 @@ def order_by_code(codes: Codes, first: int, places: CodesOut, rows: CodesOut) ->
 
 
 @compiled
+def place_by_code(codes: CodesOut, places: CodesOut) -> None:
+    """Write the place of each row where rows lie code by code, in their order within each.
+
+    Parameters
+    ----------
+    codes
+        In: the code of each row, none of them `EMPTY`. Out: its place.
+    places
+        Where the first row of each code goes; moved on.
+    """
+    for i in range(len(codes)):
+        code = codes[i]
+        codes[i] = places[code]
+        places[code] += 1
+
+
+@compiled
 def spans_of_codes(codes: Codes, starts: Ints, first: CodesOut, end: CodesOut) -> None:
     """Write the span of places of each code; an empty one for `EMPTY`.
 

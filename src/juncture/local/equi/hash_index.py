@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import PlanError
@@ -25,6 +26,9 @@ from juncture.runtime.take import worth_coding
 
 KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""
+
+_Share = list[tuple[int, Codes]]
+"""Pieces of the codes of some rows, each with the number of its first row."""
 
 _ROWS_MOST = (1 << 31) - 2
 _CODES_LEAST = 1 << 14
@@ -56,23 +60,23 @@ class HashIndex:
     starts
         The place where each key's rows start, and the number of places at the end.
     rows
-        The right row at each place.
+        The right row at each place; None if rows are numbered by their places.
     total
         How many right rows there are.
     """
 
     starts: Ints
-    rows: Codes
+    rows: Codes | None
     total: int
 
     tree = None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self.total if self.rows is None else len(self.rows)
 
     def rows_at(self, positions: Codes) -> Codes:
         """Return the right rows at some places; -1 where the place is negative."""
-        if len(self.rows) == 0 or self.is_in_order:
+        if self.rows is None or len(self.rows) == 0 or self.is_in_order:
             return positions
         rows = np.take(self.rows, positions, mode="clip")
         return np.where(positions >= 0, rows, np.int32(-1)) if (positions < 0).any() else rows
@@ -80,12 +84,12 @@ class HashIndex:
     @cached_property
     def has_each_key_once(self) -> bool:
         """Whether the place of each key's only row is its code."""
-        return len(self.starts) == len(self.rows) + 1 and bool((self.starts[1:] - self.starts[:-1] == 1).all())
+        return len(self.starts) == len(self) + 1 and bool((self.starts[1:] - self.starts[:-1] == 1).all())
 
     @cached_property
     def is_in_order(self) -> bool:
         """Whether places are row numbers."""
-        return len(self.rows) == self.total and bool((self.rows[:-1] < self.rows[1:]).all())
+        return self.rows is None or (len(self.rows) == self.total and bool((self.rows[:-1] < self.rows[1:]).all()))
 
 
 class EquiProber:
@@ -177,7 +181,7 @@ def read_right(
     -----
     Leaves 4 bytes a row and 8 a key, beside the keys themselves; while it works 8 more a row.
     """
-    codes = _add_all(source, names, keys, context, holder=holder, phase="right")
+    codes = add_all(source, names, keys, context, holder=holder, phase="right")
     return _grouped([codes], keys.count, context)
 
 
@@ -212,9 +216,9 @@ def read_left_keys(
     Source
         Them themselves.
     """
-    _add_all(*left, keys, context)
+    add_all(*left, keys, context)
     source, names = right
-    _check_rows(source.num_rows)
+    check_rows(source.num_rows)
     seen = np.zeros(keys.count, np.bool_)
     coded = worth_coding(source, names)
 
@@ -251,7 +255,7 @@ def read_left_keys(
     return groups, source if len(selected) == source.num_rows else SelectedSource(source, selected)
 
 
-def _add_all(
+def add_all(
     source: Source,
     names: Sequence[str],
     keys: Keys,
@@ -261,7 +265,7 @@ def _add_all(
     phase: str | None = None,
 ) -> Codes:
     """Add the keys of all rows of a source, and return their codes."""
-    _check_rows(source.num_rows)
+    check_rows(source.num_rows)
     codes = np.empty(source.num_rows, np.int32)
     held = [] if holder is None else [name for name in holder.columns if name not in names]
     coded = worth_coding(source, names)
@@ -282,7 +286,7 @@ def _add_all(
     return codes
 
 
-def _check_rows(rows: int) -> None:
+def check_rows(rows: int) -> None:
     """Refuse more rows than can be numbered.
 
     Raises
@@ -298,9 +302,58 @@ def _check_rows(rows: int) -> None:
 
 
 def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> HashIndex:
-    """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out.
+    """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out."""
+    work, starts, places = _tallied(pieces, count, context)
+    rows = np.empty(int(starts[-1]), np.int32)
 
-    A counting sort, in which each thread has a share of the rows: those of one code go where the shares before it end.
+    def order(share: int) -> None:
+        for first, codes in work[share]:
+            kernels.order_by_code(codes, first, places[share], rows)
+
+    context.threads.run(order, range(len(work)))
+    return HashIndex(starts, rows, sum(map(len, pieces)))
+
+
+def place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> Ints:
+    """Write the place of each row where rows lie side by side by their codes, in these codes' stead.
+
+    Parameters
+    ----------
+    pieces
+        In: the codes, none of them `EMPTY`. Out: the places.
+    count
+        How many codes there are.
+    context
+        What the join may use.
+
+    Returns
+    -------
+    numpy.ndarray
+        The place where the rows of each code start, and the number of places at the end.
+    """
+    work, starts, places = _tallied(pieces, count, context)
+
+    def place(share: int) -> None:
+        for _, codes in work[share]:
+            kernels.place_by_code(codes, places[share])
+
+    context.threads.run(place, range(len(work)))
+    return starts
+
+
+def _tallied(
+    pieces: Sequence[Codes], count: int, context: JoinContext
+) -> tuple[list[_Share], Ints, npt.NDArray[np.int32]]:
+    """Count the rows of each code, as a counting sort begins in which each thread has a share of the rows.
+
+    Returns
+    -------
+    list
+        The shares.
+    numpy.ndarray
+        The place where the rows of each code start, and the number of places at the end.
+    numpy.ndarray
+        For each share, where its first row of each code goes: where the shares before it end.
     """
     total = sum(map(len, pieces))
     # Each share has to know the place of every code.
@@ -317,21 +370,14 @@ def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> HashI
     places = np.cumsum(counts, axis=0, dtype=np.int32)
     places -= counts
     places += starts[:-1].astype(np.int32)
-    rows = np.empty(int(starts[-1]), np.int32)
-
-    def order(share: int) -> None:
-        for first, codes in work[share]:
-            kernels.order_by_code(codes, first, places[share], rows)
-
-    context.threads.run(order, range(shares))
-    return HashIndex(starts, rows, total)
+    return work, starts, places
 
 
-def _shared(pieces: Sequence[Codes], shares: int) -> list[list[tuple[int, Codes]]]:
+def _shared(pieces: Sequence[Codes], shares: int) -> list[_Share]:
     """Cut pieces into shares of about as many rows, each piece of one with the number of its first row."""
     firsts = np.cumsum([0, *map(len, pieces)]).tolist()
     edges = np.linspace(0, firsts[-1], shares + 1).astype(np.int64).tolist()
-    work: list[list[tuple[int, Codes]]] = []
+    work: list[_Share] = []
     for low, high in pairwise(edges):
         cut = [
             (max(first, low), codes[max(low - first, 0) : max(high - first, 0)])

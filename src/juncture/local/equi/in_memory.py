@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
+from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
     EquiProber,
     HashIndex,
@@ -30,6 +31,7 @@ from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
 from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import is_fixed
 
 Method = Literal["hash", "parallel_hash", "sort_merge"]
 
@@ -124,15 +126,13 @@ def _by_left_keys(
 ) -> tuple[Prober, Payload]:
     """Make a table of the left keys, and hold the right rows that have one of them."""
     keys = _empty_table(join, *key_types(join), method, context)
-    groups, kept = read_left_keys(
-        (left, join.left_by),
-        (right, join.right_by),
-        keys,
-        context,
-        whole=join.how in ("right", "full"),
-        presence=looks_for_keys_only(join),
-    )
-    payload = read_held(kept, _held_columns(join), context)
+    sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
+    whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
+    if not whole and not presence and all(is_fixed(right.schema.field(name).type) for name in columns):
+        groups, payload = read_clustered(*sides, columns, keys, context)
+    else:
+        groups, kept = read_left_keys(*sides, keys, context, whole=whole, presence=presence)
+        payload = read_held(kept, columns, context)
     return _prober(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, plain, raw_values, validity
-from juncture.kernels.array_types import Rows
+from juncture.kernels import gather
+from juncture.kernels.array_types import Mask, Rows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import is_awkward, joined, nulls, ordered
@@ -26,11 +27,20 @@ class Payload:
         Those in memory, each in one piece where its type allows.
     types
         Their types.
+    shares
+        Whether rows that follow one another may be taken as a view, which keeps all of the column in memory.
     """
 
-    def __init__(self, columns: dict[str, pa.Array | pa.ChunkedArray], types: dict[str, pa.DataType]) -> None:
+    def __init__(
+        self,
+        columns: dict[str, pa.Array | pa.ChunkedArray],
+        types: dict[str, pa.DataType],
+        *,
+        shares: bool = False,
+    ) -> None:
         self._columns = columns
         self._types = types
+        self._shares = shares
 
     @property
     def row_bytes(self) -> int:
@@ -43,6 +53,9 @@ class Payload:
 
     def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""
+        if self._shares and _are_consecutive(rows):
+            views = (self._columns[name].slice(int(rows[0]), len(rows)) for name in names)
+            return [pa.chunked_array([view]) if isinstance(view, pa.Array) else view for view in views]
         whole = (0, len(rows))
         return [
             pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole), self._types[name])
@@ -71,7 +84,9 @@ class Holder:
         self._types = {name: source.schema.field(name).type for name in columns}
         self.columns = tuple(name for name in columns if name not in self._whole)
         self._fixed = {
-            name: _Fixed(self._types[name], source.num_rows) for name in self.columns if is_fixed(self._types[name])
+            name: FixedColumn(self._types[name], source.num_rows)
+            for name in self.columns
+            if is_fixed(self._types[name])
         }
         self._kept: dict[str, list[list[pa.Array]]] = {
             name: [[] for _ in source.part_rows] for name in self.columns if name not in self._fixed
@@ -97,8 +112,14 @@ class Holder:
         return Payload(columns, self._types)
 
 
-class _Fixed:
-    """A column of fixed width."""
+class FixedColumn:
+    """A column of fixed width, collected by several threads at once.
+
+    Parameters
+    ----------
+    data_type, rows
+        Its type and length.
+    """
 
     def __init__(self, data_type: pa.DataType, rows: int) -> None:
         self._type = data_type
@@ -111,15 +132,32 @@ class _Fixed:
         self._lock = Lock()
 
     def put(self, start: int, array: pa.Array) -> None:
+        """Keep an array, which begins at some row."""
         self._values[start : start + len(array)] = raw_values(array, self._item)
         valid = validity(array)
         if valid is not None:
-            with self._lock:
-                if len(self._missing) == 0:
-                    self._missing = np.zeros(self._rows, np.bool_)
-            self._missing[start : start + len(array)] = ~valid
+            self._missing_values()[start : start + len(array)] = ~valid
+
+    def scatter(self, array: pa.Array, rows: Rows, places: Rows) -> None:
+        """Keep some rows of an array, each at its place."""
+        values = raw_values(array, self._item)
+        if self._item == np.uint64 and values.ndim == 1:
+            gather.scatter_words(values, rows, places, self._values)
+        else:
+            self._values[places] = values[rows]
+        valid = validity(array)
+        if valid is not None:
+            self._missing_values()[places] = ~valid[rows]
+
+    def _missing_values(self) -> Mask:
+        """Return which values are null, to write to."""
+        with self._lock:
+            if len(self._missing) == 0:
+                self._missing = np.zeros(self._rows, np.bool_)
+            return self._missing
 
     def finish(self) -> pa.Array:
+        """Return the column."""
         return array_of(self._values, self._type, ~self._missing if len(self._missing) else None)
 
 
@@ -136,3 +174,10 @@ def read_held(source: Source, columns: Sequence[str], context: JoinContext) -> P
     if holder.columns:
         context.threads.run(read, range(len(source.part_rows)))
     return holder.finish()
+
+
+def _are_consecutive(rows: Rows) -> bool:
+    """Tell whether rows are there, and follow one another."""
+    if len(rows) == 0 or rows[0] < 0 or int(rows[-1]) - int(rows[0]) != len(rows) - 1:
+        return False
+    return bool((rows[1:] - rows[:-1] == 1).all())
