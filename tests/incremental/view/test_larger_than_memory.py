@@ -130,6 +130,37 @@ def test_many_epochs_in_little_memory(tmp_path):
         assert view.nbytes < MEMORY
 
 
+def test_the_least_and_the_greatest_that_there_can_be(tmp_path, monkeypatch):
+    have_little(monkeypatch.setattr, 0)
+    sql = "SELECT region, min(customer) AS low, max(customer) AS high FROM customers GROUP BY region"
+    least, most = -(2**63), 2**63 - 1
+    rows = pa.table({"customer": [least, most, least, most, None], "region": [0, 0, 1, 2, 3]}, schema=CUSTOMERS)
+    with opened(tmp_path / "state", sql) as view:
+        view.populate(customers=rows)
+        found = {tuple(row.values()) for row in view.result().to_pylist()}
+        assert found == {(0, least, most), (1, least, least), (2, most, most), (3, None, None)}
+        gone = rows.filter(pa.array([True, False, True, False, False]))
+        view.apply(customers=gone.append_column("_weight", pa.array([-1, -1])))
+        assert {tuple(row.values()) for row in view.result().to_pylist()} == {
+            (0, most, most),
+            (2, most, most),
+            (3, None, None),
+        }
+
+
+@pytest.mark.usefixtures("_of_little_memory")
+def test_the_greatest_of_many(tmp_path):
+    with opened(tmp_path / "state", "SELECT customer % 5 AS part, max(sale) AS last FROM sales GROUP BY part") as view:
+        view.populate(sales=sales(range(20_000)).to_reader(max_chunksize=1_000))
+        assert view.nbytes < MEMORY
+        for last in (20_000, 18_000, 11_000):
+            assert {row["part"]: row["last"] for row in view.result().to_pylist()} == {
+                part: max(number for number in range(last) if number % 997 % 5 == part) for part in range(5)
+            }
+            view.apply(sales=sales(range({20_000: 18_000, 18_000: 11_000, 11_000: 0}[last], last), -1))
+        assert view.result().num_rows == 0
+
+
 @pytest.mark.usefixtures("_of_little_memory")
 def test_deletes_among_the_first_rows(tmp_path):
     table = pa.concat_tables([sales(range(100), -1), sales(range(9_000))])

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.errors import DataError
 from juncture.incremental.arrangement import Delta
-from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator, table_of
+from juncture.incremental.view.operators.operator import Change, Flow, table_of
 from juncture.incremental.view.paging import HeldRows
 from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import PlanNode
@@ -39,11 +39,7 @@ class Dataflow:
     def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
         self.most_rows = 0
-        self.held: list[HeldRows] = []
-        self._others: list[ViewOperator] = []
-        for operator in self.built.operators:
-            self.held += operator.held
-            self._others += [] if operator.held else [operator]
+        self.held: list[HeldRows] = [held for operator in self.built.operators for held in operator.held]
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
         """Find what changes of a source can be made. `run` has to be given them, or `abandon` has to follow.
@@ -100,7 +96,7 @@ class Dataflow:
     @property
     def others_bytes(self) -> int:
         """How much memory all else takes that they hold: groups, keys, and what is at hand."""
-        groups = sum(operator.nbytes for operator in self._others)
+        groups = sum(operator.fixed_bytes for operator in self.built.operators)
         return groups + sum(domain.nbytes for domain in self.built.domains)
 
     @property

@@ -12,6 +12,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, raw_values, rows_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.incremental.view.operators.sums import ExactSums, Sums
+from juncture.incremental.view.paging import HeldRows
 from juncture.kernels.array_types import Codes, Ints
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +23,14 @@ class Accumulator(ABC):
 
     An epoch begins with the groups that it concerns, adds values to them, and is committed or not. In between, it can
     be asked for the values before and after.
+
+    Attributes
+    ----------
+    held
+        Rows that it holds, and that may go to disk.
     """
+
+    held: tuple[HeldRows, ...] = ()
 
     @abstractmethod
     def grow(self, groups: int) -> None:
@@ -53,9 +61,9 @@ class Accumulator(ABC):
         return
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
-        """How much memory the groups take."""
+        """How much memory the groups take, beside rows that may go to disk."""
+        return 0
 
 
 class CountAccumulator(Accumulator):

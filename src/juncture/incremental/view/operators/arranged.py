@@ -224,8 +224,3 @@ class ArrangedOperator(ViewOperator):
     def rows(self) -> int:
         """How many distinct rows are held."""
         return self.arrangement.rows
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
-        return self.arrangement.nbytes

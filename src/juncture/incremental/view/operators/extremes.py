@@ -14,11 +14,21 @@ from juncture.incremental.arrangement import Arrangement, Delta, Journal
 from juncture.incremental.view.operators.accumulators import Accumulator
 from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.operator import batch_of, schema_of
-from juncture.kernels.array_types import Codes, Ints
+from juncture.incremental.view.paging import HeldRows
+from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.neighbours import nth_neighbours
 from juncture.streams.limits import GREATEST, NO_LIMIT
 
 _CODED_DIGITS = 18
+
+
+class GroupKeys:
+    """Groups as keys: their rows lie on disk in the order of groups."""
+
+    def hashes(self, keys: Codes) -> Words:
+        """Return a number for each group, which stays the same."""
+        found: Words = keys.astype(np.uint64)
+        return found
 
 
 class ExtremeAccumulator(Accumulator):
@@ -41,6 +51,7 @@ class ExtremeAccumulator(Accumulator):
         schema = schema_of([pa.int32(), of])
         self._identity = identity_of(schema, "a MIN or MAX")
         self._held = Arrangement(schema, self._identity, int(self._coded))
+        self.held = (HeldRows(self._held, GroupKeys(), _groups_of, int(self._coded)),)
         self._groups = np.zeros(0, np.int32)
         self._before = pa.nulls(0, of)
         self._journal = Journal()
@@ -60,7 +71,7 @@ class ExtremeAccumulator(Accumulator):
         groups = array_of(self._groups[rows], pa.int32())
         batch = batch_of([groups, values], self._held.schema)
         batch, weights, hashes = self._identity.consolidated([batch], weights)
-        keys = raw_values(batch.column(0), np.int32).copy()
+        keys = _groups_of(batch)
         codes = np.zeros((int(self._coded), len(weights)), np.int64)
         if self._coded:
             codes[0] = _codes(batch.column(1))
@@ -85,11 +96,6 @@ class ExtremeAccumulator(Accumulator):
         """Hold what was held before."""
         self._journal.undo()
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory the values take."""
-        return self._held.nbytes
-
     def _found(self) -> pa.Array:
         return self._searched() if self._coded else self._looked_through()
 
@@ -98,12 +104,18 @@ class ExtremeAccumulator(Accumulator):
         codes = np.full(len(self._groups), start)
         found = np.full(len(self._groups), farthest)
         there = np.zeros(len(self._groups), np.bool_)
-        for run in self._held.runs:
+        for run in self._held.memory:
             held = np.ascontiguousarray(run.codes[0])
             own = np.full(len(self._groups), farthest)
             nth_neighbours(self._groups, codes, run.groups, run.starts, held, run.weights, 1, not self._greatest, own)
-            there |= _has(run.groups, run.starts, run.weights, self._groups)
             found = np.maximum(found, own) if self._greatest else np.minimum(found, own)
+        if self._held.pages is not None:
+            self._held.pages.neighbours(self._groups, codes, 1, found, forward=not self._greatest)
+            # A group whose value is the farthest that there can be is not told from one without any.
+            last = np.flatnonzero(found == farthest)
+            self._held.pages.fetch_between(self._groups[last], found[last], found[last])
+        for run in self._held.runs:
+            there |= _has(run.groups, run.starts, run.weights, self._groups)
         return _values(found, self._type, there)
 
     def _looked_through(self) -> pa.Array:
@@ -112,7 +124,7 @@ class ExtremeAccumulator(Accumulator):
         asked = Delta(
             pa.RecordBatch.from_pylist([], self._held.schema), none, self._groups[order], none[None][:0], none
         )
-        batches = [run.taken(positions) for run, _, positions in asked.find(self._held.runs)]
+        batches = [run.taken(positions) for run, _, positions in self._held.matching_rows(asked)]
         if not batches:
             return pa.nulls(len(order), self._type)
         table = pa.Table.from_batches([joined_batches(batches)])
@@ -120,6 +132,11 @@ class ExtremeAccumulator(Accumulator):
         grouped = table.group_by("0", use_threads=False).aggregate([("1", kind)])
         at = pc.index_in(array_of(self._groups, pa.int32()), value_set=grouped.column("0").combine_chunks())
         return grouped.column(f"1_{kind}").combine_chunks().take(at)
+
+
+def _groups_of(batch: pa.RecordBatch) -> Codes:
+    groups: Codes = raw_values(batch.column(0), np.int32).copy()
+    return groups
 
 
 def _has(groups: Codes, starts: Ints, weights: Ints, asked: Codes) -> npt.NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from juncture.incremental.view.operators.accumulators import (
 from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.extremes import ExtremeAccumulator
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one, batch_of
+from juncture.incremental.view.paging import HeldRows
 from juncture.incremental.view.plan import GroupAggregate
 from juncture.kernels.array_types import Codes, Ints
 
@@ -136,7 +137,12 @@ class GroupOperator(ViewOperator):
         return self._codes.count if self._keys else 1
 
     @property
-    def nbytes(self) -> int:
+    def held(self) -> tuple[HeldRows, ...]:
+        """The values of which the least or the greatest is asked for."""
+        return tuple(held for each in self._accumulators for held in each.held)
+
+    @property
+    def fixed_bytes(self) -> int:
         """How much memory they take, or about as much."""
         return 48 * self.rows + sum(each.nbytes for each in (self._sizes, *self._accumulators))
 

@@ -126,11 +126,6 @@ class KeptJoinOperator(ViewOperator):
         """How many distinct rows are held of both sides."""
         return sum(arrangement.rows for arrangement in self._kept.arrangements.values())
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
-        return sum(arrangement.nbytes for arrangement in self._kept.arrangements.values())
-
 
 def _in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return values in a type."""

@@ -78,9 +78,14 @@ class ViewOperator:
         return sum(0 if each is None else each.rows for each in pages)
 
     @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
+    def fixed_bytes(self) -> int:
+        """How much memory is taken by what cannot go to disk."""
         return 0
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory all takes that is held."""
+        return self.fixed_bytes + sum(held.arrangement.nbytes for held in self.held)
 
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:

@@ -168,6 +168,6 @@ class TopOperator(ViewOperator):
         return int(self._best[0].num_rows)
 
     @property
-    def nbytes(self) -> int:
+    def fixed_bytes(self) -> int:
         """How much memory they take."""
         return int(self._best[0].nbytes) + int(self._best[1].nbytes)
