@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from incremental.view.test_queries import QUERIES
-from juncture.errors import DataError, StateError
+from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.view import paging
 from juncture.incremental.view.operators import arranged
 from support.viewing import Viewed, check
@@ -187,6 +187,25 @@ def test_the_first_rows_of_many(tmp_path):
         for first in range(0, 6_000, 1_500):
             view.apply(sales=sales(range(first, first + 1_500), -1))
             assert view.result()["sale"].to_pylist() == list(range(first + 1_502, first + 1_507))
+
+
+@pytest.mark.usefixtures("_of_little_memory")
+def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
+    with opened(tmp_path / "state") as view:
+        view.populate(sales=sales(range(9_000)), customers=customers(997))
+        pages = view._flow.built.held["sales"].arrangement.pages
+
+        def failing():
+            raise StateError("a block is damaged")
+
+        monkeypatch.setattr(pages, "settle", failing)
+        with pytest.raises(StateError, match="block is damaged"):
+            view.apply(sales=sales([7], -1))
+        with pytest.raises(PlanError, match="The view is closed"):
+            view.apply(sales=sales([8], -1))
+    with opened(tmp_path / "state") as view:
+        assert view.epoch == 2
+        assert answered(view) == regions([number for number in range(9_000) if number != 7], 997)
 
 
 def test_groups_that_do_not_fit(tmp_path, monkeypatch):

@@ -189,7 +189,8 @@ class View:
         PlanError
             If the view is closed, or a static source changes.
         StateError
-            If the epoch cannot be written to its folder. Then it has not been taken either.
+            If the epoch cannot be written to its folder. Then it has not been taken either. If rows on disk turn out to
+            be damaged after that, the epoch has been taken and the view is closed: opened again, it goes on from there.
         """
         self._check_open()
         given = {self._source(name): each for name, each in changes.items() if each is not None}
@@ -209,7 +210,12 @@ class View:
             if self._paging is not None:
                 self._paging.drop()
             raise
-        self._commit()
+        try:
+            self._commit()
+        except BaseException:
+            # The epoch is on disk, and perhaps half of it is in memory: the view goes on when it is opened again.
+            self.close()
+            raise
         self._checkpoint()
         return answer
 
@@ -369,6 +375,8 @@ class View:
 
     def close(self) -> None:
         """Let go of all that is held. What is in a folder stays there."""
+        if self._closed:
+            return
         self._closed = True
         if self._paging is not None:
             self._paging.close()
