@@ -17,6 +17,46 @@ DIGITS = 256
 
 
 @compiled
+def pack(keys: Codes, on: Ints, rows: Codes, least: int, bits: int, codes: WordsOut) -> None:
+    """Put key and value of rows into one code that sorts as they do.
+
+    Parameters
+    ----------
+    keys, on
+        Key code and value of all rows.
+    rows
+        A slice of the rows to sort.
+    least, bits
+        The least value, and how many bits hold what others are greater by. Keys have to fit in the rest.
+    codes
+        Out: the code of each row of the slice.
+    """
+    # With one key only there may be no bits left, and its code is zero.
+    shift = np.uint64(min(bits, 63))
+    for i in range(len(rows)):
+        row = np.uint64(rows[i])
+        codes[i] = (np.uint64(keys[row]) << shift) | (np.uint64(on[row]) - np.uint64(least))
+
+
+@compiled
+def unpack(codes: Words, least: int, bits: int, on: IntsOut) -> None:
+    """Return the values of codes that `pack` has made.
+
+    Parameters
+    ----------
+    codes
+        A slice of the codes.
+    least, bits
+        As `pack` was given them.
+    on
+        Out: the value of each.
+    """
+    mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - bits) if bits > 0 else np.uint64(0)
+    for i in range(len(codes)):
+        on[i] = np.int64((codes[i] & mask) + np.uint64(least))
+
+
+@compiled
 def count_digits(codes: Words, shift: int, counts: IntsOut) -> None:
     """Count how often each digit occurs.
 

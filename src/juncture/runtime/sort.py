@@ -20,6 +20,7 @@ ROWS_MOST = 1 << 29
 
 _SLICE_LEAST = 1 << 16
 _DIGIT_BITS = 8
+_WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,61 @@ def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, context: JoinCo
     A pass of 3 ns a row for each byte in which ``on`` codes differ, and for each byte of the key codes; none where the
     rows are sorted already. Needs 36 bytes a row while it runs, and leaves 12.
     """
-    rows = _sorted(_offsets(_gather(on, rows, context)), rows, context)
-    counts = np.bincount(keys[rows], minlength=key_count) if key_count > 1 else np.array([len(rows)])
-    if key_count > 1:
-        rows = _sorted(_gather(keys, rows, context).astype(np.uint64), rows, context)
+    extent = _extent(on, rows, context)
+    if extent.bits + (key_count - 1).bit_length() <= _WORD_BITS:
+        return _sort_packed(keys, on, rows, key_count, extent, context)
+    _, rows = _sorted(_offsets(_gather(on, rows, context)), rows, context)
+    counts = np.bincount(keys[rows], minlength=key_count)
+    _, rows = _sorted(_gather(keys, rows, context).astype(np.uint64), rows, context)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Slots(_gather(on, rows, context, spare=WINDOW), rows, starts)
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """What is known of the values of some rows: the least, how many bits others are greater by, whether they ascend."""
+
+    least: int
+    bits: int
+    ascends: bool
+
+
+def _extent(values: Ints, rows: Rows, context: JoinContext) -> _Extent:
+    def ends(part: tuple[int, int]) -> tuple[int, int, bool]:
+        some = values[rows[slice(*part)]]
+        return int(some.min()), int(some.max()), bool((some[1:] >= some[:-1]).all())
+
+    if len(rows) == 0:
+        return _Extent(0, 0, True)
+    found = list(context.threads.map(ends, slices(len(rows), len(rows), least=_SLICE_LEAST)))
+    least, greatest = min(least for least, _, _ in found), max(greatest for _, greatest, _ in found)
+    in_order = all(before[1] <= after[0] for before, after in pairwise(found))
+    return _Extent(least, (greatest - least).bit_length(), in_order and all(ascends for _, _, ascends in found))
+
+
+def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Extent, context: JoinContext) -> Slots:
+    """Sort rows by key and ``on`` as one code, whose last bits say how far ``on`` is from the least.
+
+    So the rows are looked up once, in their own order, and neither for the key after that nor for the sorted ``on``.
+    """
+    least, bits = extent.least, extent.bits
+    codes = np.empty(len(rows), np.uint64)
+    parts = slices(len(rows), 4 * context.threads.count, least=_SLICE_LEAST)
+
+    def pack(part: tuple[int, int]) -> None:
+        kernels.pack(keys, on, rows[slice(*part)], least, bits, codes[slice(*part)])
+
+    context.threads.run(pack, parts)
+    codes, rows = _sorted(codes, rows, context, first_bit=bits if extent.ascends else 0)
+    starts = np.searchsorted(codes, np.arange(1, key_count, dtype=np.uint64) << np.uint64(min(bits, _WORD_BITS - 1)))
+    sorted_on = np.empty(len(rows) + WINDOW, np.int64)
+    sorted_on[len(rows) :] = 0
+
+    def unpack(part: tuple[int, int]) -> None:
+        kernels.unpack(codes[slice(*part)], least, bits, sorted_on[slice(*part)])
+
+    context.threads.run(unpack, parts)
+    return Slots(sorted_on, rows, np.concatenate([[0], starts, [len(rows)]]).astype(np.int64))
 
 
 def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
@@ -97,7 +147,7 @@ def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
     """
     rows = np.arange(len(keys[0]), dtype=np.int32)
     for key in reversed(keys):
-        rows = _sorted(_offsets(_gather(key, rows, context)), rows, context)
+        _, rows = _sorted(_offsets(_gather(key, rows, context)), rows, context)
     return rows
 
 
@@ -121,15 +171,15 @@ def _gather(values: npt.NDArray[np.generic], rows: Rows, context: JoinContext, s
     return gathered
 
 
-def _sorted(codes: Words, rows: Rows, context: JoinContext) -> Rows:
-    """Return the rows in the order of their codes."""
+def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 0) -> tuple[Words, Rows]:
+    """Return the codes in order, and their rows; the bits before the first one are in order already."""
     if kernels.is_ascending(codes):
-        return rows
+        return codes, rows
     bits = int(codes.max()).bit_length()
     parts = slices(len(codes), context.threads.count, least=_SLICE_LEAST)
     counts = np.empty((len(parts), kernels.DIGITS), np.int64)
     other_codes, other_rows = np.empty_like(codes), np.empty_like(rows)
-    for shift in range(0, bits, _DIGIT_BITS):
+    for shift in range(first_bit, bits, _DIGIT_BITS):
 
         def count(number: int, shift: int = shift, codes: Words = codes) -> None:
             kernels.count_digits(codes[slice(*parts[number])], shift, counts[number])
@@ -155,4 +205,4 @@ def _sorted(codes: Words, rows: Rows, context: JoinContext) -> Rows:
 
         context.threads.run(move, range(len(parts)))
         codes, rows, other_codes, other_rows = other_codes, other_rows, codes, rows
-    return rows
+    return codes, rows

@@ -97,7 +97,7 @@ def read_left(
     for read in context.threads.map(reading.read, parts):
         done += read
         advance(done, total)
-    rows = np.flatnonzero(reading.codes != EMPTY).astype(np.int32)
+    rows = _present(reading.codes)
     if seen_coder is not None:
         rows = rows[order_of([reading.seen[rows]], context)]
     slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), context)
@@ -113,6 +113,13 @@ def read_left(
         blind=np.concatenate([np.zeros(0, np.int32), *reading.blind]),
         seen=reading.seen[slots.rows] if seen_coder is not None else reading.seen,
     )
+
+
+def _present(codes: Codes) -> Codes:
+    """Return the rows that have a key. Mostly all do, and then none has to be looked for."""
+    if (codes != EMPTY).all():
+        return np.arange(len(codes), dtype=np.int32)
+    return np.flatnonzero(codes != EMPTY).astype(np.int32)
 
 
 class _Reading:
