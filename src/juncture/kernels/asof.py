@@ -42,7 +42,7 @@ MATCHED, BEYOND, NOTHING, TIED, FIRST_TIED, COUNTERS = range(6)
 """What `choose` counts: left rows that match, that have candidates beyond the tolerance only, that have none, and for
 which a tie had to be decided; the last counter is the first of these rows (it comes as -1)."""
 
-_AHEAD = 16
+_AHEAD = 32
 """How many rows early a slot's cache line is asked for."""
 
 
@@ -103,15 +103,17 @@ def offer(
             continue
         rank = on[position] ^ flip
         pointer = base + rows[position]
-        held = words[2 * slot]
-        if rank > held or words[2 * slot + 1] == NOWHERE:
-            words[2 * slot] = rank
-            words[2 * slot + 1] = pointer
-        elif rank == held:
+        place = np.uint64(2 * slot)
+        held, holder = words[place], words[place + np.uint64(1)]
+        if rank == held and holder != NOWHERE:
             ties[tied, 0] = slot
             ties[tied, 1] = rank
             ties[tied, 2] = pointer
             tied += 1
+        # A mask, because which row is better is hard to predict.
+        wins = -np.int64((rank > held) | (holder == NOWHERE))
+        words[place] = held ^ ((held ^ rank) & wins)
+        words[place + np.uint64(1)] = holder ^ ((holder ^ pointer) & wins)
         position += 1
     state[0], state[1], state[2] = position, tied, left_over
 

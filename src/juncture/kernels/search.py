@@ -259,8 +259,10 @@ def locate(
             wides += length > WINDOW
             longest = max(longest, length)
             middle = np.uint64(first + (length >> 1) if length > WINDOW else first)
+            # A window that does not start with a cache line lies in three of them.
             prefetch(on, middle)
             prefetch(on, middle + np.uint64(8))
+            prefetch(on, middle + np.uint64(WINDOW - 1))
         while longest > WINDOW:
             for j in range(wides):
                 i = wide[j]

@@ -31,9 +31,9 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
 
-_BATCH_ROWS = 1 << 21
+_BATCH_ROWS = 1 << 22
 _BATCH_ROWS_LEAST = 1 << 16
-_ROWS_PER_BUCKET = 4
+_ROWS_PER_BUCKET = 2
 _PARTITION_SLOTS = 1 << 15
 _PARTITIONS_MOST = 512
 _STRIPES_PER_THREAD = 4
@@ -408,7 +408,7 @@ def probe(
     Notes
     -----
     Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one place, and
-    for each thread about 40 bytes for each of two million rows.
+    for each thread about 40 bytes for each of four million rows.
     """
     work = _Pass(slots, right, directions, places, context)
     advance, total, done = context.progress.of("right"), right.rows, 0
