@@ -7,13 +7,19 @@ from hypothesis import strategies as st
 from juncture.kernels import gather
 
 
-@given(sizes=st.lists(st.integers(0, 5), min_size=1, max_size=8), seed=st.lists(st.integers(-1, 100), max_size=40))
-def test_positions_come_part_by_part(sizes, seed):
+@given(
+    sizes=st.lists(st.integers(0, 5), min_size=1, max_size=8),
+    seed=st.lists(st.integers(-1, 100), max_size=40),
+    shift=st.integers(0, 4),
+)
+def test_positions_come_part_by_part(sizes, seed, shift):
     bounds = np.cumsum([0, *sizes]).astype(np.int64)
     rows = int(bounds[-1])
     pointers = np.array([s % rows if s >= 0 and rows else -1 for s in seed], np.int64)
     parts, counts = np.empty(len(pointers), np.int32), np.zeros(len(sizes), np.int64)
-    gather.count_parts(pointers, bounds, parts, counts)
+    cells = np.arange((rows >> shift) + 2) << shift
+    firsts = np.searchsorted(bounds[:-1], cells, "right").astype(np.int32) - 1
+    gather.count_parts(pointers, bounds, firsts, shift, parts, counts)
     owner = [part for part, size in enumerate(sizes) for _ in range(size)]
     assert parts.tolist() == [owner[p] if p >= 0 else -1 for p in pointers]
     assert counts.tolist() == [parts.tolist().count(part) for part in range(len(sizes))]

@@ -43,7 +43,7 @@ MATCHED, BEYOND, NOTHING, TIED, FIRST_TIED, COUNTERS = range(6)
 which a tie had to be decided; the last counter is the first of these rows (it comes as -1)."""
 
 _AHEAD = 32
-"""How many rows early a slot's cache line is asked for."""
+"""How many rows early the cache line is asked for that a slot or a left row lies in."""
 
 
 @compiled
@@ -310,12 +310,17 @@ def choose(
 
     Notes
     -----
-    Reads slots in order and writes left rows at random: 20 ns for each.
+    Reads slots in order and writes left rows at random, whose cache lines are asked for ahead of time: 30 ns for each.
     """
     places_behind = behind.shape[1] if len(behind) > 0 else 0
     places_ahead = ahead.shape[1] if len(ahead) > 0 else 0
     seen = max(places_behind, places_ahead)
     for slot in range(first_slot, end_slot):
+        next_row = np.int64(rows[min(slot + _AHEAD, end_slot - 1)])
+        next_place = np.uint64(max(next_row, ~next_row) * wanted)
+        prefetch(pointers, next_place)
+        if len(codes) > 0:
+            prefetch(codes, next_place)
         row = np.int64(rows[slot])
         barred = row < 0
         if barred:

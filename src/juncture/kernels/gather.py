@@ -9,7 +9,7 @@ from juncture.kernels.compiled import compiled
 
 
 @compiled
-def count_parts(pointers: Ints, bounds: Ints, parts: CodesOut, counts: IntsOut) -> None:
+def count_parts(pointers: Ints, bounds: Ints, firsts: Codes, shift: int, parts: CodesOut, counts: IntsOut) -> None:
     """Find the part of each pointer, and count the pointers of each part.
 
     Parameters
@@ -18,6 +18,8 @@ def count_parts(pointers: Ints, bounds: Ints, parts: CodesOut, counts: IntsOut) 
         Row numbers; negative ones point nowhere.
     bounds
         Ascending: part ``p`` holds the rows ``bounds[p] <= row < bounds[p + 1]``.
+    firsts, shift
+        The part of each row ``i << shift``, up to one beyond the last row.
     parts
         Out: the part of each pointer, -1 for nowhere.
     counts
@@ -25,15 +27,16 @@ def count_parts(pointers: Ints, bounds: Ints, parts: CodesOut, counts: IntsOut) 
 
     Notes
     -----
-    A binary search for each pointer, in bounds that fit the first cache.
+    A look at ``firsts``, and a binary search where several parts begin between two of its rows.
     """
     for i in range(len(pointers)):
         pointer = pointers[i]
         if pointer < 0:
             parts[i] = -1
             continue
-        low = np.int64(0)
-        span = np.int64(len(bounds) - 1)
+        cell = np.uint64(pointer >> shift)
+        low = np.int64(firsts[cell])
+        span = np.int64(firsts[cell + np.uint64(1)]) - low + 1
         while span > 1:
             half = span >> 1
             low += half & -np.int64(bounds[low + half] <= pointer)

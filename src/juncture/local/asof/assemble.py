@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
-from juncture.runtime.take import encoded, gather, nulls, select
+from juncture.runtime.take import gather, in_type, nulls, select
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import is_fixed
 
@@ -141,11 +140,7 @@ def unmatched_right_rows(join: ResolvedAsof, right: Source, rows: Ints) -> Itera
     for part in range(len(alone.part_rows)):
         for batch in alone.read(part, wanted):
             columns = [
-                nulls(batch.num_rows, field.type) if name is None else _as(batch.column(name), field.type)
+                nulls(batch.num_rows, field.type) if name is None else in_type(batch.column(name), field.type)
                 for name, field in zip(names, join.output_schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
-
-
-def _as(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    return array if array.type == data_type else encoded(plain(array), data_type)
