@@ -33,6 +33,8 @@ from juncture.runtime.sources import Source
 
 _BATCH_ROWS = 1 << 22
 _BATCH_ROWS_LEAST = 1 << 16
+_BATCHES_PER_THREAD = 3
+"""How many batches, at least, the rows that are left are cut into."""
 _ROWS_PER_BUCKET = 2
 _PARTITION_SLOTS = 1 << 15
 _PARTITIONS_MOST = 512
@@ -435,15 +437,16 @@ def _most(context: JoinContext, what: str, count: int, each_bytes: int) -> int:
 
 
 def _batches(right: RightRows, context: JoinContext) -> list[list[int]]:
-    """Group consecutive parts into batches that are worth a thread's while, and enough of them for all threads."""
-    wanted = min(_rows_at_once(right, context), max(_BATCH_ROWS_LEAST, right.rows // (4 * context.threads.count)))
+    """Group consecutive parts into batches, smaller ones towards the end, so that all threads end at about one time."""
+    most, batches_left = _rows_at_once(right, context), _BATCHES_PER_THREAD * context.threads.count
     batches: list[list[int]] = []
-    held = 0
+    left, held, wanted = right.rows, 0, 0
     for part in right.parts:
         rows = right.source.part_rows[part]
         if not batches or held + rows > wanted or batches[-1][-1] + 1 != part:
             batches.append([])
-            held = 0
+            held, wanted = 0, min(most, max(_BATCH_ROWS_LEAST, left // batches_left))
         batches[-1].append(part)
         held += rows
+        left -= rows
     return batches

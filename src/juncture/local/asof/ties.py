@@ -92,8 +92,10 @@ def settle(
 
 def _contested(best: Ints, slots: Ints, *, within: bool) -> tuple[Ints, Ints]:
     """Return slot and place of the candidates that compete: those of the last rank, and all that tie if within."""
+    if best.shape[1] == 1:
+        return slots, np.zeros_like(slots)
     filled = best[:, :, -1] != NOWHERE if within else None
-    if filled is not None and best.shape[1] > 1:
+    if filled is not None:
         same = (best[:, 1:, 0] == best[:, :-1, 0]) & filled[:, 1:]
         tied = np.zeros(filled.shape, np.bool_)
         tied[:, 1:] |= same
