@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime import sort as sorting
 from juncture.runtime.context import join_context
-from juncture.runtime.sort import sort_slots
+from juncture.runtime.sort import order_of, sort_slots
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -45,3 +47,18 @@ def test_nothing_to_sort():
     with join_context(threads=2) as context:
         slots = sort_slots(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32), 3, context)
         assert (len(slots), slots.key_count, slots.ranges(context), slots.group_ranges(context)) == (0, 3, [], [(0, 3)])
+
+
+@given(
+    rows=st.integers(0, 40),
+    spans=st.lists(st.sampled_from([0, 1, 300, 2**31, 2**63 - 1]), min_size=1, max_size=4),
+    last_ascends=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_orders_by_several_numbers(rows, spans, last_ascends, seed):
+    chance = np.random.default_rng(seed)
+    keys = [chance.integers(-span, span, rows, endpoint=True) for span in spans]
+    if last_ascends:
+        keys[-1].sort()
+    with join_context(threads=1) as context:
+        assert order_of(keys, context).tolist() == np.lexsort(keys[::-1]).tolist()

@@ -143,11 +143,24 @@ def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
 
     Notes
     -----
-    A pass of 3 ns a row for each byte in which the values of a key differ.
+    A pass of 3 ns a row for each byte of what tells the values of all keys apart. As many keys as 64 bits hold are
+    sorted by as one code.
     """
     rows = np.arange(len(keys[0]), dtype=np.int32)
-    for key in reversed(keys):
-        _, rows = _sorted(_offsets(_gather(key, rows, context)), rows, context)
+    codes, held_bits = np.zeros(0, np.uint64), 0
+    for number, key in enumerate(reversed(keys)):
+        offsets = _offsets(key)
+        bits = int(offsets.max(initial=0)).bit_length()
+        if bits == 0 or (number == 0 and kernels.is_ascending(offsets)):
+            # The rows are in this order already, and stay so among those that are equal by other keys.
+            continue
+        if held_bits + bits > _WORD_BITS:
+            _, rows = _sorted(_gather(codes, rows, context).view(np.uint64), rows, context)
+            held_bits = 0
+        codes = codes | offsets << np.uint64(held_bits) if held_bits else offsets
+        held_bits += bits
+    if held_bits:
+        _, rows = _sorted(_gather(codes, rows, context).view(np.uint64), rows, context)
     return rows
 
 
