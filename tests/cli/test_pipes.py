@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -81,6 +82,36 @@ def test_nothing_comes():
     assert "nothing came by the pipe" in result.stderr
 
 
+def test_what_is_wrong_with_a_pipe_is_said_of_the_pipe():
+    result = equi(left="-", given="id,x\nb,2,3\n")
+    assert result.exit_code == 2
+    assert "standard input cannot be read as CSV" in result.stderr
+    assert ".piped" not in result.stderr
+    assert "Reading standard input" in equi("--cast", "x=double", left="-", given="id,x\nb,2\n").stderr
+    assert "Converting standard input" in equi("--cast", "x=double", left="-", given="id,x\nb,2\n").stderr
+
+
+def test_no_input_is_read_while_the_other_is_missing():
+    csv.write_csv(LEFT, "left.csv")
+    result = equi(left="left.csv", right="nothing.csv")
+    assert result.exit_code == 2
+    assert "The right input nothing.csv does not exist" in result.stderr
+    assert "Reading" not in result.stderr
+
+
+def test_missing_files_are_told_before_readers_are_loaded():
+    asked = ["join", "equi", "nothing.csv", "nothing.csv", "--on", "id"]
+    loaded = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from juncture.cli.main import app\n"
+        f"assert CliRunner().invoke(app, {asked}).exit_code == 2\n"
+        "print([name for name in ('pyarrow.compute', 'numba', 'pyspark', 'duckdb') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_a_named_pipe(folder):
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: (folder / "pipe").write_bytes(written(LEFT, "csv")))
@@ -134,6 +165,15 @@ def test_quiet_shows_results_only():
     result = equi("-o", "out.csv", "--explain", root=["--quiet"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     assert "does not exist" in equi(left="nothing.parquet", root=["-q"]).stderr
+
+
+def test_quiet_says_nothing_of_kernels_that_are_compiled(monkeypatch):
+    def compiled(*_, **__):
+        logging.getLogger("juncture.kernels.compiled").info("Compiling kernels")
+
+    monkeypatch.setattr("juncture.cli.run._show_rows", lambda *_: compiled() or {})
+    assert "Compiling kernels" in equi().stderr
+    assert "Compiling kernels" not in equi(root=["-q"]).stderr
 
 
 def test_json_of_what_was_done():

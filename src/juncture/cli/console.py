@@ -22,12 +22,17 @@ def results() -> Console:
 
 def messages() -> Console:
     """Return a console on standard error, as it is now, for what can be done without."""
-    return Console(stderr=True, highlight=False, quiet=_IS_QUIET.get())
+    return Console(stderr=True, highlight=False, quiet=is_quiet())
 
 
 def failures() -> Console:
     """Return a console on standard error, as it is now, for what a user has to know."""
     return Console(stderr=True, highlight=False)
+
+
+def is_quiet() -> bool:
+    """Tell whether nothing is to be shown but results and failures."""
+    return _IS_QUIET.get()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,11 @@ import pyarrow.parquet as pq
 
 from juncture.cli.progress import step
 from juncture.cli.request import STANDARD_INPUT, Reading
-from juncture.errors import DataError, SchemaError
+from juncture.errors import DataError, JunctureError, SchemaError
 from juncture.files.formats import ARROW_START, COMPRESSED, Format, format_of, format_of_start
 from juncture.files.found import WILDCARDS, files_of, found_file
 from juncture.files.text.options import TextOptions
-from juncture.files.text.read import read_text
 from juncture.runtime.partitions import partitions_of
-from juncture.runtime.sources import ParquetSource
 
 _PEEK_BYTES = 4096
 _COPY_BYTES = 1 << 20
@@ -52,13 +50,25 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> str:
     shown = "standard input" if path == STANDARD_INPUT else path
     path = path if copied is None else str(copied)
     target = folder / f"{side}.parquet"
-    if file_format == "arrow":
-        with step(f"Reading {shown}"):
-            _read_arrow(files_of(path, f"{side} input"), target)
-    elif file_format != "parquet":
-        _read_text(path, shown, side, file_format, reading.text, target)
+    with _said_of(shown, path):
+        if file_format == "arrow":
+            with step(f"Reading {shown}"):
+                _read_arrow(files_of(path, f"{side} input"), target)
+        elif file_format != "parquet":
+            _read_text(path, shown, side, file_format, reading.text, target)
     stored = path if file_format == "parquet" else str(target)
-    return _cast(stored, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
+    return _cast(stored, shown, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
+
+
+@contextmanager
+def _said_of(shown: str, path: str) -> Iterator[None]:
+    """Let errors name what a user gave, where they name the copy of it that is read."""
+    try:
+        yield
+    except JunctureError as error:
+        if shown == path:
+            raise
+        raise type(error)(str(error).replace(path, shown)) from error.__cause__
 
 
 def _format(path: str, side: str, named: str | None) -> Format:
@@ -99,6 +109,9 @@ def _format_inside(file: Path, named: str | None) -> Format:
 
 
 def _read_text(path: str, shown: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
+    # Loaded when there is something to read: what is wrong with the arguments is said at once.
+    from juncture.files.text.read import read_text
+
     files = files_of(path, f"{side} input")
     if file_format == "tsv":
         options = replace(options, delimiter="\t")
@@ -148,15 +161,17 @@ def _arrow_batches(source: pa.MemoryMappedFile) -> tuple[pa.Schema, Iterator[pa.
     return file.schema, map(file.get_batch, range(file.num_record_batches))
 
 
-def _cast(path: str, types: Mapping[str, pa.DataType], target: Path) -> str:
+def _cast(path: str, shown: str, types: Mapping[str, pa.DataType], target: Path) -> str:
     """Return a path to the same rows in which some columns have been converted."""
+    from juncture.runtime.sources import ParquetSource
+
     source = ParquetSource([path])
     types = {name: data_type for name, data_type in types.items() if name in source.schema.names}
     if not types:
         return path
     schema = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
 
-    with step(f"Converting {path}"), pq.ParquetWriter(target, schema) as writer:
+    with step(f"Converting {shown}"), pq.ParquetWriter(target, schema) as writer:
         for part in range(len(source.part_rows)):
             for batch in source.read(part, source.schema.names):
                 writer.write_batch(_converted(batch, schema))

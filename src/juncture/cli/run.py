@@ -16,7 +16,7 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from juncture.cli.console import messages, results
+from juncture.cli.console import is_quiet, messages, results
 from juncture.cli.inputs import as_parquet
 from juncture.cli.log import shown
 from juncture.cli.progress import step
@@ -26,7 +26,6 @@ from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of
 from juncture.files.found import files_of
 from juncture.files.output import check_target, replacing
-from juncture.files.text.write import write_rows
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 
@@ -69,17 +68,19 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         raise SpecError(
             "LEFT and RIGHT are both -, standard input, which is one table. Expected a file for one of them."
         )
+    # That the right side is missing is not to be found after the left one has been read.
+    inputs = [
+        file
+        for path, side in zip(paths, _SIDES, strict=True)
+        if _is_here(path)
+        for file in files_of(path, f"{side} input")
+    ]
     if request.output is not None and request.output != STANDARD_OUTPUT:
-        inputs = [
-            file
-            for path, side in zip(paths, _SIDES, strict=True)
-            if _is_here(path)
-            for file in files_of(path, f"{side} input")
-        ]
         check_target(request.output, overwrite=request.overwrite, inputs=inputs)
     with ExitStack() as stack:
         # That kernels are compiled, for which nothing else would account.
-        stack.enter_context(shown("juncture.kernels", logging.INFO))
+        if not is_quiet():
+            stack.enter_context(shown("juncture.kernels", logging.INFO))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
         left, right = (
             as_parquet(path, side=side, reading=request.reading, folder=folder)
@@ -139,7 +140,7 @@ def _output_format(request: Request) -> Format:
 
 def _is_here(path: str) -> bool:
     """Tell whether a path is one of this machine that can be read again."""
-    return path != STANDARD_INPUT and "://" not in path and not Path(path).is_fifo()
+    return bool(path.strip()) and path != STANDARD_INPUT and "://" not in path and not Path(path).is_fifo()
 
 
 def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:
@@ -203,6 +204,8 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dic
 
 def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: Format, ending: str = "") -> int:
     """Join and write all rows into one file or pipe, from Spark by way of Parquet, and return their number."""
+    from juncture.files.text.write import write_rows
+
     if session is None:
         with _joined_here(plan, f"Joining into {row_format}") as batches:
             return write_rows(batches, row_format, target, ending=ending)
