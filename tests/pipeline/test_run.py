@@ -15,6 +15,7 @@ import juncture as jn
 from juncture.cli.main import app
 from juncture.errors import DataError, SpecError
 from juncture.pipeline.example import write_example
+from juncture.pipeline.problems import PipelineError
 
 TRADES = pa.table({"ts": [1, 5, 9], "symbol": ["a", "b", "a"], "amount": [10, 20, 30]})
 QUOTES = pa.table({"ts": [0, 4, 8], "symbol": ["a", "a", "a"], "bid": [1.0, 2.0, 3.0]})
@@ -112,6 +113,27 @@ def test_a_step_that_fails_leaves_nothing_half_written(folder):
     with pytest.raises(DataError):
         pipeline_of(folder, text).run()
     assert names(folder) == ["juncture.toml", *before]
+
+
+@pytest.mark.parametrize("mode", ["error", "overwrite", "append"])
+def test_a_stream_adds_nothing_to_what_a_batch_run_wrote(folder, mode):
+    text = (
+        (SOURCES + PRICED + SINK)
+        .replace("out.parquet", "out")
+        .replace('path = "out"', f'path = "out"\nmode = "{mode}"')
+    )
+    text = text.replace('"trades.parquet" }', '"trades.parquet", order = { on = "ts" } }')
+    pipeline = pipeline_of(folder, text)
+    pipeline.check("spark", is_stream=True)
+    pipeline.run()
+    if mode == "append":
+        pipeline.check("spark", is_stream=True)
+        return
+    with pytest.raises(PipelineError, match="holds rows that the stream has not written") as caught:
+        pipeline.check("spark", is_stream=True)
+    assert caught.value.problems[0].line > 1
+    # What changes of its rows goes elsewhere.
+    pipeline.check("spark", is_stream=False)
 
 
 CHECKS = {

@@ -258,6 +258,8 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_change
             looking.problems.add((*path, key), f"The sink {places[place]!r} goes there too. Name another place.")
         places.setdefault(place, name)
         goes_on = is_stream and checkpoint_of(looking.file, name, looking.folder).exists()
+        if is_stream and not of_changes and not goes_on and sink.mode != "append":
+            _refuse_rows(looking, path, sink)
         kept = [*own, sink_place(sink, looking.folder).resolve()] if goes_on else own
         try:
             schema = looking.schemas.get(sink.from_)
@@ -265,6 +267,17 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_change
         except JunctureError as error:
             fitting = SpecError(str(error).replace("or pass --format ", "or say format = "))
             looking.problems.add_named(path, fitting, _given_keys(sink))
+
+
+def _refuse_rows(looking: _Looking, path: Keys, sink: SinkSection) -> None:
+    """Note a folder with rows, where a stream begins: it would add to them."""
+    place = sink_place(sink, looking.folder)
+    if is_here(sink) and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
+        looking.problems.add(
+            (*path, "path"),
+            f"path={sink.path!r} holds rows that the stream has not written, and it only adds to them. Name another "
+            'folder, remove this one, or say mode = "append".',
+        )
 
 
 def _given_keys(sink: SinkSection) -> list[str]:
