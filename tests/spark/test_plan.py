@@ -13,6 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
+from juncture.spark.session.session import BATCH_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,3 +41,19 @@ def test_the_jobs_that_ran_to_plan_are_logged(spark: SparkSession, caplog) -> No
         ("juncture.planner.plan", caplog.records[-1].getMessage()),
     ]
     assert caplog.records[-1].getMessage().startswith(f"As-of join on Spark by {plan.algorithm}: ")
+
+
+@pytest.mark.parametrize(("batch_bytes", "is_said"), [("64m", True), ("2147483647", False)])
+def test_a_plan_names_the_setting_that_makes_spark_slow_to_hand_rows_to_python(spark, batch_bytes, is_said) -> None:
+    frame, many = spark.range(10).selectExpr("id AS ts", "id AS k"), jn.SideStats(rows=100_000_000, row_bytes=8)
+    before = spark.conf.get(BATCH_BYTES)
+    spark.conf.set(BATCH_BYTES, batch_bytes)
+    try:
+        stats = jn.Stats(left=many, right=many)
+        plan = jn.plan(frame, frame, jn.Asof(on="ts", by="k"), algorithm="hash", stats=stats, lazy=True)
+        few = jn.plan(frame, frame, jn.Asof(on="ts", by="k"), algorithm="hash", lazy=True)
+    finally:
+        spark.conf.set(BATCH_BYTES, before)
+    said = f"some 43 s of it, unless {BATCH_BYTES} is 2147483647"
+    assert (said in plan.explain()) is is_said
+    assert BATCH_BYTES not in few.explain()

@@ -37,3 +37,12 @@ def test_settings_and_plans_say_the_same_cores(spark):
 def test_cores_are_asked_for_where_settings_do_not_say(settings, cores):
     session = SimpleNamespace(conf=SimpleNamespace(get=settings.get))
     assert sessions._cores_by_settings(session) == cores
+
+
+@pytest.mark.parametrize(
+    ("value", "limits"),
+    [("268435456", True), ("64m", True), ("2147483647", False), ("2147483647b", False), (None, False)],
+)
+def test_spark_looks_after_the_bytes_of_batches_unless_their_limit_is_the_greatest(value, limits):
+    session = SimpleNamespace(conf=SimpleNamespace(get={sessions.BATCH_BYTES: value}.get))
+    assert sessions.limits_batch_bytes(session) is limits

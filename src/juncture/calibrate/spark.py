@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.joins.planning import Spec, plan
 from juncture.planner.statistics import SideStats, Stats
-from juncture.spark.session.session import resources
+from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED, resources, setting
 from juncture.spec.equi import Equi
 from juncture.spec.range import Range
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BIN_ROWS = 100
+_BATCH_BYTES = "256m"
+"""A limit that no batch comes near to, so that it costs what it takes to look after it."""
 _FEW = 100
 """So few rows that a join of them takes the time that it takes to start."""
 
@@ -48,7 +51,8 @@ def measure_spark(
     -----
     Takes about a minute for two million rows on two cores. A step costs what a query with it takes longer than one
     without; each time is the shortest of several. What it takes to start a stage, and Python in it, is what joins of
-    a few rows take, from the plan to the last row. Steps that only Juncture's own kernels take inside of a task are
+    a few rows take, from the plan to the last row. While rows are handed to Python, the session's limit of the bytes
+    of a batch is set, and put back after that. Steps that only Juncture's own kernels take inside of a task are
     not measured.
     """
     cores = resources(session).cores
@@ -80,8 +84,6 @@ def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str,
         "scan": table,
         "shuffle": shuffled,
         "sort": shuffled.sortWithinPartitions("key", "at"),
-        "to Python": table.mapInArrow(_count, "rows bigint"),
-        "and back": table.mapInArrow(_same, table.schema),
         "loop": _loop(session, _loop_rows(rows)),
         "no loop": _loop(session, 1),
         "bins": _bins(session, rows, _BIN_ROWS, matching=False),
@@ -89,6 +91,10 @@ def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str,
         "made": _bins(session, rows, _BIN_ROWS, matching=True),
     }
     steps: dict[str, Callable[[], float]] = {name: partial(_seconds, frame) for name, frame in frames.items()}
+    counted = table.mapInArrow(_count, "rows bigint")
+    steps["to Python"] = partial(_handed_s, counted, BATCH_BYTES_UNLIMITED)
+    steps["to Python, by size"] = partial(_handed_s, counted, _BATCH_BYTES)
+    steps["and back"] = partial(_handed_s, table.mapInArrow(_same, table.schema), BATCH_BYTES_UNLIMITED)
     steps["collect"] = partial(_collect_s, table)
     steps["direct scan"] = partial(_direct_s, path)
     return steps
@@ -120,6 +126,7 @@ def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, f
         "scan_ns": core_ns(between("scan", "nothing"), rows),
         "direct_scan_ns": shortest["direct scan"] * 1e9 / rows,
         "to_python_ns": core_ns(between("to Python", "scan"), rows),
+        "row_size_ns": core_ns(between("to Python, by size", "to Python"), rows),
         "from_python_ns": core_ns(between("and back", "to Python"), rows),
         "shuffle_ns": core_ns(between("shuffle", "scan") - between("stage", "nothing"), rows),
         "sort_ns": core_ns(between("sort", "shuffle"), rows),
@@ -158,6 +165,25 @@ def _seconds(frame: DataFrame) -> float:
     began = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - began
+
+
+def _handed_s(frame: DataFrame, batch_bytes: str) -> float:
+    """Return how long a query takes under a limit of the bytes that Python is handed at once."""
+    with _set(frame.sparkSession, BATCH_BYTES, batch_bytes):
+        return _seconds(frame)
+
+
+@contextmanager
+def _set(session: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = setting(session, name)
+    session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, before)
 
 
 def _join_s(few: DataFrame, spec: Spec, algorithm: str, stats: Stats | None) -> float:

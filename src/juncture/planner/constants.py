@@ -25,6 +25,8 @@ class Constants:
         Read by the JVM; read by the task itself through Arrow.
     to_python_ns, from_python_ns
         Cross from the JVM to Python, and back.
+    row_size_ns
+        Add up the sizes of all columns once more for a row that crosses to Python, where Spark limits batches by bytes.
     search_ns
         Code, search and match in a kernel.
     scatter_ns
@@ -68,8 +70,9 @@ class Constants:
 
     scan_ns: float = 100
     direct_scan_ns: float = 60
-    to_python_ns: float = 630
+    to_python_ns: float = 200
     from_python_ns: float = 300
+    row_size_ns: float = 430
     search_ns: float = 150
     scatter_ns: float = 350
     shuffle_ns: float = 440

@@ -20,7 +20,12 @@ def terms(planning: PlanningInput) -> tuple[Constants, int, int]:
 def enter_ns(planning: PlanningInput) -> float:
     """Return what it takes to bring a row into a task's Python."""
     c = planning.resources.constants
-    return c.direct_scan_ns if planning.direct else c.scan_ns + c.to_python_ns
+    return c.direct_scan_ns if planning.direct else c.scan_ns + handed_ns(c)
+
+
+def handed_ns(constants: Constants) -> float:
+    """Return what it takes to hand a row of the JVM's to Python."""
+    return constants.to_python_ns + constants.row_size_ns
 
 
 def spread_s(planning: PlanningInput, core_ns: float) -> float:

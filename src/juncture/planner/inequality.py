@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast
-from juncture.planner.cost import enter_ns, if_counted, spread_s, terms
+from juncture.planner.cost import enter_ns, handed_ns, if_counted, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES
 from juncture.planner.planning_input import PlanningInput
@@ -129,7 +129,7 @@ def _broadcast_s(planning: PlanningInput, sent: Side) -> float:
 
 def _range_s(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
-    moved = (left + right) * (enter_ns(planning) + c.scan_ns + c.shuffle_ns + c.to_python_ns + c.search_ns)
+    moved = (left + right) * (enter_ns(planning) + c.scan_ns + c.shuffle_ns + handed_ns(c) + c.search_ns)
     # A sample, where rows go, and the join: each is a stage with Python.
     return 3 * (c.stage_s + c.python_s) + spread_s(planning, moved + _from_python_ns(planning))
 

@@ -15,9 +15,13 @@ from juncture.planner.statistics import Resources, Stats
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
+from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED
 from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side
+
+_WORTH_A_WORD_S = 1.0
+"""What a setting has to cost before a plan speaks of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +99,20 @@ class Planning(ABC):
             choice = choose(self._input(), named)
         built = self._build(choice.algorithm)
         left_out = (("left out", self._left_out),) if self._left_out else ()
-        return choice, replace(built, details=(*left_out, *built.details))
+        return choice, replace(built, details=(*left_out, *built.details, *self._slowed_by(choice.algorithm)))
+
+    def _slowed_by(self, algorithm: str) -> tuple[tuple[str, str], ...]:
+        """Say which setting of the session's makes Spark slow to hand rows to an algorithm in Python, if it matters."""
+        if not self._algorithms[algorithm].in_python:
+            return ()
+        names: tuple[Side, Side] = ("left", "right")
+        sides = zip(names, (self._left, self._right), strict=True)
+        rows = sum(self.statistics.of(name).rows or 0 for name, side in sides if isinstance(side, FrameSide))
+        lost_s = rows * self._resources.constants.row_size_ns / self._resources.cores / 1e9
+        if lost_s < _WORTH_A_WORD_S:
+            return ()
+        advice = f"Spark adds up the sizes of all columns for each row, some {lost_s:,.0f} s of it, unless"
+        return (("to Python", f"{advice} {BATCH_BYTES} is {BATCH_BYTES_UNLIMITED}"),)
 
     def _learn(self, algorithm: Algorithm) -> bool:
         """Learn the first fact that an algorithm needs and that is not known; tell whether there was one."""

@@ -18,6 +18,9 @@ process of its own, which has first joined two tiny tables (on Spark: done the w
 nor compilation nor the start of a session is in the time. Contestants take turns. Every answer is compared with one
 that NumPy has found by sorting and searching, and a wrong one has no time here. Peak memory is that of all the
 process's resident pages, Java's heap and Python workers included; Java keeps what it has once taken.
+
+On Spark, `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647, as [advised](../spark/slow-joins.md), which
+changes nothing for queries in SQL; "Spark's limit" is the join of DataFrames without that.
 """
 
 

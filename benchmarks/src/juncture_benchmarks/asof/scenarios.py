@@ -83,7 +83,7 @@ def _spark(rest: str, tables: AsofTables, ties: Path) -> tuple[Contestant, ...]:
     if rest in SCALES:
         given: tuple[spark.Input, ...] = ("frames", "paths")
         mine = [spark.ours(tables, ties, each, name) for each in given for name in ("auto", *_FORCED)]
-        mine.append(spark.ours(tables, ties, "scans"))
+        mine += [spark.ours(tables, ties, "scans"), spark.with_limited_batches(tables, ties)]
     else:
         mine = [spark.ours(tables, ties, "frames", name) for name in ("auto", "hash", "range")]
         mine.append(spark.ours(tables, ties, "paths"))

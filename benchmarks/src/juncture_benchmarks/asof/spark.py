@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +18,7 @@ from juncture_benchmarks.asof.answer import found_answer
 from juncture_benchmarks.asof.local import Task
 from juncture_benchmarks.datasets import AsofTables
 from juncture_benchmarks.harness import Contestant
-from juncture_benchmarks.session import bench_session
+from juncture_benchmarks.session import BATCH_BYTES, bench_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,6 +96,13 @@ def ours(tables: AsofTables, ties: Path, given: Input, algorithm: str = "auto") 
     )
 
 
+def with_limited_batches(tables: AsofTables, ties: Path) -> Contestant:
+    """Describe Juncture, given DataFrames, where Spark limits the bytes that it hands to Python: its default."""
+    asked = ours(tables, ties, "frames")
+    arguments = {**asked.arguments, "batch_bytes": "256m"}
+    return replace(asked, name=f"{asked.name}-limited", title=f"{asked.title}, Spark's limit", arguments=arguments)
+
+
 def peer(name: Literal["union-and-window", "native"], tables: AsofTables, ties: Path) -> Contestant:
     """Describe a query that Spark runs by itself."""
     titles = {"union-and-window": "Spark, union and window", "native": "Spark, its own ASOF JOIN"}
@@ -123,11 +130,13 @@ class SparkTrial:
         peer: str | None = None,
         given: Input = "frames",
         algorithm: str = "auto",
+        batch_bytes: str | None = None,
     ) -> None:
         self._task, self._ties = Task(**task), Path(ties)
         self._peer, self._given, self._algorithm = peer, given, algorithm
         self._chosen = ""
-        self._session = bench_session({"spark.sql.join.asofJoin.enabled": "true"})
+        limit = {} if batch_bytes is None else {BATCH_BYTES: batch_bytes}
+        self._session = bench_session({"spark.sql.join.asofJoin.enabled": "true", **limit})
 
     def warm_up(self) -> None:
         """Join once, and keep the result in files to be checked."""

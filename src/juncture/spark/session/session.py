@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 _WORKER_MEMORY = "512m"
 """What Spark lets a Python worker hold before it spills, where nobody has said otherwise."""
+
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+"""Spark's setting of how many bytes it hands to Python at once."""
+BATCH_BYTES_UNLIMITED = "2147483647"
+"""Its value with which batches are limited by their rows alone."""
 
 _UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -96,6 +102,7 @@ def session_at(
     if is_elsewhere:
         # A server has settings of its own, which a client cannot change.
         chosen = {"spark.sql.session.timeZone": "UTC"}
+    chosen[BATCH_BYTES] = BATCH_BYTES_UNLIMITED
     builder = SparkSession.builder.appName(app_name)
     builder = builder.master(master) if remote is None else builder.remote(remote)
     for name, value in (chosen | dict(settings or {})).items():
@@ -130,7 +137,16 @@ def resources(session: SparkSession) -> Resources:
         share = _bytes(per_executor) // int(setting(session, "spark.executor.cores") or 1)
     else:
         share = _bytes(setting(session, "spark.python.worker.memory") or _WORKER_MEMORY)
-    return Resources(cores=max(1, cores), memory_bytes=share, constants=constants_at_hand())
+    constants = constants_at_hand()
+    if not limits_batch_bytes(session):
+        constants = replace(constants, row_size_ns=0)
+    return Resources(cores=max(1, cores), memory_bytes=share, constants=constants)
+
+
+def limits_batch_bytes(session: SparkSession) -> bool:
+    """Tell whether Spark adds up the sizes of all columns for each row, to limit the bytes that it hands to Python."""
+    limit = setting(session, BATCH_BYTES)
+    return limit is not None and limit.strip().lower().removesuffix("b") != BATCH_BYTES_UNLIMITED
 
 
 def _cores_by_settings(session: SparkSession) -> int | None:
