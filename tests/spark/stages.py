@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from juncture import errors
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
+from juncture.spark.tasks import scatter
 from juncture.spark.tasks.feed import BatchFeed, Feed
 from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import PACKET_SCHEMA
@@ -22,12 +24,17 @@ def output_of(join: Resolved) -> TaskOutput:
 
 
 def scattered(stage: Callable[[Feed], Stage], table: pa.Table, tasks: int) -> list[pa.RecordBatch]:
-    """Return what some tasks make of a table, each of a slice, two rows in a batch and four in a chunk."""
+    """Return what some tasks make of a table, each of a slice, two rows in a batch and four in a chunk.
+
+    If there are several tasks, the first of them sends its numbers narrowed, however few rows it has.
+    """
     size = -(-table.num_rows // tasks)
     batches = []
     for task in range(tasks):
         part = table.slice(task * size, size).to_batches(max_chunksize=2)
-        batches += stage(BatchFeed(table.schema, chunk_rows=4))(part)
+        few = 0 if task == 0 < tasks - 1 else scatter._WORTH_NARROWING
+        with patch.object(scatter, "_WORTH_NARROWING", few):
+            batches += stage(BatchFeed(table.schema, chunk_rows=4))(part)
     return batches
 
 

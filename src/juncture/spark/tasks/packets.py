@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from juncture import errors
 from juncture.errors import JunctureError
+from juncture.spark.tasks.narrow import widened
 
 PACKET_SCHEMA = pa.schema(
     [("target", pa.int32()), ("content", pa.string()), ("side", pa.string()), ("rows", pa.binary())]
@@ -59,8 +60,8 @@ class Packet:
     ----------
     target
         The partition.
-    content, rows
-        What they are.
+    content, carried
+        What they are, with whole numbers perhaps narrowed.
     side
         Which side they are of, if of one: of a join, ``"left"`` or ``"right"``.
     cell
@@ -69,17 +70,22 @@ class Packet:
 
     target: int
     content: Content
-    rows: pa.Table
+    carried: pa.Table
     side: str | None = None
     cell: pa.Buffer | None = None
+
+    @property
+    def rows(self) -> pa.Table:
+        """The rows as they were before they travelled."""
+        return widened(self.carried)
 
 
 def write_packets(packets: Iterable[Packet]) -> Iterator[pa.RecordBatch]:
     """Turn packets into record batches of `PACKET_SCHEMA`, each of a few megabytes."""
     sink, ends, batch = pa.BufferOutputStream(), [0], list[Packet]()
     for packet in packets:
-        with pa.ipc.new_stream(sink, packet.rows.schema) as stream:
-            stream.write_table(packet.rows)
+        with pa.ipc.new_stream(sink, packet.carried.schema) as stream:
+            stream.write_table(packet.carried)
         ends.append(sink.tell())
         batch.append(Packet(packet.target, packet.content, _NOTHING, packet.side))
         if ends[-1] >= _BATCH_BYTES:
@@ -120,7 +126,7 @@ def read_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
 
 
 def decoded(cell: pa.Buffer) -> pa.Table:
-    """Return the rows of a packet, which point into its bytes."""
+    """Return the rows that a packet carries, which point into its bytes."""
     return pa.ipc.open_stream(cell).read_all()
 
 

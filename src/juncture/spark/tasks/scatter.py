@@ -19,10 +19,14 @@ from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.key_range import KeyRanges
+from juncture.spark.tasks.narrow import narrowed
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
+
+_WORTH_NARROWING = 256
+"""How many rows a packet has, on average, for what it says of its narrow columns not to outweigh them."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ def _is_text(data_type: pa.DataType) -> bool:
 def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: str) -> Iterator[Packet]:
     """Yield the rows of each partition as a packet."""
     counts = np.bincount(targets, minlength=partitions)
+    if len(targets) >= partitions * _WORTH_NARROWING:
+        table = narrowed(table)
     if np.count_nonzero(counts) > 1:
         # NumPy sorts integers of 16 bits by radix, ten times faster than wider ones.
         small = targets.astype(np.uint16) if partitions <= 1 << 16 else targets

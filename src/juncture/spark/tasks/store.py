@@ -12,6 +12,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpillFile
 from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
+from juncture.spark.tasks.narrow import widened, widened_bytes
 from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -67,9 +68,10 @@ class PacketStore:
             If it does not fit in memory and there is no room to spill.
         """
         assert packet.cell is not None
-        self._bytes += packet.cell.size
+        widened_by = widened_bytes(packet.carried)
+        self._bytes += packet.cell.size + widened_by
         if self._file is None and self._memory.hold(packet.cell.size):
-            kept: pa.Table | int = packet.rows
+            kept: pa.Table | int = packet.carried
         else:
             if self._file is None:
                 self._file = self._spill.file(_SPILLED)
@@ -77,12 +79,12 @@ class PacketStore:
             cell = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, packet.cell])
             self._file.write(pa.record_batch([cell], schema=_SPILLED))
             kept, self._spilled = self._spilled, self._spilled + 1
-        rows = packet.rows.num_rows
-        self._last_part_bytes += packet.cell.size
+        rows, size = packet.carried.num_rows, packet.cell.size + widened_by
+        self._last_part_bytes += size
         if not self._parts or self.part_rows[-1] + rows > _PART_ROWS or self._last_part_bytes > self._part_bytes:
             self._parts.append([])
             self.part_rows.append(0)
-            self._last_part_bytes = packet.cell.size
+            self._last_part_bytes = size
         self._parts[-1].append(kept)
         self.part_rows[-1] += rows
 
@@ -103,9 +105,8 @@ class PacketStore:
 
     def part(self, part: int, columns: Sequence[str]) -> pa.Table:
         """Return the rows of a part as one batch: to its reader, a batch costs as much as thousands of rows."""
-        tables = [self._table(kept) for kept in self._parts[part]]
-        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks() if len(tables) > 1 else tables[0]
-        return whole.select(columns)
+        tables = [widened(self._table(kept).select(columns)) for kept in self._parts[part]]
+        return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if len(tables) > 1 else tables[0]
 
     def _table(self, kept: pa.Table | int) -> pa.Table:
         if isinstance(kept, pa.Table):
