@@ -91,11 +91,16 @@ def test_a_long_row_group_comes_in_batches(folder, monkeypatch):
     assert [batch.num_rows for batch in source.read(0, ["ts"])] == [2, 2]
 
 
-def test_strings_may_come_coded(folder):
-    source = ParquetSource([f"{folder}/part-1.PARQUET"])
-    [batch] = source.read(0, ["k", "ts"], ["k", "ts"])
+def test_strings_that_repeat_may_come_coded(tmp_path):
+    path = tmp_path / "strings.parquet"
+    table = pa.table({"k": ["c", "c", "d", "e"] * 50, "id": [f"number {row}" for row in range(200)]})
+    pq.write_table(table, path)
+    source = ParquetSource([str(path)])
+    [batch] = source.read(0, ["k", "id"], ["k", "id"])
     assert pa.types.is_dictionary(batch.schema.field("k").type)
-    assert batch.column("k").to_pylist() == ["c", "c", "d", "d"]
+    # Arrow would make a dictionary of them, at several times the cost of the strings.
+    assert batch.schema.field("id").type == pa.string()
+    assert pa.table(batch).cast(table.schema).equals(table)
     [batch] = source.read(0, ["k"])
     assert batch.schema.field("k").type == pa.string()
 
@@ -103,7 +108,6 @@ def test_strings_may_come_coded(folder):
 def test_bytes_come_from_the_footers(folder):
     source = ParquetSource([f"{folder}/deep"])
     assert 0 < source.bytes_of(["ts"]) < source.bytes_of(["ts", "k", "v"])
-    assert source.value_bytes("ts") == source.bytes_of(["ts"]) / 2
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ _BATCH_BYTES = 8 << 20
 _BATCHES_OF_MEMORY = 32
 _PIECE_BYTES = 1 << 18
 """How much of a large column chunk is read at once."""
+_CODED_BYTES_MOST = 6.0
+"""Encoded bytes of a string up to which it is worth reading as a dictionary."""
 _PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _ASSUMED_VALUE_BYTES = 16
 _SLICE_ROWS = 1 << 18
@@ -208,6 +210,7 @@ class ParquetSource(Source):
         """Set the files, with their footers, the values that their folders stand for, and which row groups to read."""
         self._batch_bytes = _BATCH_BYTES
         self._converted: Mapping[str, pa.DataType] = {}
+        self._repetitive = dict[str, bool]()
         self._files, self._footers, self._partitions = files, footers, partitions
         self.schema = self._stored = schema
         self._is_whole = [footer.schema.equals(schema) for footer in footers]
@@ -284,13 +287,17 @@ class ParquetSource(Source):
         fewer = copy(self)
         fewer._groups = [self._groups[part] for part in parts]
         fewer.part_rows = [self.part_rows[part] for part in parts]
+        fewer._repetitive = {}
         for known in ("bounds", "_plain_bytes"):
             fewer.__dict__.pop(known, None)
         return fewer
 
-    def value_bytes(self, column: str) -> float:
-        """Return the encoded bytes of one value of a column, on average: few where it is dictionary-encoded."""
-        return self.bytes_of([column]) / max(self.num_rows, 1)
+    def is_repetitive(self, column: str) -> bool:
+        """Tell whether a column is of strings that repeat so much that they are best read as a dictionary."""
+        if column not in self._repetitive:
+            value_bytes = self.bytes_of([column]) / max(self.num_rows, 1)
+            self._repetitive[column] = is_coded(self._stored.field(column).type) and value_bytes < _CODED_BYTES_MOST
+        return self._repetitive[column]
 
     def extent(self, part: int, column: str, /) -> pa.Array | None:
         """Return the least and the greatest value by the row group's statistics, or by the name of its folder."""
@@ -357,7 +364,7 @@ class ParquetSource(Source):
             parquet = pq.ParquetFile(
                 content,
                 metadata=footer.metadata,
-                read_dictionary=[name for name in inside if name in coded and is_coded(self._stored.field(name).type)],
+                read_dictionary=[name for name in inside if name in coded and self.is_repetitive(name)],
                 pre_buffer=False,
                 buffer_size=piece_bytes,
                 coerce_int96_timestamp_unit=INT96_UNIT,

@@ -25,8 +25,6 @@ _SLICE_ROWS = 1 << 20
 _SLICE_LEAST = 1 << 16
 _CELLS_PER_PART = 4
 """Rows whose part is looked up ahead, at equal distances: enough that few other parts begin between two of them."""
-_CODED_BYTES_MOST = 6.0
-"""Encoded bytes of a string up to which it is worth reading as a dictionary."""
 
 
 def select(
@@ -208,12 +206,7 @@ def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Posi
 
 def worth_coding(source: Source, columns: Sequence[str]) -> list[str]:
     """Return the columns of strings whose values repeat so much that they are best read as a dictionary."""
-    return [name for name in columns if _repeats(source, name, source.schema.field(name).type)]
-
-
-def _repeats(source: Source, column: str, data_type: pa.DataType) -> bool:
-    text = pat.is_string(data_type) or pat.is_large_string(data_type) or pat.is_binary(data_type)
-    return bool(text and isinstance(source, ParquetSource) and source.value_bytes(column) < _CODED_BYTES_MOST)
+    return [name for name in columns if isinstance(source, ParquetSource) and source.is_repetitive(name)]
 
 
 class _Scattered:
