@@ -99,19 +99,6 @@ def test_no_input_is_read_while_the_other_is_missing():
     assert "Reading" not in result.stderr
 
 
-def test_missing_files_are_told_before_readers_are_loaded():
-    asked = ["join", "equi", "nothing.csv", "nothing.csv", "--on", "id"]
-    loaded = (
-        "import sys\n"
-        "from typer.testing import CliRunner\n"
-        "from juncture.cli.main import app\n"
-        f"assert CliRunner().invoke(app, {asked}).exit_code == 2\n"
-        "print([name for name in ('pyarrow.compute', 'numba', 'pyspark', 'duckdb') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
 def test_a_named_pipe(folder):
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: (folder / "pipe").write_bytes(written(LEFT, "csv")))

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from juncture.joins.planning import Spec, plan
+from juncture.joins.planning import plan
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.runtime.threads import available_cores
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
+from juncture.spec.kinds import Spec
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 

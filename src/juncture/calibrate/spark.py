@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.joins.planning import Spec, plan
+from juncture.joins.planning import plan
 from juncture.planner.statistics import SideStats, Stats
 from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED, resources, setting
 from juncture.spec.equi import Equi
+from juncture.spec.kinds import Spec
 from juncture.spec.range import Range
 
 if TYPE_CHECKING:

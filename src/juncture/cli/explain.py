@@ -19,9 +19,9 @@ from juncture.cli.run import Planned, planned
 from juncture.cli.show import print_plan
 from juncture.cli.signatures import with_parameters
 from juncture.files.output import replacing
-from juncture.joins.planning import Spec
 from juncture.planner.plan import Analysis
 from juncture.spec.arguments import check_choice
+from juncture.spec.kinds import Spec
 
 Form = Literal["text", "json", "html"]
 

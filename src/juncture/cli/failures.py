@@ -66,8 +66,9 @@ class ReportingGroup(TyperGroup):
             _forget_output()
             raise typer.Exit(141) from None
         except Exception as error:
-            if hasattr(error, "exit_code"):  # Typer's own: usage errors and exits, which it shows by itself.
-                raise
+            if hasattr(error, "exit_code"):  # Typer's own.
+                _show_usage_error(error)
+                raise typer.Exit(error.exit_code) from None
             raise typer.Exit(_show(error, debug=bool((ctx.obj or {}).get("debug")))) from None
 
 
@@ -89,6 +90,15 @@ def _show(error: Exception, *, debug: bool) -> int:
     hint = "" if debug else " Run it again as `juncture --debug …` to see where it came from."
     _block("Unexpected error", f"{type(error).__name__}: {summary}{hint}")
     return 1
+
+
+def _show_usage_error(error: Any) -> None:
+    """Show what is wrong with the arguments of a command, if that is what ends it, and where to look."""
+    # What Typer shows of it by itself takes as long to load as all else.
+    message = error.format_message() if hasattr(error, "format_message") else ""
+    if message.strip():
+        path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "juncture"
+        _block("Wrong argument", f"{message.rstrip('.')}. Try `{path} --help`.")
 
 
 def _known(error: Exception) -> tuple[str, str] | None:

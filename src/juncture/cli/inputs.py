@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from juncture.cli.places import STANDARD_INPUT
 from juncture.cli.progress import step
-from juncture.cli.request import STANDARD_INPUT, Reading
+from juncture.cli.request import Reading
 from juncture.errors import DataError, JunctureError, SchemaError
 from juncture.files.formats import ARROW_START, COMPRESSED, Format, format_of, format_of_start
 from juncture.files.found import WILDCARDS, files_of, found_file
@@ -136,13 +136,15 @@ def _read_arrow(files: Sequence[Path], target: Path) -> None:
     DataError
         If one cannot be read, or has another schema than the first.
     """
+    from pyarrow.parquet import ParquetWriter
+
     with ExitStack() as stack:
         writer = None
         for file in files:
             try:
                 with pa.memory_map(str(file)) as source:
                     schema, batches = _arrow_batches(source)
-                    writer = writer or stack.enter_context(pq.ParquetWriter(target, schema))
+                    writer = writer or stack.enter_context(ParquetWriter(target, schema))
                     if not schema.equals(writer.schema):
                         raise DataError(f"{file} has the columns {schema}, where {files[0]} has {writer.schema}.")
                     for batch in batches:
@@ -163,6 +165,8 @@ def _arrow_batches(source: pa.MemoryMappedFile) -> tuple[pa.Schema, Iterator[pa.
 
 def _cast(path: str, shown: str, types: Mapping[str, pa.DataType], target: Path) -> str:
     """Return a path to the same rows in which some columns have been converted."""
+    from pyarrow.parquet import ParquetWriter
+
     from juncture.runtime.sources import ParquetSource
 
     source = ParquetSource([path])
@@ -171,7 +175,7 @@ def _cast(path: str, shown: str, types: Mapping[str, pa.DataType], target: Path)
         return path
     schema = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
 
-    with step(f"Converting {shown}"), pq.ParquetWriter(target, schema) as writer:
+    with step(f"Converting {shown}"), ParquetWriter(target, schema) as writer:
         for part in range(len(source.part_rows)):
             for batch in source.read(part, source.schema.names):
                 writer.write_batch(_converted(batch, schema))

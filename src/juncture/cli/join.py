@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import typer
 
 from juncture.cli import options
-from juncture.cli.request import Reading, Request
+from juncture.cli.places import check_there
 from juncture.cli.signatures import with_parameters
 from juncture.errors import SpecError
-from juncture.files.text.options import TextOptions, column_types
-from juncture.spec.aggregate import Call
-from juncture.spec.asof import Asof
-from juncture.spec.equi import Equi
-from juncture.spec.overlap import Overlap
-from juncture.spec.range import Range
-from juncture.spec.where import Where
 
 if TYPE_CHECKING:
-    from juncture.joins.planning import Spec
+    from juncture.cli.request import Request
+    from juncture.spec.aggregate import Call
+    from juncture.spec.kinds import Spec
 
 Asked: TypeAlias = "tuple[Spec, Request]"
 """What the arguments of a command come to."""
@@ -64,6 +59,9 @@ def _request(
     as_json: options.Json = False,
 ) -> Request:
     """Return what a user asks for beside the join itself, whatever its kind."""
+    from juncture.cli.request import Reading, Request
+    from juncture.files.text.options import TextOptions, column_types
+
     text = TextOptions(
         nulls=tuple(nulls or ()),
         delimiter=_delimiter(delimiter),
@@ -112,7 +110,8 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
 
     def register(make: Callable[..., Spec]) -> Callable[..., Spec]:
         # What they return need not be loaded to know what they take.
-        own, shared = (signature(each, eval_str=True, locals={"Spec": Any}).parameters for each in (make, _request))
+        returned = {"Spec": Any, "Request": Any}
+        own, shared = (signature(each, eval_str=True, locals=returned).parameters for each in (make, _request))
         sides = [shared[side] for side in ("left", "right")]
         rest = [
             each
@@ -121,12 +120,14 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
         ]
 
         def read(**arguments: Any) -> Asked:
+            # What is needed for more is loaded here and in what is called from here: mistakes are said at once.
+            for side in ("left", "right"):
+                check_there(arguments[side], side)
             request = {each: arguments[each] for each in shared if each in arguments}
             return make(**{each: arguments[each] for each in own}), _request(**request)
 
         def command(**arguments: Any) -> None:
             asked = read(**arguments)
-            # Loaded when the arguments are right: what is wrong with them is said at once.
             from juncture.cli.run import run
 
             run(*asked)
@@ -174,6 +175,8 @@ def asof(
     """
     given = {**locals(), "allow_exact_matches": exact_matches}
     del given["exact_matches"]
+    from juncture.spec.asof import Asof
+
     return _spec(Asof, given, tolerance=_distance("--tolerance", tolerance), order_by=order_by or ())
 
 
@@ -199,6 +202,8 @@ def range_(
     """
     given = locals()
     limits = {"lower": _distance("--lower", lower), "upper": _distance("--upper", upper)}
+    from juncture.spec.range import Range
+
     return _spec(Range, given, agg=_aggregates(agg), **limits)
 
 
@@ -220,6 +225,8 @@ def overlap(
     """
     given = locals()
     intervals = {"left_interval": _interval(left_interval), "right_interval": _interval(right_interval)}
+    from juncture.spec.overlap import Overlap
+
     return _spec(Overlap, given, agg=_aggregates(agg), **intervals)
 
 
@@ -241,6 +248,8 @@ def where(
     juncture join where sales.csv terms.csv 's.day >= t.start AND s.price < t.cap' --names s t --explain[/dim]
     """
     given = locals()
+    from juncture.spec.where import Where
+
     return _spec(Where, given, agg=_aggregates(agg))
 
 
@@ -262,6 +271,8 @@ def equi(
     juncture join equi a.csv b.csv --on k --on day --where 'l.price < r.limit' --memory 2GB -o out.parquet[/dim]
     """
     given = locals()
+    from juncture.spec.equi import Equi
+
     return _spec(Equi, given, where=given.pop("condition"), agg=_aggregates(agg))
 
 

@@ -10,9 +10,6 @@ import pyarrow as pa
 
 from juncture.files.text.options import TextOptions
 
-STANDARD_INPUT = "-"
-STANDARD_OUTPUT = Path("-")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:

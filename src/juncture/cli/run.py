@@ -19,8 +19,9 @@ from rich.text import Text
 from juncture.cli.console import is_quiet, messages, results
 from juncture.cli.inputs import as_parquet
 from juncture.cli.log import shown
+from juncture.cli.places import STANDARD_INPUT, STANDARD_OUTPUT, is_here
 from juncture.cli.progress import step
-from juncture.cli.request import STANDARD_INPUT, STANDARD_OUTPUT, Request
+from juncture.cli.request import Request
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of
@@ -30,9 +31,9 @@ from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
-    from juncture.joins.planning import Spec
     from juncture.planner.plan import Plan
     from juncture.planner.report import MatchReport
+    from juncture.spec.kinds import Spec
 
 _SIDES = ("left", "right")
 
@@ -72,7 +73,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
     inputs = [
         file
         for path, side in zip(paths, _SIDES, strict=True)
-        if _is_here(path)
+        if is_here(path)
         for file in files_of(path, f"{side} input")
     ]
     if request.output is not None and request.output != STANDARD_OUTPUT:
@@ -136,11 +137,6 @@ def _output_format(request: Request) -> Format:
     if request.output is None or not request.output.suffix:
         return "parquet"
     return format_of(str(request.output), named=None, argument="--output")
-
-
-def _is_here(path: str) -> bool:
-    """Tell whether a path is one of this machine that can be read again."""
-    return bool(path.strip()) and path != STANDARD_INPUT and "://" not in path and not Path(path).is_fifo()
 
 
 def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 from itertools import takewhile
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.fs
+from typing import TYPE_CHECKING
 
 from juncture.errors import DataError
-from juncture.runtime.paths import FoundFile
+
+if TYPE_CHECKING:
+    from juncture.runtime.paths import FoundFile
 
 WILDCARDS = frozenset("*?[")
 """What makes a glob of a path."""
@@ -45,6 +45,11 @@ def files_of(path: str, what: str) -> list[Path]:
 
 def found_file(file: Path, root: Path) -> FoundFile:
     """Return a file with the folders below the one that was named, which may stand for columns."""
+    # Loaded when there is a file: that there is none is said at once.
+    from pyarrow.fs import LocalFileSystem
+
+    from juncture.runtime.paths import FoundFile
+
     base = file.parent if file == root else Path(*takewhile(WILDCARDS.isdisjoint, root.parts))
     status = file.stat()
-    return FoundFile(str(file), pa.fs.LocalFileSystem(), status.st_size, status.st_mtime_ns, str(base))
+    return FoundFile(str(file), LocalFileSystem(), status.st_size, status.st_mtime_ns, str(base))

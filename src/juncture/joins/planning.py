@@ -14,19 +14,13 @@ from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
 from juncture.spec.arguments import check_choice
-from juncture.spec.asof import Asof
 from juncture.spec.elsewhere import argument_hint
-from juncture.spec.equi import Equi
-from juncture.spec.overlap import Overlap
-from juncture.spec.range import Range
+from juncture.spec.kinds import Spec
 from juncture.spec.values import flag
-from juncture.spec.where import Where
 
 if TYPE_CHECKING:
     from juncture.incremental.change_batch import ChangeFormat
     from juncture.streams.order import Order
-
-Spec = Asof | Range | Overlap | Where | Equi
 
 
 def plan(

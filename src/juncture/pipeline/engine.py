@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from juncture.joins.planning import Spec
 from juncture.pipeline.model import InterpolateStep, ManyStep, SinkSection
 from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
+from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
 from juncture.spec.range import Range
 

@@ -21,7 +21,6 @@ from juncture.files.text.read import read_text
 from juncture.files.text.types import TextFormat
 from juncture.files.text.write import write_rows
 from juncture.joins.many import plan_many
-from juncture.joins.planning import Spec
 from juncture.joins.spines import grid, interpolate
 from juncture.local.plan import plan
 from juncture.local.resources import resources_here
@@ -36,6 +35,7 @@ from juncture.planner.plan import Plan
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.asof import Asof
+from juncture.spec.kinds import Spec
 
 _ROW_GROUP_ROWS = 1 << 20
 

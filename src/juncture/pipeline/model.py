@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from juncture.joins.planning import Spec
+from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
 
 Text = Annotated[StrictStr, Field(min_length=1)]

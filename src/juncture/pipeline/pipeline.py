@@ -8,19 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import PlanError, SpecError, did_you_mean
-from juncture.pipeline.asked import columns_asked
-from juncture.pipeline.changing import check_changes
 from juncture.pipeline.engine import Engine, Watch, unwatched
-from juncture.pipeline.explain import NOT_YET, Explained, planned_here
 from juncture.pipeline.graph import needed_for, steps_in_order
-from juncture.pipeline.local import LocalEngine
 from juncture.pipeline.model import File
 from juncture.pipeline.positions import Path as Keys
 from juncture.pipeline.problems import PipelineError, Problems
 from juncture.pipeline.read import read_file
-from juncture.pipeline.run import RunReport, run
-from juncture.pipeline.schemas import Schemas, check_file
-from juncture.pipeline.state import EarlierRuns
 from juncture.planner.decision import Engine as EngineName
 from juncture.spec.arguments import check_choice
 
@@ -29,6 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from juncture.incremental.follow import Follower
+    from juncture.pipeline.explain import Explained
+    from juncture.pipeline.run import RunReport
+    from juncture.pipeline.schemas import Schemas
+
+# What checks and runs a pipeline is loaded when it is asked for, so that mistakes in a file are said at once.
 
 
 class Pipeline:
@@ -123,6 +121,9 @@ class Pipeline:
         PipelineError
             With every problem, its line, and how to mend it.
         """
+        from juncture.pipeline.schemas import check_file
+        from juncture.pipeline.state import EarlierRuns
+
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.folder / self.file.pipeline.state)
         schemas = check_file(
@@ -135,6 +136,8 @@ class Pipeline:
             of_changes=of_changes,
         )
         if of_changes:
+            from juncture.pipeline.changing import check_changes
+
             check_changes(self.file, self.folder, schemas, problems, engine)
         if problems.found:
             raise PipelineError(str(self.path), problems.found)
@@ -194,6 +197,8 @@ class Pipeline:
         PlanError
             If a page is asked for, and what draws it is not installed.
         """
+        from juncture.pipeline.explain import NOT_YET, Explained, planned_here
+
         check_choice("format", format, ("text", "html"))
         if spark is None:
             plan_of = planned_here(self.file, self.folder, self.check("local"))
@@ -203,6 +208,8 @@ class Pipeline:
         return explained.html() if format == "html" else explained.text()
 
     def _explained_on(self, spark: SparkSession) -> Explained:
+        from juncture.pipeline.asked import columns_asked
+        from juncture.pipeline.explain import Explained
         from juncture.pipeline.spark import SparkEngine
 
         schemas = self.check("spark")
@@ -248,12 +255,17 @@ class Pipeline:
         DataError
             If a check fails. Nothing has been written then.
         """
+        from juncture.pipeline.asked import columns_asked
+        from juncture.pipeline.run import run
+
         name: EngineName = "local" if spark is None else "spark"
         schemas = self.check(name)
 
         def begin(kept: Sequence[str]) -> Engine:
             asked = columns_asked(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
             if spark is None:
+                from juncture.pipeline.local import LocalEngine
+
                 return LocalEngine(self.file, self.folder, schemas, watch, memory, asked)
             from juncture.pipeline.spark import SparkEngine
 
@@ -375,6 +387,8 @@ class Pipeline:
         if key not in self._engines:
             schemas = self.check("local" if spark is None else "spark")
             if spark is None:
+                from juncture.pipeline.local import LocalEngine
+
                 self._engines[key] = LocalEngine(self.file, self.folder, schemas), set()
             else:
                 from juncture.pipeline.spark import SparkEngine

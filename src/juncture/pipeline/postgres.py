@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.joins.following import into_postgres, postgres
 from juncture.pipeline.model import SinkSection, SourceSection
 
 _OPTIONS = {"source": ("dsn", "slot"), "sink": ("dsn", "replace")}
@@ -87,6 +86,8 @@ def follow_tables(sources: Mapping[str, SourceSection], sink: str) -> Any:
     sink
         The sink that they lead to, which has a replication slot of its own.
     """
+    from juncture.joins.following import postgres
+
     first = next(iter(sources.values()))
     slot = str(first.options.get("slot", "juncture"))
     name = re.sub(r"\W", "_", f"{slot}_{sink}".lower())
@@ -95,5 +96,7 @@ def follow_tables(sources: Mapping[str, SourceSection], sink: str) -> Any:
 
 def table_sink(sink: SinkSection) -> Any:
     """Return what keeps a table up to date."""
+    from juncture.joins.following import into_postgres
+
     dsn, replace = str(sink.options["dsn"]), bool(sink.options.get("replace", False))
     return into_postgres(dsn, str(sink.table), sink.keys, replace=replace)

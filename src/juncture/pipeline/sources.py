@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,7 +18,9 @@ from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
-from juncture.streams.order import Order
+
+if TYPE_CHECKING:
+    from juncture.streams.order import Order
 
 
 def format_name(source: SourceSection) -> str:
@@ -167,6 +169,8 @@ def orders_of(source: SourceSection) -> list[Order] | None:
     """
     if source.order is None:
         return None
+    from juncture.streams.order import Order
+
     given = source.order if isinstance(source.order, list) else [source.order]
     return [Order(each.on, delay=each.delay, descending=each.descending) for each in given]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from juncture.joins.planning import Spec
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
+from juncture.spec.kinds import Spec
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.schema import How

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import PlanError
-from juncture.joins.planning import Spec, plan
+from juncture.joins.planning import plan
+from juncture.spec.kinds import Spec
 from juncture_benchmarks.benchmark import Engine
 from juncture_benchmarks.harness import Run
 from juncture_benchmarks.pairs import Answer, found_pairs

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.joins.planning import Spec
+from juncture.spec.kinds import Spec
 from juncture_benchmarks.benchmark import Engine
 from juncture_benchmarks.datasets.equi import key_texts
 from juncture_benchmarks.datasets.folders import TablePair
