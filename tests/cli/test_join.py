@@ -60,6 +60,14 @@ def test_rows_are_shown(folder):
     assert "100.00%" in result.stderr
 
 
+def test_a_report_is_shown_quietly(folder):
+    same = ["asof", "frames.parquet", "telemetry.parquet", "--on", "ts", "--report", "-o", "out.csv"]
+    shown = CliRunner().invoke(app, ["-q", "join", *same]).stderr
+    assert "100.00%" in shown
+    assert "Wrote" not in shown
+    assert "Joining" not in shown
+
+
 def test_only_so_many_rows_are_shown(folder):
     result = asof("--on", "ts", "--by", "robot_id", "--rows", "1")
     assert "the first 1 row of 3" in result.stdout

@@ -198,6 +198,24 @@ def test_types_and_text():
     assert "one character" in equi("--delimiter", "ab", left="codes.csv").stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "column", "rows"),
+    [
+        ("asof", ("--on", "t"), "r", ["9"]),
+        ("asof", ("--on", "t", "--type", "t=string"), "r", [None]),
+        ("range", ("--on", "t", "--lower", "-5", "--upper", "0"), "r", ["9"]),
+        ("overlap", ("--left-interval", "t", "u", "--right-interval", "t", "u"), "r", ["9"]),
+        ("asof", ("--on", "k", "--type", "k=int", "--order-by", "t"), "r", ["10"]),
+    ],
+)
+def test_what_orders_rows_is_no_text(kind, options, column, rows):
+    Path("l.csv").write_text("t,u,k\n10,20,1\n")
+    Path("r.csv").write_text("t,u,k,r\n9,11,1,09\n10,010,1,10\n" if "--order-by" in options else "t,u,k,r\n9,11,1,9\n")
+    done = CliRunner().invoke(app, ["join", kind, "l.csv", "r.csv", *options, "--all-text", "-o", "out.parquet"])
+    assert done.exit_code == 0, done.stderr
+    assert pq.read_table("out.parquet")[column].to_pylist() == rows
+
+
 def test_a_header_alone_is_a_table_without_rows():
     Path("empty.csv").write_text("id,z\n")
     result = equi("--how", "left", "-o", "-", right="empty.csv")

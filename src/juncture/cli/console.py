@@ -25,6 +25,11 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False, quiet=is_quiet())
 
 
+def asked_for() -> Console:
+    """Return a console on standard error, as it is now, for what a user has asked for besides rows."""
+    return Console(stderr=True, highlight=False)
+
+
 def failures() -> Console:
     """Return a console on standard error, as it is now, for what a user has to know."""
     return Console(stderr=True, highlight=False)

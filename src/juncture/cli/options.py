@@ -191,7 +191,9 @@ Types = Annotated[
         help="What a column of CSV or JSON is read as, such as id=decimal(30,0) or code=string; may be repeated.",
     ),
 ]
-AllText = Annotated[bool, _files("--all-text", help="Read every column of CSV as text, but for those with a --type.")]
+AllText = Annotated[
+    bool, _files("--all-text", help="Read columns of CSV as text, but for those that order rows or have a --type.")
+]
 Casts = Annotated[
     list[str] | None,
     _files(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from juncture.files.text.options import TextOptions
+from juncture.spec.asof import Asof
+from juncture.spec.base import OrderedSpec
+from juncture.spec.kinds import Spec
+from juncture.spec.overlap import Overlap
+from juncture.spec.schema import Side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +33,33 @@ class Reading:
     named: str | None = None
     text: TextOptions = field(default_factory=TextOptions)
     casts: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def finding(self, columns: frozenset[str]) -> Reading:
+        """Return how an input is read of which the types of some columns are found out, even where all are text."""
+        return replace(self, text=replace(self.text, found=columns))
+
+
+def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
+    """Return the columns of each side by which a join orders rows, which as text would be in another order."""
+    left, right = list[object](), list[object]()
+    if isinstance(spec, OrderedSpec):
+        for pair in spec.on_pairs():
+            left.append(pair[0])
+            right.append(pair[1])
+    if isinstance(spec, Overlap):
+        left += spec.left_interval
+        right += spec.right_interval
+    if isinstance(spec, Asof):
+        right += spec.order_columns()
+        known = spec.known_pair()
+        if known is not None:
+            left.append(known[0])
+            right.append(known[1])
+    # What an expression makes of a column, it says itself.
+    return {
+        "left": frozenset(name for name in left if isinstance(name, str)),
+        "right": frozenset(name for name in right if isinstance(name, str)),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

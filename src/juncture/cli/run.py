@@ -16,12 +16,12 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from juncture.cli.console import is_quiet, messages, results
+from juncture.cli.console import asked_for, is_quiet, messages, results
 from juncture.cli.inputs import as_parquet
 from juncture.cli.log import shown
 from juncture.cli.places import STANDARD_INPUT, STANDARD_OUTPUT, is_here
 from juncture.cli.progress import step
-from juncture.cli.request import Request
+from juncture.cli.request import Request, order_columns
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of
@@ -29,13 +29,14 @@ from juncture.files.found import files_of
 from juncture.files.output import check_target, replacing
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from juncture.planner.plan import Plan
     from juncture.planner.report import MatchReport
     from juncture.spec.kinds import Spec
 
-_SIDES = ("left", "right")
+_SIDES: tuple[Side, Side] = ("left", "right")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +84,9 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         if not is_quiet():
             stack.enter_context(shown("juncture.kernels", logging.INFO))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
+        ordered = order_columns(spec)
         left, right = (
-            as_parquet(path, side=side, reading=request.reading, folder=folder)
+            as_parquet(path, side=side, reading=request.reading.finding(ordered[side]), folder=folder)
             for side, path in zip(_SIDES, paths, strict=True)
         )
         session = stack.enter_context(_session(request.engine, is_analyzed))
@@ -122,7 +124,7 @@ def run(spec: Spec, request: Request) -> None:
             report = _report(plan, session)
             done["report"] = report.to_dict()
             if not request.as_json:
-                messages().print(heading("Match report"), report_view(report, _asof(plan)))
+                asked_for().print(heading("Match report"), report_view(report, _asof(plan)))
     if request.as_json:
         typer.echo(json.dumps(done, default=str, ensure_ascii=False))
 

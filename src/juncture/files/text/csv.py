@@ -62,7 +62,9 @@ def read(data: bytes, names: Sequence[str], schema: pa.Schema, options: TextOpti
 def _fixed(names: Sequence[str], options: TextOptions) -> dict[str, pa.DataType]:
     """Return the types of the columns for which none is to be found out."""
     given = {name: options.types[name] for name in names if name in options.types}
-    return {**dict.fromkeys(names, pa.string()), **given} if options.is_all_text else given
+    if not options.is_all_text:
+        return given
+    return {**{name: pa.string() for name in names if name not in options.found}, **given}
 
 
 def _parsed(

@@ -46,6 +46,8 @@ class TextOptions:
         The types of columns that are not to be found out.
     is_all_text
         Whether columns of CSV are text where no type is given.
+    found
+        Columns whose types are found out all the same.
     """
 
     nulls: Sequence[str] = ()
@@ -53,6 +55,7 @@ class TextOptions:
     has_header: bool = True
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     is_all_text: bool = False
+    found: frozenset[str] = frozenset()
 
 
 def column_type(text: str, *, argument: str) -> pa.DataType:
