@@ -81,6 +81,8 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
             problems.add(("sinks", name, "changes"), f'{why} Write changes = "folder" in a source.')
         elif engine == "local":
             _check_together(file, name, problems)
+        else:
+            _check_slots(file, name, problems)
     for name in steps_in_order(file):
         if name in live and name in needed:
             step = file.steps[name]
@@ -105,6 +107,21 @@ def _check_together(file: File, sink: str, problems: Problems) -> None:
     if other is not None:
         why = f"{next(iter(places))!r} and {other!r} lead to one sink, and are not of one database, or both of folders."
         problems.add(("sources", other), f"{why} Have both follow from one place, or write a sink for each.")
+
+
+def _check_slots(file: File, sink: str, problems: Problems) -> None:
+    """Note tables of PostgreSQL that a query of Spark's would read at two places, by the one slot that it has."""
+    for name, source in file.sources.items():
+        if source.format == "postgres" and _times_read(file, file.sinks[sink].from_, name) > 1:
+            why = f"{name!r} leads to {sink!r} by several ways, and a query of Spark's reads its changes once."
+            problems.add(("sources", name), f"{why} Keep it up to date by --engine local.")
+
+
+def _times_read(file: File, name: str, source: str) -> int:
+    """Return by how many ways a source leads to a step or a source."""
+    if name not in file.steps:
+        return int(name == source)
+    return sum(_times_read(file, each, source) for each in file.steps[name].inputs)
 
 
 def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problems) -> list[str]:

@@ -334,11 +334,10 @@ class Pipeline:
         PlanError
             If Spark has no stream of a sink.
         """
-        from juncture.pipeline.spark_changes import ChangingEngine, started_changes
+        from juncture.pipeline.spark_changes import started_changes
 
         schemas = self.check("spark", is_stream=True, of_changes=True)
-        engine = ChangingEngine(self.file, self.folder, schemas, spark)
-        return started_changes(self.file, self.folder, engine, only, start, every)
+        return started_changes(self.file, self.folder, schemas, spark, only, start, every)
 
     def follow(
         self, *, only: Sequence[str] = (), start: Sequence[str] = (), memory: str | int | None = None

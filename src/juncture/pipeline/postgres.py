@@ -89,9 +89,26 @@ def follow_tables(sources: Mapping[str, SourceSection], sink: str) -> Any:
     from juncture.joins.following import postgres
 
     first = next(iter(sources.values()))
-    slot = str(first.options.get("slot", "juncture"))
-    name = re.sub(r"\W", "_", f"{slot}_{sink}".lower())
-    return postgres(str(first.options["dsn"]), {each: str(source.table) for each, source in sources.items()}, slot=name)
+    tables = {each: str(source.table) for each, source in sources.items()}
+    return postgres(str(first.options["dsn"]), tables, slot=_slot(first, sink))
+
+
+def stream_options(source: SourceSection, name: str, sink: str) -> dict[str, str]:
+    """Return the options of the stream, on Spark, of what changes in a table.
+
+    Parameters
+    ----------
+    source, name
+        The source, and what it is called.
+    sink
+        The sink that it leads to: each has a replication slot of its own for each table.
+    """
+    return {"dsn": str(source.options["dsn"]), "table": str(source.table), "slot": _slot(source, sink, name)}
+
+
+def _slot(source: SourceSection, *names: str) -> str:
+    """Return the name of a replication slot."""
+    return re.sub(r"\W", "_", "_".join([str(source.options.get("slot", "juncture")), *names]).lower())
 
 
 def table_sink(sink: SinkSection) -> Any:

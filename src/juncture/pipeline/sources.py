@@ -81,10 +81,11 @@ def check_place(source: SourceSection, engine: Engine) -> None:
         raise SpecError(f'The source has {given}. Expected one of them, such as path = "trades.parquet".')
     if name == "postgres":
         check_options(source)
-        if engine == "spark":
+        if engine == "spark" and comes(source):
+            key = "order" if source.stream is None else "stream"
             raise SpecError(
-                "format='postgres' is read in this process: run it with --engine local. On Spark, read the table by "
-                'format = "jdbc", or follow it by jn.register_postgres(spark).'
+                f"{key}= is for rows that come, and those of format='postgres' change. Leave it out, and keep sinks up "
+                "to date by juncture run --changes."
             )
     if engine == "local" and (name == "table" or name in KEPT_FORMATS):
         what = "tables of Spark's" if name == "table" else f"format={name!r}"

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import NullType
 
+from juncture.columnar.conversion import converted
 from juncture.errors import DataError, PlanError
 from juncture.files.found import files_of
 from juncture.files.text.types import as_text
@@ -36,12 +37,13 @@ from juncture.pipeline.model import (
     SourceSection,
 )
 from juncture.pipeline.places import adding, placed
+from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, resolved
 from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.plan import plan as plan_on_spark
-from juncture.spark.schema import spark_schema
+from juncture.spark.schema import spark_schema, wire_schema
 from juncture.spark.session.session import resources
 from juncture.spec.asof import Asof
 
@@ -284,6 +286,8 @@ class SparkEngine(Engine):
         try:
             if self._is_stream and comes(source):
                 return self._coming(name, source, form, options)
+            if form == "postgres":
+                return self._postgres(source)
             if source.table is not None:
                 return self._session.read.options(**options).table(source.table)
             if form in KEPT_FORMATS:
@@ -296,6 +300,13 @@ class SparkEngine(Engine):
             return self._text(name, source, form, options)
         except _SPARKS_ERRORS as error:
             raise _unread(name, form, error) from error
+
+    def _postgres(self, source: SourceSection) -> DataFrame:
+        """Return a table of PostgreSQL as it is now, which comes by way of this process."""
+        rows = table_rows(source)
+        wire = wire_schema(rows.schema)
+        columns = [converted(column, field.type) for column, field in zip(rows.columns, wire, strict=True)]
+        return self._session.createDataFrame(pa.table(columns, schema=wire), schema=spark_schema(rows.schema))
 
     def _text(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return text by the types that its beginning tells of; a value of another is an error."""

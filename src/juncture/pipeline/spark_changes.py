@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, rows_within
+from juncture.joins.following import register_postgres
 from juncture.joins.planning import plan
 from juncture.pipeline.changing import change_sink, changes_schema, changing, with_marks
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.postgres import stream_options
 from juncture.pipeline.sources import resolved
 from juncture.pipeline.spark import SparkEngine, derived
 from juncture.pipeline.streaming import begun
@@ -21,21 +23,29 @@ from juncture.spark.schema import spark_schema
 
 
 class ChangingEngine(SparkEngine):
-    """Spark with the changes of a pipeline's sources and steps.
+    """Spark with the changes of a pipeline's sources and steps that lead to one sink.
 
     Parameters
     ----------
     file, folder, schemas, session
         As for `SparkEngine`.
+    sink
+        The sink.
     """
 
-    def __init__(self, file: File, folder: Path, schemas: Any, session: SparkSession) -> None:
+    def __init__(self, file: File, folder: Path, schemas: Any, session: SparkSession, sink: str) -> None:
         super().__init__(file, folder, schemas, session)
         self._live = changing(file)
+        self._sink = sink
 
     def make(self, name: str) -> None:
         """Make the DataFrame of a source or a step: of what changes, a stream of its changes."""
         source = self._file.sources.get(name)
+        if source is not None and source.format == "postgres":
+            register_postgres(self._session)
+            options = stream_options(source, name, self._sink)
+            self._frames[name] = self._session.readStream.format("juncture.postgres").options(**options).load()
+            return
         if source is None or source.changes is None:
             super().make(name)
             return
@@ -62,21 +72,31 @@ class ChangingEngine(SparkEngine):
 
 
 def started_changes(
-    file: File, folder: Path, engine: ChangingEngine, only: Sequence[str], start: Sequence[str], every: str | None
+    file: File,
+    folder: Path,
+    schemas: Any,
+    session: SparkSession,
+    only: Sequence[str],
+    start: Sequence[str],
+    every: str | None,
 ) -> dict[str, Any]:
     """Start the queries that write the changes of a pipeline's sinks.
 
     Parameters
     ----------
-    file, folder, engine, only, start, every
+    file, folder, schemas, session
+        As for `SparkEngine`.
+    only, start, every
         As for `juncture.pipeline.streaming.started`. Sinks without ``changes`` are left out.
     """
-    sinks = {
-        name: change_sink(file.sinks[name]) for name in chosen_sinks(file, only, start) if file.sinks[name].is_live
-    }
-    needed = needed_for(file, [sink.from_ for sink in sinks.values()])
-    for name in [*file.sources, *steps_in_order(file)]:
-        if name in needed:
-            engine.make(name)
     kept = folder / file.pipeline.state / "changes"
-    return begun(engine, {name: (sink, kept / name) for name, sink in sinks.items()}, every)
+    sinks = {}
+    for sink in chosen_sinks(file, only, start):
+        if file.sinks[sink].is_live:
+            engine = ChangingEngine(file, folder, schemas, session, sink)
+            needed = needed_for(file, [file.sinks[sink].from_])
+            for name in [*file.sources, *steps_in_order(file)]:
+                if name in needed:
+                    engine.make(name)
+            sinks[sink] = engine, change_sink(file.sinks[sink]), kept / sink
+    return begun(sinks, every)

@@ -68,20 +68,16 @@ def started(
     for name in [*file.sources, *steps_in_order(file)]:
         if name in needed:
             engine.make(name)
-    return begun(engine, {name: (file.sinks[name], checkpoint_of(file, name, folder)) for name in chosen}, every)
+    return begun({name: (engine, file.sinks[name], checkpoint_of(file, name, folder)) for name in chosen}, every)
 
 
-def begun(
-    engine: SparkEngine, sinks: Mapping[str, tuple[SinkSection, Path]], every: str | None
-) -> dict[str, StreamingQuery]:
+def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], every: str | None) -> dict[str, StreamingQuery]:
     """Start a query for each sink, with its checkpoint.
 
     Parameters
     ----------
-    engine
-        What runs it, which has made what they read.
     sinks
-        The sinks by name, and where their checkpoints are.
+        The sinks by name, with what runs each, which has made what it reads, and where its checkpoint is.
     every
         How often to look for rows; None to do what is there.
 
@@ -93,7 +89,7 @@ def begun(
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
     queries: dict[str, StreamingQuery] = {}
     try:
-        for name, (sink, checkpoint) in sinks.items():
+        for name, (engine, sink, checkpoint) in sinks.items():
             queries[name] = engine.start(sink, checkpoint, trigger)
     except BaseException as error:
         for query in queries.values():

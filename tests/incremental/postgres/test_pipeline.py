@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from contextlib import contextmanager
 
+import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
 from juncture.pipeline.problems import PipelineError
+from support.streaming import PARTITIONS, ROCKS, STORE
 
 PIPELINE = """
 [sources.sales]
@@ -95,6 +99,72 @@ def test_the_command_line_follows_until_nothing_is_left(database, tmp_path):
     )
     assert "shown" in done.stdout
     assert len(database.connection.execute("SELECT * FROM shown").fetchall()) == 2
+
+
+FOLDERS = """
+path = "shown"
+changes = "shown-changes"
+[steps.cheap]
+from = "sales"
+filter = "price < 3"
+[sinks.cheap]
+from = "cheap"
+path = "cheap"
+changes = "cheap-changes"
+"""
+
+
+@contextmanager
+def setting(spark, settings):
+    """Set what Spark is told of streams while the block runs, as the command line does."""
+    earlier = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in earlier.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def summed(folder):
+    """Return the rows that the changes in a folder add up to."""
+    found = Counter()
+    for row in pq.read_table(folder).to_pylist():
+        weight = row.pop("_weight")
+        found[tuple(row.values())] += weight
+    return sorted((row for row, count in found.items() for _ in range(count)))
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("kept", ["cheap", pytest.param("shown", marks=pytest.mark.nightly)])
+def test_spark_keeps_folders_up_to_date(spark, database, tmp_path, kept):
+    database.connection.execute(TABLES)
+    pipeline = written(tmp_path, database, FOLDERS)
+    for changes in (None, CHANGES):
+        if changes:
+            database.connection.execute(changes)
+        with setting(spark, {STORE: ROCKS, PARTITIONS: "1"}):
+            for query in pipeline.changes(spark, only=[kept]).values():
+                query.awaitTermination()
+        # Opened anew, since a step's rows are those of when it was asked for first.
+        pipeline = jn.Pipeline.from_toml(pipeline.path)
+        wanted = [tuple(row.values()) for row in pipeline.step(kept).to_pylist()]
+        assert summed(tmp_path / f"{kept}-changes") == sorted(wanted)
+    assert pipeline.step(kept, spark).count() == len(wanted)
+    slots = database.connection.execute("SELECT slot_name FROM pg_replication_slots ORDER BY 1").fetchall()
+    sources = ("sales",) if kept == "cheap" else ("rates", "sales")
+    assert [name for (name,) in slots] == [f"juncture_{kept}_{source}" for source in sources]
+
+
+def test_a_table_that_a_query_would_read_twice(database, tmp_path):
+    database.connection.execute(TABLES)
+    pipeline = written(tmp_path, database, FOLDERS)
+    pipeline.check("spark", is_stream=True, of_changes=True)
+    pipeline.path.write_text(pipeline.path.read_text().replace('right = "rates"', 'right = "sales"'))
+    with pytest.raises(PipelineError, match="'sales' leads to 'shown' by several ways") as caught:
+        jn.Pipeline.from_toml(pipeline.path).check("spark", is_stream=True, of_changes=True)
+    assert all(problem.line for problem in caught.value.problems)
 
 
 REFUSED = {
