@@ -216,6 +216,15 @@ def test_what_orders_rows_is_no_text(kind, options, column, rows):
     assert pq.read_table("out.parquet")[column].to_pylist() == rows
 
 
+@pytest.mark.parametrize("option", ["--type", "--cast"])
+def test_types_of_no_column(option):
+    result = equi(option, "idd=string", "-o", "out.csv")
+    assert result.exit_code == 2
+    assert f"{option} names 'idd', which neither table has." in result.stderr
+    assert "'id'" in result.stderr
+    assert not Path("out.csv").exists()
+
+
 def test_a_header_alone_is_a_table_without_rows():
     Path("empty.csv").write_text("id,z\n")
     result = equi("--how", "left", "-o", "-", right="empty.csv")

@@ -96,9 +96,16 @@ def _show_usage_error(error: Any) -> None:
     """Show what is wrong with the arguments of a command, if that is what ends it, and where to look."""
     # What Typer shows of it by itself takes as long to load as all else.
     message = error.format_message() if hasattr(error, "format_message") else ""
-    if message.strip():
-        path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "juncture"
-        _block("Wrong argument", f"{message.rstrip('.')}. Try `{path} --help`.")
+    if not message.strip():
+        return
+    context = getattr(error, "ctx", None)
+    path = "juncture" if context is None else context.command_path
+    option = getattr(error, "option_name", None)
+    root = None if context is None else context.find_root()
+    if root is not None and any(option in each.opts for each in root.command.params):
+        command = path.removeprefix(root.command_path).strip()
+        message = f"{option} is of all commands, and stands before them: `{root.command_path} {option} {command} …`"
+    _block("Wrong argument", f"{message.rstrip('.')}. Try `{path} --help`.")
 
 
 def _known(error: Exception) -> tuple[str, str] | None:

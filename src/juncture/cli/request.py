@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from juncture.errors import SpecError, did_you_mean
 from juncture.files.text.options import TextOptions
 from juncture.spec.asof import Asof
 from juncture.spec.base import OrderedSpec
@@ -37,6 +38,19 @@ class Reading:
     def finding(self, columns: frozenset[str]) -> Reading:
         """Return how an input is read of which the types of some columns are found out, even where all are text."""
         return replace(self, text=replace(self.text, found=columns))
+
+    def check_columns(self, names: Collection[str]) -> None:
+        """Refuse a type for a column that neither input has.
+
+        Raises
+        ------
+        SpecError
+            With what may have been meant.
+        """
+        for option, types in (("--type", self.text.types), ("--cast", self.casts)):
+            unknown = next((name for name in types if name not in names), None)
+            if unknown is not None:
+                raise SpecError(f"{option} names {unknown!r}, which neither table has. {did_you_mean(unknown, names)}")
 
 
 def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:

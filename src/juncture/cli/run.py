@@ -95,6 +95,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
             from juncture.joins import plan as plan_join
 
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
+        request.reading.check_columns([*plan.join.left_schema.names, *plan.join.right_schema.names])
         yield Planned(plan=plan, session=session)
 
 
