@@ -57,6 +57,14 @@ def test_slices_of_one_table_share_their_dictionary():
     assert codes_of(keys.find, pa.array(["c", "x", None, "a"])).tolist() == [2, EMPTY, EMPTY, 0]
 
 
+def test_a_dictionary_that_was_looked_up_before_it_was_added():
+    column = pa.array(["a", "b"]).dictionary_encode()
+    keys = KeyCodes([column.type], [column.type])
+    assert codes_of(keys.find, column).tolist() == [EMPTY, EMPTY]
+    assert codes_of(keys.add, column.slice(1)).tolist() == [1]
+    assert codes_of(keys.find, column).tolist() == [0, 1]
+
+
 def test_a_dictionary_may_hold_nulls_and_a_value_twice():
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None, 3], pa.int8()), pa.array(["a", None, "a", "b"]))
     keys = KeyCodes([column.type], [pa.string()])

@@ -286,7 +286,7 @@ class _Column:
         self._nulls_equal = nulls_equal
         self._integers = _IntegerTable()
         self._strings = _StringTable()
-        self._remembered: list[tuple[pa.Array, bool, Codes]] = []
+        self._remembered: list[tuple[pa.Array, int | None, Codes]] = []
 
     @property
     def count(self) -> int:
@@ -331,13 +331,17 @@ class _Column:
         return np.concatenate([[_NULL], np.where(mapping == EMPTY, EMPTY, mapping + _NULL + 1)]).astype(np.int32)
 
     def _mapping(self, dictionary: pa.Array, *, new: bool) -> Codes:
-        """Return the code of each value of a dictionary; slices of one table share theirs, so it is remembered."""
-        for known, known_new, mapping in self._remembered:
-            if known_new == new and _same(known, dictionary):
+        """Return the code of each value of a dictionary; slices of one table share theirs, so it is remembered.
+
+        One in which values may lack a code, since none were added, counts until there are more codes.
+        """
+        count = self.count
+        for known, codes, mapping in self._remembered:
+            if (codes is None or (codes == count and not new)) and _same(known, dictionary):
                 return mapping
         mapping = np.empty(len(dictionary), np.int32)
         self.encode(dictionary, mapping, new=new)
-        self._remembered = [(dictionary, new, mapping), *self._remembered[: _REMEMBERED - 1]]
+        self._remembered = [(dictionary, None if new else count, mapping), *self._remembered[: _REMEMBERED - 1]]
         return mapping
 
 
