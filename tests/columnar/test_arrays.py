@@ -1,4 +1,4 @@
-"""Rows of batches at some places, plain columns or not."""
+"""Rows of batches at some places, plain columns or not, and which values are there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from juncture.columnar.arrays import rows_at
+from juncture.columnar.arrays import rows_at, validity
 
 COLUMNS = {
     "plain": [
@@ -31,3 +31,14 @@ def test_rows_are_those_at_the_places(kind, count, item):
     found = rows_at(batch, places)
     found.validate(full=True)
     assert found.equals(batch.take(pa.array(places)))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.bool_(), pa.string(), pa.list_(pa.int8()), pa.null()])
+@pytest.mark.parametrize("first", [0, 3, 8, 13])
+@pytest.mark.parametrize("count", [0, 1, 5, 21])
+def test_which_values_are_there(kind, first, count):
+    value = {pa.bool_(): True, pa.string(): "a", pa.list_(pa.int8()): [1], pa.null(): None}.get(kind, 7)
+    column = pa.array([None if place % 3 else value for place in range(40)], kind).slice(first, count)
+    found = validity(column)
+    wanted = column.is_valid().to_pylist()
+    assert all(wanted) if found is None else found.tolist() == wanted

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.key_table import KeyCodes, RowCodes
 from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.threads import Threads
 
@@ -104,12 +104,13 @@ KINDS = {
 
 @given(
     kinds=st.lists(st.sampled_from(list(KINDS)), max_size=3),
-    nulls_equal=st.booleans(),
+    made=st.sampled_from(["nulls differ", "nulls equal", "rows"]),
     steps=st.lists(st.tuples(st.lists(st.integers(0, 215), max_size=8), st.integers(0, 3)), min_size=1, max_size=6),
 )
-def test_keys_of_both_sides_come_and_go(kinds, nulls_equal, steps):
+def test_keys_of_both_sides_come_and_go(kinds, made, steps):
     types = [KINDS[kind].type for kind in kinds]
-    keys, code_of = KeyCodes(types, types, nulls_equal=nulls_equal), {}
+    nulls_equal, code_of = made != "nulls differ", {}
+    keys = RowCodes(types) if made == "rows" else KeyCodes(types, types, nulls_equal=nulls_equal)
     for numbers, divisor in steps:
         rows = [tuple(number // 6**place % len(KINDS[kind]) for place, kind in enumerate(kinds)) for number in numbers]
         columns = [
@@ -132,8 +133,9 @@ def test_keys_of_both_sides_come_and_go(kinds, nulls_equal, steps):
             mapping = keys.compact(kept)
             code_of = {value: int(mapping[code]) for value, code in code_of.items() if kept[code]}
             assert keys.count <= len(code_of) + nulls_equal
-        expected = [code_of.get(value, EMPTY) for value in values]
-        assert codes_of(keys.find, *columns).tolist() == expected
+        if isinstance(keys, KeyCodes):
+            expected = [code_of.get(value, EMPTY) for value in values]
+            assert codes_of(keys.find, *columns).tolist() == expected
 
 
 @given(

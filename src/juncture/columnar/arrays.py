@@ -125,8 +125,13 @@ def validity(array: pa.Array) -> Mask | None:
     """Return which values are not null, or None if all are."""
     if array.null_count == 0:
         return None
-    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
-    return valid
+    bits = array.buffers()[0]
+    if bits is None:
+        valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+        return valid
+    first, end = array.offset, array.offset + len(array)
+    some = np.frombuffer(bits, np.uint8, (end + 7) // 8 - first // 8, first // 8)
+    return np.unpackbits(some, count=end - first // 8 * 8, bitorder="little")[first % 8 :].view(np.bool_)
 
 
 def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:

@@ -21,6 +21,7 @@ from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
+from juncture.kernels.row_bytes import copy_spans
 
 EMPTY = EMPTY
 """The code of a row whose key is null or not there."""
@@ -119,6 +120,71 @@ class KeyCodes:
             pair = _paired(codes, other)
             codes[:] = np.where((codes == EMPTY) | (other == EMPTY), EMPTY, 0)
             pairs.encode(Integers(pair, None), codes, new=new)
+
+
+class RowCodes:
+    """The distinct rows of some columns that have been added, and the code of each. Nulls are a value like others.
+
+    Parameters
+    ----------
+    types
+        The types of the columns, at least one.
+
+    Notes
+    -----
+    The columns are put together as bytes, and looked up once: of several columns, among them texts, that takes less
+    time and memory than the codes of each and of their pairs, which `KeyCodes` has. Costs 40 to 80 bytes for each
+    distinct row, 9 for each column that is no text, and the bytes of texts and 5 for each.
+
+    Examples
+    --------
+    >>> known, codes = RowCodes([pa.string(), pa.int64()]), np.empty(3, np.int32)
+    >>> known.add([pa.array(["a", None, "a"]), pa.array([1, 1, 1])], codes)
+    >>> codes.tolist()
+    [0, 1, 0]
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._forms = [form_of(each, each) for each in types]
+        self._table = _StringTable()
+
+    @property
+    def count(self) -> int:
+        """How many codes there are."""
+        return self._table.count
+
+    def add(self, columns: Sequence[pa.Array], codes: Codes) -> None:
+        """Write the codes of rows, giving new ones new codes."""
+        codes[:] = 0
+        self._table.encode(self._rows(columns, len(codes)), codes, new=True)
+
+    def compact(self, kept: Mask) -> Codes:
+        """Forget rows, as `KeyCodes.compact` does."""
+        return self._table.compact(kept)
+
+    def _rows(self, columns: Sequence[pa.Array], rows: int) -> Strings:
+        """Return rows as bytes: which columns are null, the numbers, the lengths of texts, and these."""
+        found = [form.of(column) for form, column in zip(self._forms, columns, strict=True)]
+        everywhere = np.ones(rows, np.bool_)
+        valid = [everywhere if each.valid is None else each.valid for each in found]
+        numbers, texts = [], []
+        for each, here in zip(found, valid, strict=True):
+            if isinstance(each, Integers):
+                numbers.append(each.values if here is everywhere else np.where(here, each.values, 0))
+            else:
+                lengths = each.offsets[1:] - each.offsets[:-1]
+                texts.append((each, here, lengths if here is everywhere else np.where(here, lengths, 0)))
+        words = [each.view(np.uint8).reshape(rows, 8) for each in numbers]
+        words += [lengths.astype(np.uint32).view(np.uint8).reshape(rows, 4) for _, _, lengths in texts]
+        head = np.concatenate([np.stack(valid, axis=1).view(np.uint8), *words], axis=1)
+        width = np.full(rows, head.shape[1])
+        offsets = np.zeros(rows + 1, np.int64)
+        np.cumsum(sum((lengths for _, _, lengths in texts), width), out=offsets[1:])
+        data, positions = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
+        copy_spans(np.arange(rows) * head.shape[1], width, head.reshape(-1), positions, data)
+        for each, _, lengths in texts:
+            copy_spans(each.offsets[:-1], lengths, each.data, positions, data)
+        return Strings(offsets, data, None)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,27 @@ def copy_pieces(offsets: Ints, data: Bytes, positions: IntsOut, target: BytesOut
 
 
 @compiled
+def copy_spans(starts: Ints, lengths: Ints, data: Bytes, positions: IntsOut, target: BytesOut) -> None:
+    """Copy spans of bytes to some positions, and move the positions behind them.
+
+    Parameters
+    ----------
+    starts, lengths, data
+        Span ``i`` is ``data[starts[i]:starts[i] + lengths[i]]``.
+    positions
+        Where each goes; moved on.
+    target
+        Out: the bytes.
+    """
+    for i in range(len(positions)):
+        position = positions[i]
+        for place in range(starts[i], starts[i] + lengths[i]):
+            target[position] = data[place]
+            position += 1
+        positions[i] = position
+
+
+@compiled
 def escaped_lengths(offsets: Ints, data: Bytes, lengths: IntsOut) -> None:
     """Count the bytes of each piece once its zeros are escaped and it has its end.
 

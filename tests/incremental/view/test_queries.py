@@ -52,6 +52,7 @@ QUERIES = {
     "all": "SELECT count(*) n, sum(x) s, max(t) m FROM a WHERE x > 2",
     "having": "SELECT k, t, sum(x) s FROM a GROUP BY k, t HAVING count(*) > 1 AND sum(x) > 3",
     "group by expression": "SELECT x % 2 AS odd, sum(k + x) + count(*) s FROM a GROUP BY x % 2",
+    "group by many": "SELECT k, t, d, f, x % 2 AS odd, count(*) n FROM a GROUP BY k, t, d, f, x % 2",
     "group by place": "SELECT k + 1 AS next, max(x) m FROM a GROUP BY 1 HAVING m > 1",
     "group of join": "SELECT a.k, sum(a.d * b.y) s FROM a, b WHERE a.k = b.k AND b.y < 4 GROUP BY a.k",
     "group of group": "SELECT n, count(*) c FROM (SELECT k, count(*) n FROM a GROUP BY k) GROUP BY n",

@@ -16,7 +16,7 @@ from juncture.incremental.keys import BYTES_A_KEY, KnownHashes
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
 from juncture.incremental.view.paging import HeldRows
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 
 _KEYS_LEAST = 1 << 12
@@ -52,6 +52,16 @@ class KeyDomain:
         self._hashes: KeyHashes | None = None
         self._known = KnownHashes()
         self.members: list[ArrangedOperator] = []
+
+    @property
+    def count(self) -> int:
+        """How many codes there are."""
+        return self._codes.count
+
+    @property
+    def are_hashed(self) -> bool:
+        """Whether keys have hashes, since rows on disk may have keys that have no code."""
+        return self._hashes is not None
 
     @property
     def nbytes(self) -> int:
@@ -114,7 +124,7 @@ class KeyDomain:
             self._known.rekey(mapping)
             self._known.room_for(1)
         for member in self.members:
-            member.arrangement.rekey(mapping)
+            member.rekey(mapping)
 
 
 class ArrangedOperator(ViewOperator):
@@ -137,6 +147,8 @@ class ArrangedOperator(ViewOperator):
         What changes in it.
     keeps
         Whether rows are held: not where nothing is ever looked up among them.
+    notes_keys
+        Whether it notes which keys have come, for `may_have`.
     """
 
     def __init__(self, label: str, source: ViewOperator, keys: Sequence[Expression], domain: KeyDomain) -> None:
@@ -144,6 +156,8 @@ class ArrangedOperator(ViewOperator):
         self.identity = identity_of(self.schema, label)
         self.arrangement = Arrangement(self.schema, self.identity, 0)
         self.keeps = False
+        self.notes_keys = False
+        self._seen: Mask = np.zeros(0, np.bool_)
         self.keys = keys
         self.domain = domain
         domain.members.append(self)
@@ -188,6 +202,7 @@ class ArrangedOperator(ViewOperator):
             return []
         if self._located is not None:
             self.delta, self._places = self._located
+            self._note()
             return flows[0]
         batch, weights = as_one(flows[0], self.schema)
         if not self.keeps:
@@ -198,7 +213,30 @@ class ArrangedOperator(ViewOperator):
             return []
         self.delta, self._places, missing = self.arrangement.locate(self.delta)
         assert not missing.any(), f"{self.label} was given deletes of rows that it does not hold"
+        self._note()
         return [(self.delta.batch, self.delta.weights)]
+
+    def _note(self) -> None:
+        """Take note of the keys that come."""
+        if self.notes_keys:
+            coming = self.delta.keys[self.delta.weights > 0]
+            seen = self._room()
+            seen[coming[coming != EMPTY]] = True
+
+    def _room(self) -> Mask:
+        """Return which keys have come, with room for all codes and one more, so that `EMPTY` has not."""
+        if len(self._seen) <= self.domain.count:
+            self._seen = np.pad(self._seen, (0, 2 * self.domain.count + 1 - len(self._seen)))
+        return self._seen
+
+    def may_have(self, keys: Codes) -> Mask | None:
+        """Tell which keys may have rows, with what changes; None if all may. Some may have had them, and have none."""
+        return None if self.domain.are_hashed else self._room()[keys]
+
+    def rekey(self, mapping: Codes) -> None:
+        """Take other codes for keys."""
+        self.arrangement.rekey(mapping)
+        self._seen = self.arrangement.keys(self.domain.count) if self.notes_keys else self._seen
 
     def commit(self) -> None:
         """Hold the rows as they are now."""
@@ -224,3 +262,8 @@ class ArrangedOperator(ViewOperator):
     def rows(self) -> int:
         """How many distinct rows are held."""
         return self.arrangement.rows
+
+    @property
+    def fixed_bytes(self) -> int:
+        """How much memory the noted keys take."""
+        return self._seen.nbytes

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.key_table import KeyCodes, RowCodes
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.functions import FUNCTIONS
 from juncture.incremental.view.operators.accumulators import (
@@ -23,6 +23,9 @@ from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_
 from juncture.incremental.view.paging import HeldRows
 from juncture.incremental.view.plan import GroupAggregate
 from juncture.kernels.array_types import Codes, Ints
+
+_CODED_ALONE = 3
+"""Columns of keys that take less time if each is looked up by itself."""
 
 
 class GroupOperator(ViewOperator):
@@ -43,7 +46,7 @@ class GroupOperator(ViewOperator):
         self._keys = keys
         self._values = [each.value for each in aggregates]
         types = [each.type for each in keys]
-        self._codes = KeyCodes(types, types, nulls_equal=True)
+        self._codes = RowCodes(types) if len(types) > _CODED_ALONE else KeyCodes(types, types, nulls_equal=True)
         identity_of(self.schema, label)
         self._sizes = CountAccumulator()
         self._accumulators = [_accumulator(each) for each in aggregates]

@@ -141,10 +141,27 @@ class JoinOperator(ViewOperator):
         self._first = np.concatenate([[0], np.cumsum(widths)]).tolist()
         self._owner = [part for part, width in enumerate(widths) for _ in range(width)]
         self._shown = shown
-        self._paths = [(path, self._read_by(path)) for path in paths]
+        self._paths = [(path, self._read_by(path), self._asked_first(path)) for path in paths]
 
     def _keys_of(self, part: int, held: ArrangedOperator) -> KnownKeys:
         return held.domain, tuple(shifted(key, self._first[part]) for key in held.keys)
+
+    def _asked_first(self, path: JoinPath) -> list[ArrangedOperator]:
+        """Return what is looked up by the key of the changes, one after the other: what one lacks need not be followed.
+
+        Of what is looked up at once, it need not be asked.
+        """
+        equal = {self._keys_of(path.part, path.start)}
+        found = []
+        for each in path.lookups:
+            if (each.held.domain, each.keys) in equal:
+                equal.add(self._keys_of(each.part, each.held))
+                found.append(each.held)
+        if found == [path.lookups[0].held]:
+            return []
+        for held in found:
+            held.notes_keys = True
+        return found
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
         """Return which columns of each input are read on a path."""
@@ -164,8 +181,8 @@ class JoinOperator(ViewOperator):
     def step(self, _flows: Sequence[Flow]) -> Flow:
         """Give the rows that come and go."""
         found: Flow = []
-        for path, read in self._paths:
-            delta = path.start.delta
+        for path, read, asked in self._paths:
+            delta = _matched(path.start.delta, asked)
             for first in range(0, len(delta), _TAKEN_ROWS):
                 found += self._followed(path, read, delta, slice(first, first + _TAKEN_ROWS))
         return found
@@ -249,6 +266,13 @@ class JoinOperator(ViewOperator):
             {**found.rows, lookup.part: index if places else None},
             codes,
         )
+
+
+def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta:
+    """Return the changes whose keys all of some inputs may have."""
+    masks = [each.may_have(delta.keys) for each in asked] if len(delta) else []
+    known = [mask for mask in masks if mask is not None]
+    return delta.some(np.flatnonzero(np.logical_and.reduce(known))) if known else delta
 
 
 def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
