@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.row_memory import RowMemory
 from juncture.incremental.identity import RowIdentity
 from juncture.incremental.run import Run, merged, row_order
 from juncture.incremental.store.pages import Pages
@@ -59,6 +61,11 @@ class Delta:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    @cached_property
+    def memory(self) -> RowMemory:
+        """Where the rows lie."""
+        return RowMemory.of(self.batch)
 
     @property
     def first(self) -> int:
@@ -239,7 +246,7 @@ class Arrangement:
             if not len(living):
                 continue
             mine, there = rows[living], positions[living]
-            same = self.identity.same(rows_of(delta.batch, array_of(mine, pa.int64())), run.taken(there))
+            same = self.identity.same_at(delta.memory, mine, run.memory, there)
             mine, there = mine[same], there[same]
             if not len(mine):
                 continue

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.hashes import KeyHashes
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.key_table import RowCodes
 from juncture.columnar.row_bytes import encode_rows
+from juncture.columnar.row_memory import RowMemory
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.spec.schema import is_null_type
 
@@ -70,7 +72,7 @@ class RowIdentity:
         codes = np.zeros(batch.num_rows, np.int32)
         if not self._types:
             return codes, min(1, batch.num_rows)
-        known = KeyCodes(self._types, self._types, nulls_equal=True)
+        known = RowCodes(self._types)
         known.add(self._compared(batch), codes)
         return codes, known.count
 
@@ -80,6 +82,19 @@ class RowIdentity:
             return np.ones(ones.num_rows, np.bool_)
         codes, _ = self.codes(joined_batches([ones, others]))
         equal: Mask = codes[: ones.num_rows] == codes[ones.num_rows :]
+        return equal
+
+    def same_at(self, ones: RowMemory, rows: Ints, others: RowMemory, places: npt.NDArray[np.signedinteger]) -> Mask:
+        """Tell which rows are equal to those at some places of another batch."""
+        places = places.astype(np.int64, copy=False)
+        equal = ones.surely_equal(rows, others, places)
+        unsure = np.flatnonzero(~equal)
+        if len(unsure):
+            one, other = (
+                rows_of(memory.batch, array_of(index[unsure], pa.int64()))
+                for memory, index in ((ones, rows), (others, places))
+            )
+            equal[unsure] = self.same(one, other)
         return equal
 
     def consolidated(self, batches: Sequence[pa.RecordBatch], weights: Ints) -> tuple[pa.RecordBatch, Ints, Ints]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_of
+from juncture.columnar.row_memory import RowMemory
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.equal_rows import find_equal, order_ties
 from juncture.kernels.hash_table import EMPTY
@@ -79,6 +80,11 @@ class Run:
         arrays = (self.keys, self.codes, self.weights, self.hashes, self.counts, self.groups, self.starts)
         return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
+    @cached_property
+    def memory(self) -> RowMemory:
+        """Where the rows lie."""
+        return RowMemory.of(self.batch)
+
     @property
     def living_rows(self) -> int:
         """How many distinct rows are there."""
@@ -86,19 +92,14 @@ class Run:
 
     def alike(self, keys: Codes, codes: Table, hashes: Ints) -> Iterator[tuple[Ints, Codes]]:
         """Yield pairs of rows and of positions that have their key, first code and hash, some at a time."""
-        positions = np.empty(len(keys), np.int32)
-        find_equal(keys, codes, hashes, self.groups, self.starts, self.codes, self.hashes, positions)
+        positions, ends = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
+        find_equal(keys, codes, hashes, self.groups, self.starts, self.codes, self.hashes, positions, ends)
         rows = np.flatnonzero(positions >= 0)
-        positions = positions[rows]
+        positions, ends = positions[rows], ends[rows]
         while len(rows):
             yield rows, positions
-            # Rows that are alike follow each other.
-            inside = np.flatnonzero(positions + 1 < len(self))
-            rows, before, positions = rows[inside], positions[inside], positions[inside] + np.int32(1)
-            same = (self.hashes[positions] == hashes[rows]) & (self.keys[positions] == self.keys[before])
-            if len(self.codes):
-                same &= self.codes[0][positions] == self.codes[0][before]
-            rows, positions = rows[same], positions[same]
+            more = np.flatnonzero(positions + 1 < ends)
+            rows, positions, ends = rows[more], positions[more] + np.int32(1), ends[more]
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time.

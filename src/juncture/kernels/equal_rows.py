@@ -1,4 +1,7 @@
-"""Rows of one key and code, which lie in the order of a hash of the whole row, so that a row is found by a search."""
+"""Rows of one key and code, which lie in the order of a hash of the whole row, so that a row is found by a search.
+
+Those that are found are compared with what was sought where both lie.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, IntTable
+from juncture.kernels.array_types import Bytes, BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
 from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.intrinsics import word_at
 
 _FEW = 24
 """Rows that are put in order one by one."""
@@ -87,8 +91,9 @@ def find_equal(
     held: IntTable,
     held_hashes: Ints,
     found: CodesOut,
+    ends: CodesOut,
 ) -> None:
-    """Find the first held row with the key, first code and hash of each row.
+    """Find the held rows with the key, first code and hash of each row, which follow each other.
 
     Parameters
     ----------
@@ -97,12 +102,12 @@ def find_equal(
     groups, starts, held, held_hashes
         The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes and
         hashes, in the order of first codes and hashes within each group.
-    found
-        Out: the position of the first of them, or -1.
+    found, ends
+        Out: the position of the first of them, or -1, and of what comes after the last one.
 
     Notes
     -----
-    Two binary searches for each row.
+    Two binary searches for each row, and a step for each that is found.
     """
     lines = held.shape[0]
     for row in range(len(keys)):
@@ -127,3 +132,117 @@ def find_equal(
                 high = middle
         if low < end and held_hashes[low] == hashes[row] and (lines == 0 or held[0, low] == codes[0, row]):
             found[row] = low
+            while low < end and held_hashes[low] == hashes[row] and (lines == 0 or held[0, low] == codes[0, row]):
+                low += 1
+            ends[row] = low
+
+
+@inlined
+def _bit(bits: Any, place: Any) -> Any:
+    return (bits[place >> 3] >> (place & 7)) & 1
+
+
+@inlined
+def _are_same_bytes(one: Any, first: Any, other: Any, second: Any, count: Any) -> Any:
+    """Tell whether some bytes are those from another place."""
+    position = np.int64(0)
+    while position + 8 <= count:
+        if word_at(one, np.uint64(first + position)) != word_at(other, np.uint64(second + position)):
+            return False
+        position += 8
+    while position < count:
+        if one[first + position] != other[second + position]:
+            return False
+        position += 1
+    return True
+
+
+@inlined
+def _edges(edges: Any, place: Any, edge_width: Any) -> Any:
+    """Return where a text begins and ends, of which two numbers that follow each other tell."""
+    if edge_width == 8:
+        return np.int64(word_at(edges, np.uint64(8 * place))), np.int64(word_at(edges, np.uint64(8 * place + 8)))
+    both = word_at(edges, np.uint64(4 * place))
+    return np.int64(both & np.uint64(0xFFFFFFFF)), np.int64(both >> np.uint64(32))
+
+
+@compiled
+def keep_equal_values(
+    first: int,
+    valid: Bytes,
+    values: Bytes,
+    rows: Ints,
+    other_first: int,
+    other_valid: Bytes,
+    others: Bytes,
+    places: Ints,
+    width: int,
+    same: BytesOut,
+) -> None:
+    """Compare values of rows with others at some places.
+
+    Parameters
+    ----------
+    first, valid, values
+        Row ``i`` is the one at ``first + i``: a bit that says whether it is not null, of which there are none if all
+        are not, and its bytes.
+    rows
+        The rows.
+    other_first, other_valid, others, places
+        The others.
+    width
+        How many bytes a value takes; 0 if it is one bit.
+    same
+        In: 0 for rows to leave out. Out: 0, too, for those whose values are not the same.
+    """
+    for i in range(len(rows)):
+        if same[i] == 0:
+            continue
+        one, other = first + rows[i], other_first + places[i]
+        here = len(valid) == 0 or _bit(valid, one) != 0
+        there = len(other_valid) == 0 or _bit(other_valid, other) != 0
+        if here != there:
+            same[i] = 0
+        elif here and width == 0:
+            same[i] = _bit(values, one) == _bit(others, other)
+        elif here:
+            same[i] = _are_same_bytes(values, one * width, others, other * width, width)
+
+
+@compiled
+def keep_equal_texts(
+    first: int,
+    valid: Bytes,
+    edges: Bytes,
+    data: Bytes,
+    rows: Ints,
+    other_first: int,
+    other_valid: Bytes,
+    other_edges: Bytes,
+    others: Bytes,
+    places: Ints,
+    edge_width: int,
+    same: BytesOut,
+) -> None:
+    """Compare texts of rows with others at some places, as `keep_equal_values` does.
+
+    Parameters
+    ----------
+    first, valid, edges, data, rows, other_first, other_valid, other_edges, others, places, same
+        As there; the edges tell where each text begins, and where the last one ends.
+    edge_width
+        How many bytes an edge takes, 4 or 8.
+    """
+    for i in range(len(rows)):
+        if same[i] == 0:
+            continue
+        one, other = first + rows[i], other_first + places[i]
+        here = len(valid) == 0 or _bit(valid, one) != 0
+        there = len(other_valid) == 0 or _bit(other_valid, other) != 0
+        if here != there:
+            same[i] = 0
+        elif here:
+            begin, end = _edges(edges, one, edge_width)
+            other_begin, other_end = _edges(other_edges, other, edge_width)
+            is_long = end - begin == other_end - other_begin
+            same[i] = is_long and _are_same_bytes(data, begin, others, other_begin, end - begin)

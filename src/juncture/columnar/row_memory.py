@@ -1,0 +1,112 @@
+"""Where the values of rows lie, so that rows are compared with others in place, and not taken out first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.kernels.array_types import Bytes, Ints, Mask
+from juncture.kernels.equal_rows import keep_equal_texts, keep_equal_values
+
+_NOTHING = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The memory of a column.
+
+    Attributes
+    ----------
+    first
+        The first row in this memory.
+    valid
+        A bit for each row; empty if no value is null.
+    values
+        The values, or the bytes of texts.
+    width
+        How many bytes a value takes; 0 for a bit.
+    edges, edge_width
+        Where each text begins, and the bytes of that; none for values.
+    """
+
+    first: int
+    valid: Bytes
+    values: Bytes
+    width: int
+    edges: Bytes
+    edge_width: int
+
+    def keep_equal(self, rows: Ints, other: _Column, places: Ints, same: Bytes) -> None:
+        """Take out of what may be the same rows of which this column differs."""
+        one, two = (self.first, self.valid), (other.first, other.valid)
+        if self.edge_width:
+            texts = (self.edges, self.values), (other.edges, other.values)
+            keep_equal_texts(*one, *texts[0], rows, *two, *texts[1], places, self.edge_width, same)
+        else:
+            keep_equal_values(*one, self.values, rows, *two, other.values, places, self.width, same)
+
+
+@dataclass(frozen=True)
+class RowMemory:
+    """The memory of the rows of a batch.
+
+    Attributes
+    ----------
+    batch
+        The rows.
+    columns
+        The memory of each column; None if values of one lie nested in others.
+    """
+
+    batch: pa.RecordBatch
+    columns: tuple[_Column, ...] | None
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> RowMemory:
+        """Return the memory of the rows of a batch.
+
+        Examples
+        --------
+        >>> rows = RowMemory.of(pa.record_batch({"a": [1, 2, None], "b": ["x", "y", "z"]}))
+        >>> rows.surely_equal(np.array([0, 2, 2]), rows, np.array([0, 2, 1])).tolist()
+        [True, True, False]
+        """
+        columns = []
+        for column in batch.columns:
+            if pat.is_null(column.type):
+                continue
+            found = _memory_of(column)
+            if found is None:
+                return cls(batch, None)
+            columns.append(found)
+        return cls(batch, tuple(columns))
+
+    def surely_equal(self, rows: Ints, other: RowMemory, places: Ints) -> Mask:
+        """Tell which rows are the same as those of other memory, of the same types, at some places.
+
+        Of others nothing is said: floats of other bits may be equal.
+        """
+        if self.columns is None or other.columns is None:
+            return np.zeros(len(rows), np.bool_)
+        same = np.ones(len(rows), np.uint8)
+        for one, two in zip(self.columns, other.columns, strict=True):
+            one.keep_equal(rows, two, places, same)
+        return same.view(np.bool_)
+
+
+def _memory_of(array: pa.Array) -> _Column | None:
+    is_wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
+    edge_width = 8 if is_wide else 4 if pat.is_string(array.type) or pat.is_binary(array.type) else 0
+    has_width = pat.is_primitive(array.type) or pat.is_decimal(array.type) or pat.is_fixed_size_binary(array.type)
+    if not edge_width and not has_width:
+        return None
+    buffers = [
+        np.frombuffer(each, np.uint8) if each is not None and each.size else _NOTHING for each in array.buffers()
+    ]
+    valid = buffers[0] if array.null_count else _NOTHING
+    if edge_width:
+        return _Column(array.offset, valid, buffers[2], 1, buffers[1], edge_width)
+    return _Column(array.offset, valid, buffers[1], array.type.bit_width // 8, _NOTHING, 0)
