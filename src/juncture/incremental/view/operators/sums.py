@@ -18,7 +18,8 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Codes, Floats, Ints, Mask
+from juncture.kernels.exact_sums import add_floats, carry_digits, float_places, nearest_floats
 
 Lines = npt.NDArray[np.int64]
 
@@ -87,9 +88,7 @@ class Sums:
 
     def carry(self) -> None:
         """Bring all digits but the last into their range."""
-        for line in range(len(self.lines) - 1):
-            self.lines[line + 1] += self.lines[line] >> _BITS
-            self.lines[line] &= _MASK
+        carry_digits(self.lines)
 
     def exact(self) -> list[int]:
         """Return the sums as integers, in units of the first line."""
@@ -153,30 +152,12 @@ class ExactSums:
             np.add.at(sums.lines[line - sums.base], rows, digit * weights)
 
     def _add_floats(self, sums: Sums, rows: Ints, values: pa.Array, weights: Ints) -> None:
-        numbers = raw_values(values.cast(pa.float64()), np.float64)
-        finite = np.isfinite(numbers)
-        if not finite.all():
-            for line, kind in enumerate((numbers == np.inf, numbers == -np.inf, np.isnan(numbers))):
-                np.add.at(sums.special[line], rows[kind], weights[kind])
-            numbers, rows, weights = numbers[finite], rows[finite], weights[finite]
-        there = np.flatnonzero(numbers)
-        if not len(there):
-            return
-        numbers, rows, weights = numbers[there], rows[there], weights[there]
-        fractions, exponents = np.frexp(numbers)
-        mantissas = np.ldexp(np.abs(fractions), 53).astype(np.int64)
-        lowest = exponents.astype(np.int64) - 53 - _LEAST_EXPONENT
-        # Of the smallest floats, the last bits are zero and lie below all places.
-        mantissas >>= np.maximum(-lowest, 0)
-        lowest = np.maximum(lowest, 0)
-        places, shifts = lowest // _BITS, lowest % _BITS
-        sums.widen(int(places.min()), int(places.max()) + 2)
-        low, high = (mantissas & _MASK) << shifts, (mantissas >> _BITS) << shifts
-        signed = np.where(numbers < 0, -weights, weights)
-        lines = places - sums.base
-        np.add.at(sums.lines, (lines, rows), (low & _MASK) * signed)
-        np.add.at(sums.lines, (lines + 1, rows), ((low >> _BITS) + (high & _MASK)) * signed)
-        np.add.at(sums.lines, (lines + 2, rows), (high >> _BITS) * signed)
+        bits = raw_values(values.cast(pa.float64()), np.int64)
+        places = np.empty(2, np.int64)
+        float_places(bits, places)
+        if places[0] <= places[1]:
+            sums.widen(int(places[0]), int(places[1]))
+        add_floats(bits, rows, weights, sums.base, sums.lines, sums.special)
 
     # What they are
 
@@ -213,18 +194,26 @@ class ExactSums:
         return self._floats(sums, counts > 0, counts)
 
     def _floats(self, sums: Sums, valid: Mask, counts: Ints | None) -> pa.Array:
-        scale = self._scale(sums)
-        over, under = scale.numerator, scale.denominator
-        divided = [1] * len(valid) if counts is None else np.where(valid, counts, 1).tolist()
-        found = np.array(
-            [_quotient(total * over, under * each) for total, each in zip(sums.exact(), divided, strict=True)],
-            np.float64,
-        )
+        if self._is_float and counts is None:
+            found = np.empty(len(valid), np.float64)
+            nearest_floats(sums.lines, sums.base, found.view(np.int64))
+        else:
+            found = self._quotients(sums, valid, counts)
         if self._is_float and sums.special.any():
             plus, minus, nan = sums.special
             found = np.where(plus > 0, np.inf, np.where(minus > 0, -np.inf, found))
             found = np.where((nan > 0) | ((plus > 0) & (minus > 0)), np.nan, found)
         return array_of(found, pa.float64(), valid)
+
+    def _quotients(self, sums: Sums, valid: Mask, counts: Ints | None) -> Floats:
+        """Return the sums divided by how many values they are of, or by one."""
+        scale = self._scale(sums)
+        over, under = scale.numerator, scale.denominator
+        divided = [1] * len(valid) if counts is None else np.where(valid, counts, 1).tolist()
+        return np.array(
+            [_quotient(total * over, under * each) for total, each in zip(sums.exact(), divided, strict=True)],
+            np.float64,
+        )
 
     def _scale(self, sums: Sums) -> Fraction:
         """Return what the first line counts."""

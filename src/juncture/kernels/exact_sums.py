@@ -1,0 +1,143 @@
+"""Sums of floats as numbers of base 2^32: each is added without rounding, and a sum is rounded once.
+
+Digit ``i`` of a sum counts 2^(32 i - 1074): the smallest float is 1 of the first. After `carry_digits` all digits but
+the last are from 0 to 2^32 - 1, and the last has the sign.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from juncture.kernels.array_types import Ints, IntsOut, IntTable, IntTableOut
+from juncture.kernels.compiled import compiled
+
+_BITS = 32
+_MASK = (1 << _BITS) - 1
+_MANTISSA_BITS = 52
+_HIDDEN = 1 << _MANTISSA_BITS
+_EXPONENT = 0x7FF
+_INFINITY = _EXPONENT << _MANTISSA_BITS
+
+
+@compiled
+def float_places(bits: Ints, places: IntsOut) -> None:
+    """Find the digits that some floats need.
+
+    Parameters
+    ----------
+    bits
+        The floats.
+    places
+        Out: the lowest digit and the highest; the latter is less where all are zero or no numbers.
+    """
+    places[0], places[1] = _EXPONENT, -1
+    for i in range(len(bits)):
+        exponent = (bits[i] >> _MANTISSA_BITS) & _EXPONENT
+        if exponent == _EXPONENT or bits[i] << 1 == 0:
+            continue
+        place = max(exponent - 1, 0) // _BITS
+        places[0], places[1] = min(places[0], place), max(places[1], place + 2)
+
+
+@compiled
+def add_floats(bits: Ints, rows: Ints, weights: Ints, base: int, digits: IntTableOut, special: IntTableOut) -> None:
+    """Add floats to sums, as often as they count.
+
+    Parameters
+    ----------
+    bits, rows, weights
+        The floats, the sum that each is added to, and how often.
+    base, digits
+        The place of the first line, and the lines of digits, with a column for each sum. None may overflow.
+    special
+        Lines that count plus infinity, minus infinity and NaN.
+    """
+    for i in range(len(bits)):
+        row, weight = rows[i], weights[i]
+        exponent, mantissa = (bits[i] >> _MANTISSA_BITS) & _EXPONENT, bits[i] & (_HIDDEN - 1)
+        if exponent == _EXPONENT:
+            special[2 if mantissa != 0 else 1 if bits[i] < 0 else 0, row] += weight
+            continue
+        if exponent != 0:
+            mantissa |= _HIDDEN
+            exponent -= 1
+        if mantissa == 0:
+            continue
+        if bits[i] < 0:
+            weight = -weight
+        line, shift = exponent // _BITS - base, exponent % _BITS
+        low, high = (mantissa & _MASK) << shift, (mantissa >> _BITS) << shift
+        digits[line, row] += (low & _MASK) * weight
+        digits[line + 1, row] += ((low >> _BITS) + (high & _MASK)) * weight
+        digits[line + 2, row] += (high >> _BITS) * weight
+
+
+@compiled
+def carry_digits(digits: IntTableOut) -> None:
+    """Bring all digits but the last into their range.
+
+    Parameters
+    ----------
+    digits
+        Lines of digits, with a column for each sum. Changed.
+    """
+    for line in range(digits.shape[0] - 1):
+        for column in range(digits.shape[1]):
+            digits[line + 1, column] += digits[line, column] >> _BITS
+            digits[line, column] &= _MASK
+
+
+@compiled
+def nearest_floats(digits: IntTable, base: int, bits: IntsOut) -> None:
+    """Round sums to the nearest floats, and to the even one of two that are as near.
+
+    Parameters
+    ----------
+    digits, base
+        Digits that have been carried, and the place of the first line.
+    bits
+        Out: the floats; infinity for what is beyond all of them.
+    """
+    lines = digits.shape[0]
+    # The last digit is taken for two, and what is above them is zero.
+    size = np.zeros(lines + 3, np.int64)
+    for column in range(digits.shape[1]):
+        is_negative = lines > 0 and digits[lines - 1, column] < 0
+        borrow = np.int64(0)
+        for line in range(lines):
+            digit = digits[line, column]
+            if is_negative:
+                digit = -digit - borrow
+                borrow = np.int64(digit < 0)
+            size[line] = digit & _MASK
+            size[line + 1] = digit >> _BITS
+        top = lines
+        while top >= 0 and size[top] == 0:
+            top -= 1
+        if top < 0:
+            bits[column] = 0
+            continue
+        highest = _BITS * top
+        while size[top] >> (highest - _BITS * top) > 1:
+            highest += 1
+        # Where the mantissa ends, counted from the smallest float and from the first digit.
+        exponent = max(highest + _BITS * base - _MANTISSA_BITS, 0)
+        end = exponent - _BITS * base
+        if end <= 0:
+            mantissa = (size[0] | size[1] << _BITS) << -end
+        else:
+            line, shift = end // _BITS, end % _BITS
+            mantissa = size[line] >> shift | size[line + 1] << (_BITS - shift)
+            if shift > 0:
+                mantissa |= size[line + 2] << (2 * _BITS - shift)
+            half, below = (end - 1) // _BITS, (end - 1) % _BITS
+            is_more = size[half] & ((1 << below) - 1) != 0
+            while half > 0 and not is_more:
+                half -= 1
+                is_more = size[half] != 0
+            half = (end - 1) // _BITS
+            if (size[half] >> below) & 1 and (is_more or mantissa & 1):
+                mantissa += 1
+        # The hidden bit of the mantissa counts as one of the exponent; so does what rounding carries.
+        found = min((exponent << _MANTISSA_BITS) + mantissa, _INFINITY) if exponent < _EXPONENT else _INFINITY
+        bits[column] = found | (-(1 << 63) if is_negative else 0)
