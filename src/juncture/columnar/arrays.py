@@ -129,9 +129,27 @@ def validity(array: pa.Array) -> Mask | None:
     if bits is None:
         valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
         return valid
-    first, end = array.offset, array.offset + len(array)
-    some = np.frombuffer(bits, np.uint8, (end + 7) // 8 - first // 8, first // 8)
-    return np.unpackbits(some, count=end - first // 8 * 8, bitorder="little")[first % 8 :].view(np.bool_)
+    return _bits(bits, array.offset, len(array))
+
+
+def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the places of what is true in an array of booleans, without what is null.
+
+    Examples
+    --------
+    >>> true_rows(pa.array([True, None, False, True])).tolist()
+    [0, 3]
+    """
+    if len(array) == 0:
+        return np.zeros(0, np.int64)
+    valid, values = validity(array), _bits(array.buffers()[1], array.offset, len(array))
+    return np.flatnonzero(values if valid is None else values & valid)
+
+
+def _bits(buffer: pa.Buffer, first: int, count: int) -> Mask:
+    """Return some bits of a buffer."""
+    some = np.frombuffer(buffer, np.uint8, (first + count + 7) // 8 - first // 8, first // 8)
+    return np.unpackbits(some, count=first % 8 + count, bitorder="little")[first % 8 :].view(np.bool_)
 
 
 def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:

@@ -157,28 +157,23 @@ def key_order(keys: Codes, codes: Table) -> Codes:
 
 def merged(runs: Sequence[Run], matching: int) -> Run:
     """Return the rows of some runs, of which there is at least one, as one."""
-    living = [np.flatnonzero(run.weights) for run in runs]
-    pairs = list(zip(runs, living, strict=True))
-    batch = joined_batches([run.batch if len(here) == len(run) else run.taken(here) for run, here in pairs])
-    keys = np.concatenate([run.keys[here] for run, here in pairs])
+    batch = joined_batches([run.batch for run in runs])
+    weights = np.concatenate([run.weights for run in runs])
+    keys, hashes = (np.concatenate(each) for each in zip(*((run.keys, run.hashes) for run in runs), strict=True))
     codes, counts = (
-        np.concatenate([np.take(lines, here, axis=1) for lines, here in each], axis=1)
-        for each in (
-            [(run.codes, here) for run, here in pairs],
-            [(run.counts, here) for run, here in pairs],
-        )
+        np.concatenate(each, axis=1) for each in zip(*((run.codes, run.counts) for run in runs), strict=True)
     )
-    weights = np.concatenate([run.weights[here] for run, here in pairs])
-    hashes = np.concatenate([run.hashes[here] for run, here in pairs])
-    order, keys, hashes = row_order(keys, codes, hashes)
+    living = np.flatnonzero(weights).astype(np.int32)
+    order, keys, hashes = row_order(keys[living], np.take(codes, living, axis=1), hashes[living])
+    there = living[order]
     # Rows that lie in their order are near each other when they are taken.
     return Run(
-        rows_of(batch, array_of(order, pa.int32())),
+        rows_of(batch, array_of(there, pa.int32())),
         keys,
-        np.take(codes, order, axis=1),
-        weights[order],
+        np.take(codes, there, axis=1),
+        weights[there],
         hashes,
-        np.take(counts, order, axis=1),
+        np.take(counts, there, axis=1),
         matching,
     )
 

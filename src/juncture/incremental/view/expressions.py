@@ -42,6 +42,11 @@ class Constant(Expression):
 
     value: Any
 
+    @cached_property
+    def scalar(self) -> pa.Scalar:
+        """What Arrow's functions take."""
+        return pa.scalar(self.value, self.type)
+
 
 @dataclass(frozen=True)
 class Call(Expression):
@@ -120,7 +125,7 @@ def _value(expression: Expression, arrays: Sequence[pa.Array]) -> Operand:
     if isinstance(expression, InputColumn):
         return arrays[expression.index]
     if isinstance(expression, Constant):
-        return pa.scalar(expression.value, expression.type)
+        return expression.scalar
     assert isinstance(expression, Call)
     operands = [_value(operand, arrays) for operand in expression.operands]
     return FUNCTIONS[expression.function](operands, expression.option)

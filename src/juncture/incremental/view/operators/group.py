@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, concatenated, rows_of
+from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
 from juncture.columnar.key_table import KeyCodes, RowCodes
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.functions import FUNCTIONS
@@ -69,8 +69,7 @@ class GroupOperator(ViewOperator):
         self._sizes.add(rows, None, weights)
         for value, accumulator in zip(self._values, self._accumulators, strict=True):
             self._add(accumulator, value, batch, rows, weights)
-        there = array_of(firsts, pa.int64())
-        return self._changed([rows_of(key, there) for key in keys])
+        return self._changed(keys, firsts)
 
     def _begin(self, groups: Codes) -> None:
         """Take up groups, with room for those that are new."""
@@ -90,14 +89,15 @@ class GroupOperator(ViewOperator):
             accumulator.add(rows, None, weights)
             return
         values = evaluate(value, batch.columns, batch.num_rows)
-        if values.null_count:
-            valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-            values, rows, weights = rows_of(values, array_of(valid, pa.int64())), rows[valid], weights[valid]
+        valid = validity(values)
+        if valid is not None:
+            there = np.flatnonzero(valid)
+            values, rows, weights = rows_of(values, array_of(there, pa.int64())), rows[there], weights[there]
         if len(rows):
             accumulator.add(rows, values, weights)
 
-    def _changed(self, keys: list[pa.Array]) -> Flow:
-        """Return the rows of the groups that go, and those that come."""
+    def _changed(self, keys: list[pa.Array], firsts: Ints) -> Flow:
+        """Return the rows of the groups that go, and those that come, given the keys of rows and the first of each."""
         was, now = self._sizes.old > 0, self._sizes.new > 0
         assert (self._sizes.new >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
         if not self._keys:
@@ -106,13 +106,12 @@ class GroupOperator(ViewOperator):
         after = [each.after() for each in self._accumulators]
         same = was & now
         for pair in zip(before, after, strict=True):
-            differs = FUNCTIONS["distinct_from"](pair, None)
-            same &= ~differs.to_numpy(zero_copy_only=False)
+            same[true_rows(FUNCTIONS["distinct_from"](pair, None))] = False
         gone, come = np.flatnonzero(was & ~same), np.flatnonzero(now & ~same)
         if not len(gone) + len(come):
             return []
         # In one batch, since what follows costs more by the batch than by the row.
-        groups = array_of(np.concatenate([gone, come]), pa.int64())
+        groups = array_of(firsts[np.concatenate([gone, come])] if keys else np.zeros(0, np.int64), pa.int64())
         values = array_of(np.concatenate([gone, come + len(was)]), pa.int64())
         arrays = [rows_of(each, groups) for each in keys]
         arrays += [rows_of(concatenated(pair), values) for pair in zip(before, after, strict=True)]

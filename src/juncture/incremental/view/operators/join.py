@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
 from juncture.incremental.arrangement import Delta, Positions
 from juncture.incremental.run import Run
 from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate, shifted
@@ -183,7 +183,7 @@ class JoinOperator(ViewOperator):
         found: Flow = []
         for path, read, asked in self._paths:
             delta = _matched(path.start.delta, asked)
-            for first in range(0, len(delta), _TAKEN_ROWS):
+            for first in range(0, 0 if delta is None else len(delta), _TAKEN_ROWS):
                 found += self._followed(path, read, delta, slice(first, first + _TAKEN_ROWS))
         return found
 
@@ -226,8 +226,7 @@ class JoinOperator(ViewOperator):
         if condition == TRUE or not len(rows.weights):
             return rows
         arrays = self._columns(rows, columns(condition), read)
-        mask = evaluate(condition, arrays, len(rows.weights)).fill_null(False)
-        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        kept = true_rows(evaluate(condition, arrays, len(rows.weights)))
         return rows if len(kept) == len(rows.weights) else rows.some(kept)
 
     def _looked_up(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
@@ -268,11 +267,14 @@ class JoinOperator(ViewOperator):
         )
 
 
-def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta:
-    """Return the changes whose keys all of some inputs may have."""
+def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
+    """Return the changes whose keys all of some inputs may have; None if there are none."""
     masks = [each.may_have(delta.keys) for each in asked] if len(delta) else []
     known = [mask for mask in masks if mask is not None]
-    return delta.some(np.flatnonzero(np.logical_and.reduce(known))) if known else delta
+    if not known:
+        return delta
+    rows = np.flatnonzero(np.logical_and.reduce(known))
+    return delta.some(rows) if len(rows) else None
 
 
 def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:

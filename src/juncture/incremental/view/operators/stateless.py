@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import true_rows
 from juncture.incremental.view.expressions import Expression, InputColumn, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of, some_rows
 
@@ -34,8 +34,7 @@ class FilterOperator(ViewOperator):
         """Give some of the rows."""
         found = []
         for batch, weights in flows[0]:
-            mask = evaluate(self._condition, batch.columns, batch.num_rows).fill_null(False)
-            rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+            rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
             if len(rows) == batch.num_rows:
                 found.append((batch, weights))
             elif len(rows):
