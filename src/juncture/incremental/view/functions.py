@@ -189,9 +189,11 @@ def _days_between(operands: Sequence[Operand], _option: Any) -> Operand:
 
 def _distinct_from(operands: Sequence[Operand], _option: Any) -> Operand:
     one, other = operands
+    differs = _compare("not_equal")(operands, None)
+    if isinstance(differs, pa.Array) and not differs.null_count:
+        return differs
     missing = pc.xor(pc.is_null(one), pc.is_null(other))
-    differs = pc.fill_null(_compare("not_equal")(operands, None), False)
-    return pc.or_(missing, differs)
+    return pc.or_(missing, pc.fill_null(differs, False))
 
 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

@@ -198,8 +198,6 @@ class ArrangedOperator(ViewOperator):
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Take note of what changes, and give each change once."""
         self.delta, self._places = self._nothing, []
-        if not flows[0]:
-            return []
         if self._located is not None:
             self.delta, self._places = self._located
             self._note()

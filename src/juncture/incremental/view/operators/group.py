@@ -54,10 +54,13 @@ class GroupOperator(ViewOperator):
         self._has_given = False
         self._begun = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether a step is made only if there are changes: the group of all rows is there before any come."""
+        return bool(self._keys) or self._has_given
+
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Give the rows of groups that change, as they were and as they are."""
-        if not flows[0] and (self._keys or self._has_given):
-            return []
         batch, weights = as_one(flows[0], self.inputs[0].schema)
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         codes = np.empty(batch.num_rows, np.int32)

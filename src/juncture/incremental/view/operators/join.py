@@ -183,7 +183,9 @@ class JoinOperator(ViewOperator):
         found: Flow = []
         for path, read, asked in self._paths:
             delta = _matched(path.start.delta, asked)
-            for first in range(0, 0 if delta is None else len(delta), _TAKEN_ROWS):
+            if delta is None:
+                continue
+            for first in range(0, len(delta), _TAKEN_ROWS):
                 found += self._followed(path, read, delta, slice(first, first + _TAKEN_ROWS))
         return found
 

@@ -55,6 +55,11 @@ class ViewOperator:
         """
         raise NotImplementedError
 
+    @property
+    def waits(self) -> bool:
+        """Whether a step is made only if an input has changes: without any, it gives nothing and changes nothing."""
+        return bool(self.inputs)
+
     def commit(self) -> None:
         """Hold what the last step found."""
 
