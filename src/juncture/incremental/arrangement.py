@@ -16,6 +16,7 @@ from juncture.incremental.identity import RowIdentity
 from juncture.incremental.run import Run, merged, row_order
 from juncture.incremental.store.pages import Pages
 from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.equal_rows import share_equal
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.neighbours import nth_neighbours
 
@@ -226,7 +227,8 @@ class Arrangement:
         for run in self.runs:
             if not remaining.any():
                 break
-            places += self._places(run, delta, remaining)
+            place = self._place(run, delta, remaining)
+            places += [] if place is None else [place]
         missing = np.where(delta.weights < 0, remaining, 0)
         if not missing.any():
             return delta, places, missing
@@ -236,24 +238,15 @@ class Arrangement:
         number[kept] = np.arange(len(kept))
         return possible.some(kept), [replace(place, rows=number[place.rows]) for place in places], missing
 
-    def _places(self, run: Run, delta: Delta, remaining: Ints) -> Iterator[Place]:
-        """Yield where a run has rows of a delta, and take from what remains to be found."""
-        sought = np.flatnonzero(remaining)
-        codes = np.take(delta.codes, sought, axis=1)
-        for places, positions in run.alike(delta.keys[sought], codes, delta.hashes[sought]):
-            rows = sought[places]
-            living = np.flatnonzero((run.weights[positions] > 0) & (remaining[rows] > 0))
-            if not len(living):
-                continue
-            mine, there = rows[living], positions[living]
-            same = self.identity.same_at(delta.memory, mine, run.memory, there)
-            mine, there = mine[same], there[same]
-            if not len(mine):
-                continue
-            grows = delta.weights[mine] > 0
-            found = np.where(grows, remaining[mine], np.minimum(remaining[mine], run.weights[there]))
-            remaining[mine] -= found
-            yield Place(run, there, mine, np.where(grows, found, -found))
+    def _place(self, run: Run, delta: Delta, remaining: Ints) -> Place | None:
+        """Return where a run has rows of a delta, if it has any, and take from what remains to be found."""
+        rows, positions = run.alike(delta.keys, delta.codes, delta.hashes, remaining)
+        if not len(rows):
+            return None
+        same = self.identity.same_at(delta.memory, rows, run.memory, positions)
+        changes = np.empty(len(rows), np.int64)
+        count = share_equal(rows, positions, same.view(np.uint8), delta.weights, run.weights, remaining, changes)
+        return Place(run, positions[:count], rows[:count], changes[:count]) if count else None
 
     def change(self, delta: Delta, places: Sequence[Place], counts: Table, journal: Journal) -> None:
         """Make the changes that were located.

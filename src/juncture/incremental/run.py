@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_of
 from juncture.columnar.row_memory import RowMemory
 from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.equal_rows import find_equal, order_ties
+from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
 from juncture.kernels.symmetric import UNLIMITED, reach_of
@@ -90,16 +90,19 @@ class Run:
         """How many distinct rows are there."""
         return int(np.count_nonzero(self.weights))
 
-    def alike(self, keys: Codes, codes: Table, hashes: Ints) -> Iterator[tuple[Ints, Codes]]:
-        """Yield pairs of rows and of positions that have their key, first code and hash, some at a time."""
-        positions, ends = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
-        find_equal(keys, codes, hashes, self.groups, self.starts, self.codes, self.hashes, positions, ends)
-        rows = np.flatnonzero(positions >= 0)
-        positions, ends = positions[rows], ends[rows]
-        while len(rows):
-            yield rows, positions
-            more = np.flatnonzero(positions + 1 < ends)
-            rows, positions, ends = rows[more], positions[more] + np.int32(1), ends[more]
+    def alike(self, keys: Codes, codes: Table, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
+        """Return pairs of rows, of which something remains, and of positions that have their key, first code and hash.
+
+        Their keys ascend.
+        """
+        held = self.groups, self.starts, self.codes, self.hashes, self.weights
+        room = len(keys)
+        while True:
+            rows, positions = np.empty(room, np.int64), np.empty(room, np.int64)
+            count = find_alike(keys, codes, hashes, remaining, *held, rows, positions)
+            if count <= room:
+                return rows[:count], positions[:count]
+            room = count
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
         """Yield the pairs of rows and positions that match, some at a time.

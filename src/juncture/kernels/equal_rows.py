@@ -82,47 +82,61 @@ def order_ties(keys: Codes, codes: Ints, hashes: IntsOut, order: CodesOut) -> No
 
 
 @compiled
-def find_equal(
+def find_alike(
     keys: Codes,
     codes: IntTable,
     hashes: Ints,
+    remaining: Ints,
     groups: Codes,
     starts: Ints,
     held: IntTable,
     held_hashes: Ints,
-    found: CodesOut,
-    ends: CodesOut,
-) -> None:
-    """Find the held rows with the key, first code and hash of each row, which follow each other.
+    held_weights: Ints,
+    rows: IntsOut,
+    positions: IntsOut,
+) -> int:
+    """Find the held rows that have the key, first code and hash of rows, and are there.
 
     Parameters
     ----------
     keys, codes, hashes
-        The rows, in any order.
-    groups, starts, held, held_hashes
+        The rows, their keys ascending.
+    remaining
+        Zero for rows that are not sought.
+    groups, starts, held, held_hashes, held_weights
         The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes and
-        hashes, in the order of first codes and hashes within each group.
-    found, ends
-        Out: the position of the first of them, or -1, and of what comes after the last one.
+        hashes, in the order of first codes and hashes within each group; and how often each is there.
+    rows, positions
+        Out: pairs of a row and the position of a held one.
+
+    Returns
+    -------
+    int
+        How many pairs there are. Those for which there is no room are left out.
 
     Notes
     -----
     Two binary searches for each row, and a step for each that is found.
     """
     lines = held.shape[0]
+    room, count = len(rows), 0
+    group = np.int64(0)
     for row in range(len(keys)):
-        found[row] = -1
-        low, high = np.int64(0), np.int64(len(groups))
-        while low < high:
-            middle = (low + high) >> 1
+        if remaining[row] == 0:
+            continue
+        high = np.int64(len(groups))
+        while group < high:
+            middle = (group + high) >> 1
             if groups[middle] < keys[row]:
-                low = middle + 1
+                group = middle + 1
             else:
                 high = middle
-        if low == len(groups) or groups[low] != keys[row]:
+        if group == len(groups):
+            break
+        if groups[group] != keys[row]:
             continue
-        end = starts[low + 1]
-        low, high = starts[low], end
+        low, high = starts[group], starts[group + 1]
+        end = high
         while low < high:
             middle = (low + high) >> 1
             same = lines == 0 or held[0, middle] == codes[0, row]
@@ -130,11 +144,57 @@ def find_equal(
                 low = middle + 1
             else:
                 high = middle
-        if low < end and held_hashes[low] == hashes[row] and (lines == 0 or held[0, low] == codes[0, row]):
-            found[row] = low
-            while low < end and held_hashes[low] == hashes[row] and (lines == 0 or held[0, low] == codes[0, row]):
-                low += 1
-            ends[row] = low
+        while low < end and held_hashes[low] == hashes[row] and (lines == 0 or held[0, low] == codes[0, row]):
+            if held_weights[low] > 0:
+                if count < room:
+                    rows[count], positions[count] = row, low
+                count += 1
+            low += 1
+    return count
+
+
+@compiled
+def share_equal(
+    rows: IntsOut,
+    positions: IntsOut,
+    same: Bytes,
+    weights: Ints,
+    held_weights: Ints,
+    remaining: IntsOut,
+    changes: IntsOut,
+) -> int:
+    """Divide what changes of rows among the held rows that are equal to them.
+
+    Parameters
+    ----------
+    rows, positions
+        Pairs of a row and the position of a held one. Out: those that change.
+    same
+        Which pairs are equal; no held row is equal to two rows.
+    weights, held_weights
+        By how much the weight of each row changes, and how often each held row is there.
+    remaining
+        How much of that is still to be found a place. Changed.
+    changes
+        Out: by how much each held row changes: no more goes than is there.
+
+    Returns
+    -------
+    int
+        How many change.
+    """
+    count = 0
+    for pair in range(len(same)):
+        row, position = rows[pair], positions[pair]
+        if same[pair] == 0 or remaining[row] == 0:
+            continue
+        found = remaining[row]
+        if weights[row] < 0:
+            found = min(found, held_weights[position])
+        remaining[row] -= found
+        rows[count], positions[count], changes[count] = row, position, found if weights[row] > 0 else -found
+        count += 1
+    return count
 
 
 @inlined
