@@ -18,15 +18,17 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
+from juncture.columnar.row_memory import ColumnMemory
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
-from juncture.kernels.row_bytes import copy_spans
 
 EMPTY = EMPTY
 """The code of a row whose key is null or not there."""
 
 Item = TypeVar("Item", bound=np.generic)
+
+_NOTHING = np.zeros(0, np.uint8)
 
 _NULL = 0
 """The code of null where nulls are equal; those of values come after it."""
@@ -134,7 +136,7 @@ class RowCodes:
     -----
     The columns are put together as bytes, and looked up once: of several columns, among them texts, that takes less
     time and memory than the codes of each and of their pairs, which `KeyCodes` has. Costs 40 to 80 bytes for each
-    distinct row, 9 for each column that is no text, and the bytes of texts and 5 for each.
+    distinct row, the bytes of its values, one for each column, and 4 for each text.
 
     Examples
     --------
@@ -163,28 +165,33 @@ class RowCodes:
         return self._table.compact(kept)
 
     def _rows(self, columns: Sequence[pa.Array], rows: int) -> Strings:
-        """Return rows as bytes: which columns are null, the numbers, the lengths of texts, and these."""
-        found = [form.of(column) for form, column in zip(self._forms, columns, strict=True)]
-        everywhere = np.ones(rows, np.bool_)
-        valid = [everywhere if each.valid is None else each.valid for each in found]
-        numbers, texts = [], []
-        for each, here in zip(found, valid, strict=True):
-            if isinstance(each, Integers):
-                numbers.append(each.values if here is everywhere else np.where(here, each.values, 0))
-            else:
-                lengths = each.offsets[1:] - each.offsets[:-1]
-                texts.append((each, here, lengths if here is everywhere else np.where(here, lengths, 0)))
-        words = [each.view(np.uint8).reshape(rows, 8) for each in numbers]
-        words += [lengths.astype(np.uint32).view(np.uint8).reshape(rows, 4) for _, _, lengths in texts]
-        head = np.concatenate([np.stack(valid, axis=1).view(np.uint8), *words], axis=1)
-        width = np.full(rows, head.shape[1])
+        """Return rows as bytes."""
+        found = [_memory(form, plain(column)) for form, column in zip(self._forms, columns, strict=True)]
         offsets = np.zeros(rows + 1, np.int64)
-        np.cumsum(sum((lengths for _, _, lengths in texts), width), out=offsets[1:])
+        for each in found:
+            each.add_lengths(offsets[1:])
+        np.cumsum(offsets, out=offsets)
         data, positions = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
-        copy_spans(np.arange(rows) * head.shape[1], width, head.reshape(-1), positions, data)
-        for each, _, lengths in texts:
-            copy_spans(each.offsets[:-1], lengths, each.data, positions, data)
+        for each in found:
+            each.append(positions, data)
         return Strings(offsets, data, None)
+
+
+def _memory(form: Form, array: pa.Array) -> ColumnMemory:
+    """Return where values lie of which equal ones have the same bytes: their own, or those of their form."""
+    own = None if _has_forms(array.type) else ColumnMemory.of(array)
+    if own is not None:
+        return own
+    found = form.of(array)
+    bits = _NOTHING if found.valid is None else np.packbits(found.valid, bitorder="little")
+    if isinstance(found, Integers):
+        return ColumnMemory(0, bits, found.values.view(np.uint8), 8, _NOTHING, 0)
+    return ColumnMemory(0, bits, found.data, 1, found.offsets.view(np.uint8), 8)
+
+
+def _has_forms(data_type: pa.DataType) -> bool:
+    """Tell whether equal values of a type may have other bytes."""
+    return bool(pat.is_floating(data_type) or pat.is_boolean(data_type) or pat.is_date64(data_type))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where the values of rows lie, so that rows are compared with others in place, and not taken out first."""
+"""Where the values of rows lie, so that rows are compared with others or put together in place, and not taken out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pyarrow.types as pat
 
 from juncture.kernels.array_types import Bytes, Ints, Mask
 from juncture.kernels.equal_rows import keep_equal_texts, keep_equal_values
+from juncture.kernels.row_bytes import add_lengths, append_values
 
 _NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True)
-class _Column:
+class ColumnMemory:
     """The memory of a column.
 
     Attributes
@@ -39,7 +40,32 @@ class _Column:
     edges: Bytes
     edge_width: int
 
-    def keep_equal(self, rows: Ints, other: _Column, places: Ints, same: Bytes) -> None:
+    @classmethod
+    def of(cls, array: pa.Array) -> ColumnMemory | None:
+        """Return the memory of a column; None if values of it lie nested in others."""
+        is_wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
+        edge_width = 8 if is_wide else 4 if pat.is_string(array.type) or pat.is_binary(array.type) else 0
+        has_width = pat.is_primitive(array.type) or pat.is_decimal(array.type) or pat.is_fixed_size_binary(array.type)
+        if not edge_width and not has_width:
+            return None
+        buffers = [
+            np.frombuffer(each, np.uint8) if each is not None and each.size else _NOTHING for each in array.buffers()
+        ]
+        valid = buffers[0] if array.null_count else _NOTHING
+        if edge_width:
+            return cls(array.offset, valid, buffers[2], 1, buffers[1], edge_width)
+        return cls(array.offset, valid, buffers[1], array.type.bit_width // 8, _NOTHING, 0)
+
+    def add_lengths(self, lengths: Ints) -> None:
+        """Add how many bytes `append` writes for each row."""
+        add_lengths(self.first, self.valid, self.width, self.edges, self.edge_width, lengths)
+
+    def append(self, positions: Ints, target: Bytes) -> None:
+        """Write each value to its position, so that no two values have bytes of which one begins the other's."""
+        held = self.first, self.valid, self.values, self.width, self.edges, self.edge_width
+        append_values(*held, positions, target)
+
+    def keep_equal(self, rows: Ints, other: ColumnMemory, places: Ints, same: Bytes) -> None:
         """Take out of what may be the same rows of which this column differs."""
         one, two = (self.first, self.valid), (other.first, other.valid)
         if self.edge_width:
@@ -62,7 +88,7 @@ class RowMemory:
     """
 
     batch: pa.RecordBatch
-    columns: tuple[_Column, ...] | None
+    columns: tuple[ColumnMemory, ...] | None
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> RowMemory:
@@ -78,7 +104,7 @@ class RowMemory:
         for column in batch.columns:
             if pat.is_null(column.type):
                 continue
-            found = _memory_of(column)
+            found = ColumnMemory.of(column)
             if found is None:
                 return cls(batch, None)
             columns.append(found)
@@ -95,18 +121,3 @@ class RowMemory:
         for one, two in zip(self.columns, other.columns, strict=True):
             one.keep_equal(rows, two, places, same)
         return same.view(np.bool_)
-
-
-def _memory_of(array: pa.Array) -> _Column | None:
-    is_wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
-    edge_width = 8 if is_wide else 4 if pat.is_string(array.type) or pat.is_binary(array.type) else 0
-    has_width = pat.is_primitive(array.type) or pat.is_decimal(array.type) or pat.is_fixed_size_binary(array.type)
-    if not edge_width and not has_width:
-        return None
-    buffers = [
-        np.frombuffer(each, np.uint8) if each is not None and each.size else _NOTHING for each in array.buffers()
-    ]
-    valid = buffers[0] if array.null_count else _NOTHING
-    if edge_width:
-        return _Column(array.offset, valid, buffers[2], 1, buffers[1], edge_width)
-    return _Column(array.offset, valid, buffers[1], array.type.bit_width // 8, _NOTHING, 0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import Bytes, BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
+from juncture.kernels.column_memory import bit_at, edges_at, is_there
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import word_at
 
@@ -198,11 +199,6 @@ def share_equal(
 
 
 @inlined
-def _bit(bits: Any, place: Any) -> Any:
-    return (bits[place >> 3] >> (place & 7)) & 1
-
-
-@inlined
 def _are_same_bytes(one: Any, first: Any, other: Any, second: Any, count: Any) -> Any:
     """Tell whether some bytes are those from another place."""
     position = np.int64(0)
@@ -215,15 +211,6 @@ def _are_same_bytes(one: Any, first: Any, other: Any, second: Any, count: Any) -
             return False
         position += 1
     return True
-
-
-@inlined
-def _edges(edges: Any, place: Any, edge_width: Any) -> Any:
-    """Return where a text begins and ends, of which two numbers that follow each other tell."""
-    if edge_width == 8:
-        return np.int64(word_at(edges, np.uint64(8 * place))), np.int64(word_at(edges, np.uint64(8 * place + 8)))
-    both = word_at(edges, np.uint64(4 * place))
-    return np.int64(both & np.uint64(0xFFFFFFFF)), np.int64(both >> np.uint64(32))
 
 
 @compiled
@@ -259,12 +246,11 @@ def keep_equal_values(
         if same[i] == 0:
             continue
         one, other = first + rows[i], other_first + places[i]
-        here = len(valid) == 0 or _bit(valid, one) != 0
-        there = len(other_valid) == 0 or _bit(other_valid, other) != 0
+        here, there = is_there(valid, one), is_there(other_valid, other)
         if here != there:
             same[i] = 0
         elif here and width == 0:
-            same[i] = _bit(values, one) == _bit(others, other)
+            same[i] = bit_at(values, one) == bit_at(others, other)
         elif here:
             same[i] = _are_same_bytes(values, one * width, others, other * width, width)
 
@@ -297,12 +283,11 @@ def keep_equal_texts(
         if same[i] == 0:
             continue
         one, other = first + rows[i], other_first + places[i]
-        here = len(valid) == 0 or _bit(valid, one) != 0
-        there = len(other_valid) == 0 or _bit(other_valid, other) != 0
+        here, there = is_there(valid, one), is_there(other_valid, other)
         if here != there:
             same[i] = 0
         elif here:
-            begin, end = _edges(edges, one, edge_width)
-            other_begin, other_end = _edges(other_edges, other, edge_width)
+            begin, end = edges_at(edges, one, edge_width)
+            other_begin, other_end = edges_at(other_edges, other, edge_width)
             is_long = end - begin == other_end - other_begin
             same[i] = is_long and _are_same_bytes(data, begin, others, other_begin, end - begin)

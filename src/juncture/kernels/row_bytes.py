@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from juncture.kernels.array_types import Bytes, BytesOut, Ints, IntsOut
+from juncture.kernels.column_memory import edges_at, is_there
 from juncture.kernels.compiled import compiled
 
 _ESCAPE = 0xFF
+_LENGTH_BYTES = 4
 
 
 @compiled
@@ -26,27 +28,6 @@ def copy_pieces(offsets: Ints, data: Bytes, positions: IntsOut, target: BytesOut
     for i in range(len(positions)):
         position = positions[i]
         for place in range(offsets[i], offsets[i + 1]):
-            target[position] = data[place]
-            position += 1
-        positions[i] = position
-
-
-@compiled
-def copy_spans(starts: Ints, lengths: Ints, data: Bytes, positions: IntsOut, target: BytesOut) -> None:
-    """Copy spans of bytes to some positions, and move the positions behind them.
-
-    Parameters
-    ----------
-    starts, lengths, data
-        Span ``i`` is ``data[starts[i]:starts[i] + lengths[i]]``.
-    positions
-        Where each goes; moved on.
-    target
-        Out: the bytes.
-    """
-    for i in range(len(positions)):
-        position = positions[i]
-        for place in range(starts[i], starts[i] + lengths[i]):
             target[position] = data[place]
             position += 1
         positions[i] = position
@@ -137,3 +118,70 @@ def copy_unescaped(data: Bytes, positions: Ints, offsets: Ints, target: BytesOut
         for place in range(offsets[i], offsets[i + 1]):
             target[place] = data[position]
             position += 2 if data[position] == 0 else 1
+
+
+@compiled
+def add_lengths(first: int, valid: Bytes, width: int, edges: Bytes, edge_width: int, lengths: IntsOut) -> None:
+    """Add how many bytes `append_values` writes for each value.
+
+    Parameters
+    ----------
+    first, valid, width, edges, edge_width
+        As there.
+    lengths
+        Added to.
+    """
+    for i in range(len(lengths)):
+        place = first + i
+        lengths[i] += 1
+        if is_there(valid, place):
+            if edge_width == 0:
+                lengths[i] += width
+            else:
+                begin, end = edges_at(edges, place, edge_width)
+                lengths[i] += _LENGTH_BYTES + end - begin
+
+
+@compiled
+def append_values(
+    first: int,
+    valid: Bytes,
+    values: Bytes,
+    width: int,
+    edges: Bytes,
+    edge_width: int,
+    positions: IntsOut,
+    target: BytesOut,
+) -> None:
+    """Write whether values are there, and their bytes, those of texts after how many they are.
+
+    Parameters
+    ----------
+    first, valid
+        Value ``i`` is the one at ``first + i``: a bit that says whether it is not null, of which there are none if all
+        are not.
+    values, width
+        Their bytes, and how many each has.
+    edges, edge_width
+        Where each text begins, and where the last one ends; how many bytes that takes, 0 for other values.
+    positions
+        Where each goes; moved on.
+    target
+        Out: the bytes.
+    """
+    for i in range(len(positions)):
+        place, position = first + i, positions[i]
+        here = is_there(valid, place)
+        target[position] = here
+        position += 1
+        if here:
+            begin, end = place * width, place * width + width
+            if edge_width != 0:
+                begin, end = edges_at(edges, place, edge_width)
+                for byte in range(_LENGTH_BYTES):
+                    target[position] = ((end - begin) >> (8 * byte)) & 0xFF
+                    position += 1
+            for source in range(begin, end):
+                target[position] = values[source]
+                position += 1
+        positions[i] = position

@@ -13,6 +13,7 @@ from juncture.incremental.view.expressions import (
     Call,
     Constant,
     Expression,
+    InputColumn,
     all_of,
     columns,
     conjuncts,
@@ -107,6 +108,7 @@ class _OperatorBuilder:
         self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
         self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
         self._part_of_others: set[PlanNode] = set()
+        self._used_once: set[PlanNode] = set()
 
     # Keys that are compared with each other have the same codes.
 
@@ -120,6 +122,7 @@ class _OperatorBuilder:
                 seen[each] = None
                 rest += each.inputs
         used = Counter(below for each in seen for below in each.inputs)
+        self._used_once = {each for each, count in used.items() if count == 1}
         # What several take in is made once, and not as a part of each.
         self._part_of_others = {
             below
@@ -183,10 +186,12 @@ class _OperatorBuilder:
             return UnionOperator("no rows", node.types, ())
         if isinstance(node, JoinNode):
             return self._shared(node) if _is_shared(node) else self._in_two(node) or self._kept(node)
+        if isinstance(node, FilterNode):
+            return self._filter(node, node.every_column)
+        if isinstance(node, ProjectNode) and isinstance(node.input, FilterNode) and self._is_choice(node):
+            return self._filter(node.input, node.columns)
         inputs = [self.operator(each) for each in node.inputs]
         names = _names(node.inputs[0])
-        if isinstance(node, FilterNode):
-            return FilterOperator(f"filter {shown(node.condition, names)}", inputs[0], node.condition)
         if isinstance(node, ProjectNode):
             return ProjectOperator(f"project {_listed(node.columns, names)}", inputs[0], node.columns)
         if isinstance(node, UnionNode):
@@ -201,6 +206,16 @@ class _OperatorBuilder:
         held.keeps = True
         last = "" if node.limit is None else f" {node.limit:,}"
         return TopOperator(f"top{last}", held, node.order, node.limit, node.offset)
+
+    def _is_choice(self, node: ProjectNode) -> bool:
+        """Tell whether a projection gives just columns of an input that nothing else takes in."""
+        return node.input in self._used_once and all(isinstance(each, InputColumn) for each in node.columns)
+
+    def _filter(self, node: FilterNode, given: Sequence[Expression]) -> ViewOperator:
+        """Return what gives some columns of the rows that are left."""
+        label = f"filter {shown(node.condition, _names(node.input))}"
+        places = [each.index for each in given if isinstance(each, InputColumn)]
+        return FilterOperator(label, self.operator(node.input), node.condition, places)
 
     def _is_static(self, node: PlanNode) -> bool:
         if isinstance(node, ScanNode):

@@ -271,12 +271,14 @@ class JoinOperator(ViewOperator):
 
 def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
     """Return the changes whose keys all of some inputs may have; None if there are none."""
-    masks = [each.may_have(delta.keys) for each in asked] if len(delta) else []
-    known = [mask for mask in masks if mask is not None]
-    if not known:
-        return delta
-    rows = np.flatnonzero(np.logical_and.reduce(known))
-    return delta.some(rows) if len(rows) else None
+    rows, keys = np.arange(len(delta)), delta.keys
+    for held in asked:
+        mask = held.may_have(keys)
+        if mask is not None:
+            rows, keys = rows[mask], keys[mask]
+        if not len(rows):
+            return None
+    return delta.some(rows)
 
 
 def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:

@@ -24,21 +24,31 @@ class InputOperator(ViewOperator):
 
 
 class FilterOperator(ViewOperator):
-    """Gives the rows for which a condition is true."""
+    """Gives some columns of the rows for which a condition is true.
 
-    def __init__(self, label: str, source: ViewOperator, condition: Expression) -> None:
-        super().__init__(label, source.schema.types, (source,))
+    Parameters
+    ----------
+    label, source
+        What it is called, and whose rows they are.
+    condition, shown
+        The condition, and which columns it gives.
+    """
+
+    def __init__(self, label: str, source: ViewOperator, condition: Expression, shown: Sequence[int]) -> None:
+        super().__init__(label, [source.schema.types[place] for place in shown], (source,))
         self._condition = condition
+        self._shown = shown
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Give some of the rows."""
         found = []
         for batch, weights in flows[0]:
             rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
+            columns = batch_of([batch.column(place) for place in self._shown], self.schema)
             if len(rows) == batch.num_rows:
-                found.append((batch, weights))
+                found.append((columns, weights))
             elif len(rows):
-                found.append((some_rows(batch, rows), weights[rows]))
+                found.append((some_rows(columns, rows), weights[rows]))
         return found
 
 
