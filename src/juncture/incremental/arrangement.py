@@ -13,7 +13,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.row_memory import RowMemory
 from juncture.incremental.identity import RowIdentity
-from juncture.incremental.run import Run, merged, row_order
+from juncture.incremental.run import Run, merged, row_order, weights_of
 from juncture.incremental.store.pages import Pages
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import share_equal
@@ -52,7 +52,7 @@ class Delta:
             codes[:, keys == EMPTY] = 0
         order, keys, hashes = row_order(keys, codes, hashes)
         rows = rows_of(batch, array_of(order, pa.int32()))
-        return cls(rows, weights[order], keys, np.take(codes, order, axis=1), hashes)
+        return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
 
     def summed(self, identity: RowIdentity) -> Delta:
         """Return changes, of which some may be of the same row, with each row once."""

@@ -58,10 +58,7 @@ class HashedKeys:
         if self._hashes is None:
             self._known.room_for(1)
         elif rows:
-            here = np.flatnonzero(keys != EMPTY)
-            if len(here):
-                self._known.room_for(int(keys.max()) + 1)
-                self._known.hashes[keys[here]] = self._hashes.of(columns)[0][here]
+            self._known.note(keys, self._hashes.of(columns)[0])
         return keys
 
     def hashes(self, keys: Codes) -> Words:
@@ -110,6 +107,15 @@ class KnownHashes:
     def keys(self, count: int) -> Mask:
         """Return that none of so many keys is in use for their sake."""
         return np.zeros(count, np.bool_)
+
+    def note(self, keys: Codes, hashes: Words) -> None:
+        """Take the hashes of keys."""
+        if (keys == EMPTY).any():
+            here = np.flatnonzero(keys != EMPTY)
+            keys, hashes = keys[here], hashes[here]
+        if len(keys):
+            self.room_for(int(keys.max()) + 1)
+            self.hashes[keys] = hashes
 
     def rekey(self, mapping: Codes) -> None:
         """Take other codes for keys."""

@@ -71,16 +71,17 @@ def in_parts(kept: KeptJoin, changes: Mapping[Side, Sequence[Weighted]]) -> Iter
         yield {side: list(changes[side]) for side in SIDES}
         return
     ordered = {
-        side: [(batch, weights, *_by_part(kept, side, batch, bits)) for batch, weights in changes[side]]
-        for side in SIDES
+        side: [(batch, weights, (weights == 1).all(), *_by_part(kept, side, batch, bits)) for batch, weights in given]
+        for side, given in changes.items()
     }
     for part in range(1 << bits):
         found: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
         for side in SIDES:
-            for batch, weights, order, ends in ordered[side]:
+            for batch, weights, are_one, order, ends in ordered[side]:
                 here = order[ends[part] : ends[part + 1]]
                 if len(here):
-                    found[side].append((rows_of(batch, array_of(here, pa.int32())), weights[here]))
+                    own = weights[: len(here)] if are_one else weights[here]
+                    found[side].append((rows_of(batch, array_of(here, pa.int32())), own))
         yield found
 
 

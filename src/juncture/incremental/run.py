@@ -133,8 +133,8 @@ def _mapped(keys: Codes, mapping: Codes) -> Codes:
 
 
 def weights_of(weights: Ints, rows: npt.NDArray[np.signedinteger]) -> Ints:
-    """Return the weights of some rows; of many, it takes less to see first whether all are one."""
-    if len(rows) >= len(weights) and (weights == 1).all():
+    """Return the weights of some rows; of most of them, it takes less to see first whether all are one."""
+    if 2 * len(rows) >= len(weights) and (weights == 1).all():
         return np.ones(len(rows), np.int64)
     found: Ints = weights[rows]
     return found

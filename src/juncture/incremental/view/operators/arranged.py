@@ -97,11 +97,8 @@ class KeyDomain:
 
     def _note(self, columns: list[pa.Array], keys: Codes) -> None:
         """Keep the hashes of keys."""
-        here = np.flatnonzero(keys != EMPTY)
-        if len(here):
-            assert self._hashes is not None
-            self._known.room_for(int(keys.max()) + 1)
-            self._known.hashes[keys[here]] = self._hashes.of(columns)[0][here]
+        assert self._hashes is not None
+        self._known.note(keys, self._hashes.of(columns)[0])
 
     def hashes(self, keys: Codes) -> Words:
         """Return the hashes of codes; zero for `EMPTY`."""
