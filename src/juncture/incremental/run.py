@@ -24,6 +24,9 @@ Table = npt.NDArray[np.int64]
 
 _LEAST = -(2**63)
 
+_OF_WHOLE = 8
+"""Part of the rows of a run of which a slice may keep the memory of the run."""
+
 
 class Run:
     """Rows in the order of key, first code and hash; those that can match nothing come first.
@@ -120,12 +123,20 @@ class Run:
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
-        """Return the rows at some positions."""
+        """Return the rows at some positions; as they lie here, if they are many that follow each other."""
+        if len(positions) * _OF_WHOLE >= len(self) and _follow(positions):
+            return self.batch.slice(int(positions[0]), len(positions))
         return rows_of(self.batch, array_of(positions, pa.int32() if positions.dtype == np.int32 else pa.int64()))
 
     def rekeyed(self, mapping: Codes) -> None:
         """Take other codes for keys, in the same order."""
         self.keys, self.groups = _mapped(self.keys, mapping), _mapped(self.groups, mapping)
+
+
+def _follow(positions: npt.NDArray[np.signedinteger]) -> bool:
+    """Tell whether there are positions, each the next one."""
+    ends = positions[[0, -1]] if len(positions) else np.zeros(2, np.int64)
+    return len(positions) == int(ends[1] - ends[0]) + 1 and bool((positions[1:] - positions[:-1] == 1).all())
 
 
 def _mapped(keys: Codes, mapping: Codes) -> Codes:
