@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches
+from juncture.columnar.arrays import joined_pieces
 from juncture.incremental.store.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.stored_rows import mark_blocks
@@ -198,7 +198,7 @@ class StoredRun:
         sizes = self.index.sizes[blocks]
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         places = np.repeat(self._starts[blocks], sizes) + within
-        return BlockRows(joined_batches([batch for _, batch in found]), numbers, np.concatenate(states, axis=1)), places
+        return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), places
 
     def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[BlockRows, Ints]]:
         """Yield all rows, or those of some blocks, some at a time, with their places."""
@@ -218,33 +218,26 @@ class StoredRun:
 
     def state_of(self, places: Ints) -> Table:
         """Return the states of some rows, at least one, ascending."""
+        chosen, positions = self._within(places)
+        return np.take(self._states(chosen.tolist()), positions, axis=1)
+
+    def _within(self, places: Ints) -> tuple[Ints, Ints]:
+        """Return the blocks of some rows, ascending, and where the rows are in these, one after the other."""
         blocks = np.searchsorted(self._starts, places, side="right") - 1
-        chosen, first = np.unique(blocks, return_index=True)
-        edges = np.append(first, len(places))
-        states = self._states([int(block) for block in chosen])
-        found = [
-            state[:, places[edges[number] : edges[number + 1]] - self._starts[block]]
-            for number, (block, state) in enumerate(zip(chosen.tolist(), states, strict=True))
-        ]
-        return np.concatenate(found, axis=1)
+        chosen, index = np.unique(blocks, return_inverse=True)
+        sizes = self.index.sizes[chosen]
+        return chosen, places - self._starts[blocks] + (np.cumsum(sizes) - sizes)[index]
 
     def change(self, places: Ints, state: Table) -> None:
         """Have other states for some rows."""
         if self._changed_places is not None:
             self._changed_places.append(places)
-        blocks = np.searchsorted(self._starts, places, side="right") - 1
-        chosen, first = np.unique(blocks, return_index=True)
-        order = np.argsort(blocks, kind="stable") if len(chosen) > 1 and (np.diff(blocks) < 0).any() else None
-        if order is not None:
-            blocks, places, state = blocks[order], places[order], np.take(state, order, axis=1)
-            chosen, first = np.unique(blocks, return_index=True)
-        edges = np.append(first, len(blocks))
-        for number, (block, before) in enumerate(
-            zip(chosen.tolist(), self._states([int(each) for each in chosen]), strict=True)
-        ):
-            here = slice(edges[number], edges[number + 1])
-            before[:, places[here] - self._starts[block]] = state[:, here]
-            packed = pack_state(before)
+        chosen, positions = self._within(places)
+        states = self._states(chosen.tolist())
+        states[:, positions] = state
+        ends = np.cumsum(self.index.sizes[chosen])
+        for block, end in zip(chosen.tolist(), ends.tolist(), strict=True):
+            packed = pack_state(states[:, end - int(self.index.sizes[block]) : end])
             known = self.changed.get(block)
             self._changed_bytes += len(packed) + (_BYTES_A_STATE if known is None else -len(known))
             self.changed[block] = packed
@@ -265,20 +258,19 @@ class StoredRun:
             self._cache.put(run, block, numbers, batch, len(content))
         return [held for held in found.values() if held is not None]
 
-    def _states(self, blocks: list[int]) -> list[Table]:
-        """Return the states of blocks, each of which may be written to."""
-        written = [block for block in blocks if block not in self.changed and self.has_state[block]]
+    def _states(self, blocks: list[int]) -> Table:
+        """Return the states of the rows of some blocks, one after the other, which may be written to."""
+        has_state = self.has_state[blocks].tolist()
+        written = [block for block, has in zip(blocks, has_state, strict=True) if has and block not in self.changed]
         saved: Mapping[int, bytes] = dict(
             zip(written, self._reader.states(self.index.number, written) if written else [], strict=True)
         )
-        states = []
-        for block in blocks:
+        sizes = self.index.sizes[blocks]
+        ends = np.cumsum(sizes)
+        states = np.zeros((1 + self._lines[1], int(ends[-1])), np.int64)
+        states[0] = 1
+        for block, end, size in zip(blocks, ends.tolist(), sizes.tolist(), strict=True):
             content = self.changed.get(block) or saved.get(block)
-            size = int(self.index.sizes[block])
-            if content is None:
-                state = np.zeros((1 + self._lines[1], size), np.int64)
-                state[0] = 1
-            else:
-                state = unpack_state(content, size)
-            states.append(state)
+            if content is not None:
+                states[:, end - size : end] = unpack_state(content, size)
         return states
