@@ -62,6 +62,34 @@ def test_results_come_in_order(count, room_bytes):
     assert source.open == 0
 
 
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("room_bytes", [None, 10**6, 100])
+def test_results_may_come_in_any_order(count, room_bytes):
+    source, done = Parts(), []
+    with reading(count, room_bytes, lambda _, *each: done.append(each)) as context:
+        made = read_through(
+            source, lambda first, batch: (first, batch["number"].to_pylist()), context, "left", in_order=False
+        )
+        results = list(made)
+    assert sorted(number for _, numbers in results for number in numbers) == list(range(ROWS))
+    assert all(first == numbers[0] for first, numbers in results)
+    assert sorted(done) == done
+    assert done[-1] == (ROWS, ROWS)
+    assert source.open == 0
+
+
+def test_parts_that_do_not_fit_are_read_at_once_batch_by_batch_in_any_order():
+    source, barrier = Parts(), threading.Barrier(2)
+
+    def make(first, _batch):
+        if first in (0, PART_ROWS):
+            barrier.wait(timeout=30)
+
+    with reading(3, 8 * PART_ROWS) as context:
+        assert len(list(read_through(source, make, context, "left", in_order=False))) == 10 * 4
+    assert 2 <= source.most_open <= 3
+
+
 def test_parts_that_do_not_fit_are_read_one_after_the_other():
     source = Parts()
     part_bytes = 8 * PART_ROWS
@@ -79,8 +107,9 @@ def test_parts_that_do_not_fit_are_read_one_after_the_other():
         assert source.most_open in most_open
 
 
+@pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("room_bytes", [None, 100])
-def test_an_error_ends_the_reading(room_bytes):
+def test_an_error_ends_the_reading(room_bytes, in_order):
     source = Parts()
 
     def make(first, _batch):
@@ -88,16 +117,17 @@ def test_an_error_ends_the_reading(room_bytes):
             raise ValueError("row 430")
 
     with reading(2, room_bytes) as context, pytest.raises(ValueError, match="row 430"):
-        list(read_through(source, make, context, "left"))
-    assert source.open <= 1
+        list(read_through(source, make, context, "left", in_order=in_order))
+    assert source.open <= 2 - in_order
 
 
+@pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("room_bytes", [None, 100])
-def test_what_is_let_go_is_read_no_further(room_bytes):
+def test_what_is_let_go_is_read_no_further(room_bytes, in_order):
     source = Parts()
     with reading(2, room_bytes) as context:
-        made = read_through(source, lambda first, _batch: first, context, "left")
-        assert next(made) == 0
+        made = read_through(source, lambda first, _batch: first, context, "left", in_order=in_order)
+        assert next(made) in ([0] if in_order else range(ROWS))
         made.close()
         del made
     assert source.open == 0

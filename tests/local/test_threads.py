@@ -19,6 +19,44 @@ def test_results_come_in_order(count, room_bytes):
         assert list(threads.ahead([])) == []
 
 
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("room_bytes", [None, 1])
+@pytest.mark.parametrize("lengths", [[], [0], [100], [0, 30, 0, 0, 1, 20, 0]])
+def test_sources_are_mixed_without_loss(count, room_bytes, lengths):
+    with Threads(count) as pool:
+        threads = pool if room_bytes is None else pool.within(room_bytes)
+        sources = (((number, item) for item in range(length)) for number, length in enumerate(lengths))
+        mixed = list(threads.mix(lambda item: item, sources))
+        assert sorted(mixed) == [(number, item) for number, length in enumerate(lengths) for item in range(length)]
+
+
+def test_no_more_sources_are_mixed_than_there_are_threads():
+    opened, ended = [], []
+
+    def source(number):
+        opened.append(number)
+        for item in range(10):
+            assert len(opened) - len(ended) <= 2
+            yield item
+        ended.append(number)
+
+    with Threads(2) as threads:
+        assert sorted(threads.mix(lambda item: item, map(source, range(20)))) == sorted(20 * list(range(10)))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_error_ends_a_mix(count):
+    def broken():
+        yield 1
+        raise OSError("gone")
+
+    with Threads(count) as threads:
+        with pytest.raises(OSError, match="gone"):
+            list(threads.mix(lambda item: item, (each() for each in [broken] * 5)))
+        with pytest.raises(ZeroDivisionError):
+            list(threads.mix(lambda item: 1 // (5 - item), [iter(range(100))]))
+
+
 @pytest.mark.parametrize(("room_bytes", "most"), [(None, 6), (10**12, 6), (1, 3)])
 def test_no_more_wait_than_may_be_at_once(room_bytes, most):
     taken = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from juncture.runtime.context import JoinContext
@@ -22,8 +24,9 @@ def read_through(
     columns: Sequence[str] | None = None,
     coded: Collection[str] = (),
     made_bytes: int = 0,
+    in_order: bool = True,
 ) -> Iterator[Result]:
-    """Yield what is made of each batch of a source, in order.
+    """Yield what is made of each batch of a source.
 
     Parameters
     ----------
@@ -31,9 +34,10 @@ def read_through(
         Whose rows.
     make
         Given the number of the first row of a batch, and the batch.
-    threads
-        Who works: each reads a part, as far as these fit into the room of the threads; otherwise parts are read one
-        after the other, and they work on their batches.
+    context
+        Whose threads work: each reads a part, as far as these fit into the room that they have. Otherwise they make one
+        batch each at a time: if these need not come in order, each reads a part, batch by batch; if they do, one thread
+        reads ahead.
     phase
         What progress calls this.
     columns
@@ -42,6 +46,8 @@ def read_through(
         Those to be read as dictionaries where they are.
     made_bytes
         What is made of a row, where that is more than the row.
+    in_order
+        Whether the batches have to come in order.
     """
     names = source.schema.names if columns is None else columns
 
@@ -51,18 +57,26 @@ def read_through(
             yield first, batch
             first += batch.num_rows
 
-    def read(part: int) -> list[Result]:
-        return [make(*each) for each in batches(part)]
+    def read(part: int) -> tuple[int, list[Result]]:
+        return source.part_rows[part], [make(*each) for each in batches(part)]
 
-    parts = range(len(source.part_rows))
+    def made_of(each: tuple[int, pa.RecordBatch]) -> tuple[int, list[Result]]:
+        return each[1].num_rows, [make(*each)]
+
+    parts, threads = range(len(source.part_rows)), context.threads
     if _fit_at_once(source, names, made_bytes, context):
-        made: Iterator[Iterable[Result]] = context.threads.map(read, parts)
+        made = threads.map(read, parts)
+    elif in_order:
+        made = chain.from_iterable(threads.map(made_of, threads.ahead(batches(part))) for part in parts)
     else:
-        made = (context.threads.map(lambda each: make(*each), context.threads.ahead(batches(part))) for part in parts)
-    advance = context.progress.of(phase)
-    for part, results in enumerate(made):
+        made = threads.mix(made_of, map(batches, parts))
+    advance, done, told = context.progress.of(phase), 0, 1
+    for rows, results in made:
         yield from results
-        advance(int(source.bounds[part + 1]), source.num_rows)
+        done += rows
+        if (finished := int(np.searchsorted(source.bounds, done, "right"))) > told:
+            advance(done, source.num_rows)
+            told = finished
 
 
 def _fit_at_once(source: Source, names: Sequence[str], made_bytes: int, context: JoinContext) -> bool:

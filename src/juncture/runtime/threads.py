@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from functools import partial
 from itertools import pairwise
+from threading import Event, Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -138,6 +139,35 @@ class Threads:
         finally:
             if not running.cancel():
                 running.exception()
+
+    def mix(self, function: Callable[[Item], Result], sources: Iterable[Iterator[Item]]) -> Iterator[Result]:
+        """Yield the results in any order, for items that take work to be made, by as many sources at once as threads.
+
+        Items of one source are made one after the other, each by the thread that uses it. An error, of a source too, is
+        raised as by `map`.
+        """
+        opening, waiting = iter(sources), deque[Iterator[Item]]()
+        lock, in_use, has_ended = Lock(), 0, Event()
+
+        def task(_: bool) -> list[Result]:
+            nonlocal in_use
+            with lock:
+                source = waiting.popleft() if waiting else next(opening, None)
+                if source is None:
+                    if in_use == 0:
+                        has_ended.set()
+                    return []
+                in_use += 1
+            item = next(source, _END)
+            results = [] if item is _END else [function(item)]
+            with lock:
+                in_use -= 1
+                if results:
+                    waiting.append(source)
+            return results
+
+        for results in self.map(task, iter(has_ended.is_set, True)):
+            yield from results
 
     def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
         """Call a function with each item, and wait for all."""

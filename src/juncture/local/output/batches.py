@@ -122,7 +122,7 @@ class _Stream:
                 yield from self._assembled(task.spans.batch, wanted, None)
 
     def _tasks(self, work: Callable[[pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
-        """Read the left side, and yield what some work makes of its rows, in order."""
+        """Read the left side, and yield what some work makes of its rows, those of a batch in order."""
 
         def made(_first: int, batch: pa.RecordBatch) -> list[Each]:
             # So few rows that what is made of them is still in a cache when it is looked at again.
@@ -132,6 +132,7 @@ class _Stream:
         tasks = read_through(
             self._left, made, self._context, "left",
             columns=self._columns, coded=self._prober.coded, made_bytes=self._row_bytes,
+            in_order=self._context.in_order,
         )  # fmt: skip
         yield from chain.from_iterable(tasks)
 
