@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from juncture.spark.schema import nullable
-from juncture.spark.tasks.packets import PACKET_COLUMNS, Content
+from juncture.spark.schema import nullable, spark_schema
+from juncture.spark.tasks.packets import PACKET_SCHEMA, Content
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def packets(frame: DataFrame, stage: PacketStage) -> DataFrame:
     """Return what tasks make of a DataFrame's partitions, as packets."""
-    return frame.mapInArrow(stage, PACKET_COLUMNS)
+    # Types as text would have to be parsed by the JVM, which takes longer than all else that is done here.
+    return frame.mapInArrow(stage, spark_schema(PACKET_SCHEMA))
 
 
 def shuffled(frame: DataFrame, partitions: int) -> DataFrame:

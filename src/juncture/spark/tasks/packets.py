@@ -21,8 +21,6 @@ from juncture.spark.tasks.narrow import widened
 PACKET_SCHEMA = pa.schema(
     [("target", pa.int32()), ("content", pa.string()), ("side", pa.string()), ("rows", pa.binary())]
 )
-PACKET_COLUMNS = "target int, content string, side string, rows binary"
-"""The same in Spark's words."""
 
 _NOTHING = pa.table({})
 _BATCH_BYTES = 8 * 1024 * 1024
