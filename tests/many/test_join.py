@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import random
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
+from juncture.planner.many_report import TableReport
 from many.strategies import chained, random_case
 
 SPINE = pa.table({"ts": [5, 9, None, 2], "user": ["ann", "bob", "ann", None]})
@@ -48,6 +50,60 @@ EXPECTED = {
     "clicks_page_last": [8, 9, None, None],
     "since": [1, 2, 1, None],
 }
+
+
+def days_and_times(seed: int, rows: int) -> pa.Table:
+    """Return rows that several columns order, or text, or what expressions make of them."""
+    chance = random.Random(seed)
+
+    def maybe(value: Any) -> Any:
+        return None if chance.random() < 0.1 else value
+
+    return pa.table(
+        {
+            "day": pa.array([maybe(date(2026, 1, chance.randint(1, 3))) for _ in range(rows)], pa.date32()),
+            "time": pa.array([maybe(time(chance.randint(8, 11))) for _ in range(rows)], pa.time64("us")),
+            "word": pa.array([maybe(chance.choice(["", "a", "ab", "b"])) for _ in range(rows)], pa.string()),
+            "key": pa.array([maybe(chance.choice(["x", "X", "y"])) for _ in range(rows)], pa.string()),
+            "n": pa.array([maybe(chance.randint(-4, 4)) for _ in range(rows)], pa.int64()),
+            "value": pa.array(range(rows), pa.int64()),
+        }
+    )
+
+
+COMPARED: dict[str, Any] = {
+    "tuples": jn.Asof(on=["day", "time"], by="key"),
+    "tuples-forward": jn.Asof(on=["day", "time"], direction="forward"),
+    "text": jn.Asof(on="word", by="key"),
+    "expression": jn.Asof(on=jn.expr("n * 2 + 1"), by="key", tolerance=3),
+    "key-expression": jn.Asof(on="n", by=jn.expr("lower(key)")),
+    "int-and-float": jn.Asof(left_on="n", right_on=jn.expr("n + 0.5"), by=jn.expr("lower(key)")),
+    "window": jn.Range(
+        left_on=jn.expr("n + 1"), right_on="n", by=jn.expr("lower(key)"), lower=-2, upper=0, agg={"value": "sum"}
+    ),
+    "look-up": jn.Equi(left_on=jn.expr("upper(key)"), right_on=jn.expr("upper(key)"), how="left"),
+}
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(COMPARED)), min_size=1, max_size=4, unique=True))
+def test_compares_what_single_joins_compare(seed: int, names: list[str]) -> None:
+    spine = days_and_times(seed, seed % 30)
+    rights = {
+        name: jn.Right(days_and_times(seed + place, seed % 23), COMPARED[name], prefix=f"{name} ")
+        for place, name in enumerate(name for name in names if name != "look-up")
+    }
+    if "look-up" in names:
+        users = pa.table({"key": ["x", "y", None], "since": [1, 2, 3]})
+        rights["look-up"] = jn.Right(users, COMPARED["look-up"], prefix="look-up ")
+    joined = jn.join_many(spine, rights)
+    expected = chained(spine, rights)
+    assert joined.schema.equals(expected.schema, check_metadata=True)
+    assert joined.to_pylist() == expected.to_pylist()
+    report = jn.plan_many(spine, rights).match_report()
+    for name, right in rights.items():
+        if isinstance(right.spec, jn.Asof):
+            alone = jn.plan(spine, right.table, right.spec).match_report()
+            assert report[name] == TableReport.of(alone, None)
 
 
 @settings(max_examples=4 * settings.default.max_examples)

@@ -123,3 +123,6 @@ def test_refuses_what_does_not_go_together(spark: SparkSession) -> None:
     first = jn.Right(PRICES, jn.Asof(on="ts", ties="first"), prefix="first_")
     with pytest.raises(jn.PlanError, match=r"In table 'first': ties='first'.*order_by="):
         jn.plan_many(to_spark(spark, SPINE), on_spark(spark, {"first": first}))
+    pair = jn.Right(CLICKS, jn.Asof(left_on=["ts", "id"], right_on=["ts", "page"]), prefix="pair_")
+    with pytest.raises(jn.PlanError, match=r"In table 'pair'.*a join of many tables on Spark cannot order by"):
+        jn.plan_many(to_spark(spark, SPINE), on_spark(spark, {"pair": pair}))

@@ -14,7 +14,7 @@ from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
 from juncture.spec.equi import Equi
-from juncture.spec.resolved import Resolved, refuse_computed
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, check_columns
 
 Duplicates = Literal["error", "greatest"]
@@ -181,7 +181,6 @@ def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, 
         If the two cannot be joined so, or a name is taken.
     """
     join: Resolved = right.spec.resolve(spine, schema)
-    refuse_computed(join, f"a join of many tables, as of {name!r} in join_many(…)")
     own = [column for column in join.output if column.side == "right"]
     shown: dict[str, Any] = {column.source: column for column in own}
     if join.aggregates:

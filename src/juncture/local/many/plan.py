@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from juncture.local.computed import with_computed
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.many.answers import LOOKUP, Answer, answer
@@ -58,14 +59,14 @@ class _ManyExecution:
             spine, reports = Spine(left.num_rows, context), {}
             for each in self.tables:
                 with about(each.table.name):
-                    right = each.input.source(context)
-                    algorithm = self._algorithm(each, left, right)
-                    reports[each.table.name] = report_of(each.table, algorithm, spine, left, right, context)
+                    sides = _sides(each, left, context)
+                    algorithm = self._algorithm(each, *sides)
+                    reports[each.table.name] = report_of(each.table, algorithm, spine, *sides, context)
             return ManyReport(reports)
 
     def _found(self, each: _TableInput, spine: Spine, left: Source, context: JoinContext) -> Answer:
-        right = each.input.source(context)
-        return answer(each.table, self._algorithm(each, left, right), spine, left, right, context)
+        sides = _sides(each, left, context)
+        return answer(each.table, self._algorithm(each, *sides), spine, *sides, context)
 
     def _algorithm(self, each: _TableInput, left: Source, right: Source) -> str:
         """Return the algorithm that serves now that streams have been counted."""
@@ -77,6 +78,12 @@ class _ManyExecution:
             right=each.input.seen(join, "right", stats.right, right),
         )
         return serving(planning_input(join, seen, self.resources), chosen)
+
+
+def _sides(each: _TableInput, left: Source, context: JoinContext) -> tuple[Source, Source]:
+    """Return the spine and a table with all columns that their join compares."""
+    join, right = each.table.join, each.input.source(context)
+    return with_computed(left, join, "left"), with_computed(right, join, "right")
 
 
 def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyPlan:

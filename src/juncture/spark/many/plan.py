@@ -33,6 +33,7 @@ from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable, Right, resolve_table
+from juncture.spec.resolved import refuse_computed
 from juncture.spec.schema import is_null_type
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def _opened(
         with about(name):
             theirs = _side(right.table, "right", session, resources)
             table = resolve_table(name, right, ours.schema, theirs.schema, taken)
+            refuse_computed(table.join, "a join of many tables on Spark")
             check_times(ours.spark_schema, theirs.spark_schema, session)
             check_types(table.join, ours.spark_schema, theirs.spark_schema)
             _check_nulls(table)
