@@ -35,6 +35,7 @@ from juncture.spec.asof import Asof
 from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.grid import Grid
 from juncture.spec.many import named, resolve_table
+from juncture.spec.resolved import refuse_computed
 
 Schemas = Mapping[str, pa.Schema | None]
 """The columns of each source and step; None where only Spark knows them."""
@@ -136,7 +137,7 @@ def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
     if len(schemas) < len(known):
         return None
     try:
-        return _given(step, schemas)
+        return _given(step, schemas, looking.engine)
     except UnknownFunctionError as error:
         # Spark may have it; what the columns are, it alone knows then.
         if looking.engine == "local":
@@ -160,13 +161,13 @@ def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> No
     looking.problems.add_named(path, error, inner)
 
 
-def _given(step: Step, schemas: list[pa.Schema]) -> pa.Schema:
+def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     """Return the columns that a step gives."""
     if isinstance(step, JoinStep):
         left, right = schemas
         return step.spec.resolve(left, right).given_back(left, right)
     if isinstance(step, ManyStep):
-        return _many(step, schemas)
+        return _many(step, schemas, engine)
     if isinstance(step, InterpolateStep):
         left, right = schemas
         lines = interpolation(step).resolve(left, right)
@@ -179,11 +180,13 @@ def _given(step: Step, schemas: list[pa.Schema]) -> pa.Schema:
     return pa.schema([*(schemas[0].field(name) for name in grid.by), pa.field(grid.on, grid.type)])
 
 
-def _many(step: ManyStep, schemas: list[pa.Schema]) -> pa.Schema:
+def _many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     spine, taken, fields = schemas[0], set(schemas[0].names), list(schemas[0])
     for (name, table), schema in zip(step.tables.items(), schemas[1:], strict=True):
         try:
             found = resolve_table(name, table.shown, spine, schema, taken)
+            if engine == "spark":
+                refuse_computed(found.join, "a join of many tables on Spark")
         except JunctureError as error:
             raise named(name, error) from error
         fields += [pa.field(each.name, schema.field(each.source).type) for each in found.columns]
