@@ -165,15 +165,20 @@ def test_reports():
     assert "values of on have an order alone" in repr(report)
 
 
-def test_streams_changes_and_joins_of_many_tables_refuse_them():
+def test_streams_and_changes_refuse_them():
     schemas, spec = (LEFT.schema, RIGHT.schema), jn.Asof(on=DATE_TIME)
     said = r"on= names several columns \(date, time\), which .* cannot order by"
     with pytest.raises(PlanError, match=said):
         jn.changes(*schemas, spec)
     with pytest.raises(PlanError, match=said):
         jn.stream(*schemas, spec, allow_unbounded=True)
-    with pytest.raises(PlanError, match=said):
-        jn.join_many(LEFT, {"right": jn.Right(RIGHT, spec)})
+
+
+def test_joins_of_many_tables_take_them():
+    spec = jn.Asof(on=DATE_TIME)
+    joined = jn.join_many(LEFT, {"right": jn.Right(RIGHT, spec, prefix="right_")})
+    alone = jn.plan(LEFT, RIGHT, spec).execute()
+    assert [list(row.values()) for row in joined.to_pylist()] == [list(row.values()) for row in alone.to_pylist()]
 
 
 INT64 = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))

@@ -156,5 +156,11 @@ def test_streams_and_changes_refuse_them():
             jn.stream(left.schema, right.schema, spec, left=jn.Order("k"), right=jn.Order("k"))
         with pytest.raises(PlanError, match=r"floats on the other|made of a table's columns"):
             jn.changes(left.schema, right.schema, spec)
-    with pytest.raises(PlanError, match="join of many tables"):
-        jn.join_many(left, {"r": jn.Right(right, jn.Equi(on="k"))})
+
+
+def test_joins_of_many_tables_take_them():
+    left, right = tables([1, 2], [1.0, 2.5], (pa.int64(), pa.float64()))
+    spec = jn.Equi(on="k", how="left")
+    joined = jn.join_many(left, {"r": jn.Right(right, spec, prefix="r_")})
+    alone = jn.plan(left, right, spec).execute()
+    assert [list(row.values()) for row in joined.to_pylist()] == [list(row.values()) for row in alone.to_pylist()]
