@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import juncture as jn
 from juncture.errors import DataError
 from juncture.incremental.view.operators.sums import ExactSums
 
@@ -73,3 +74,11 @@ def test_what_does_not_fit():
     money = ExactSums(pa.decimal128(4, 2))
     with pytest.raises(DataError, match="does not fit 38 digits"):
         money.values(added(money, [(0, 1, 10**37)]), np.ones(GROUPS, np.bool_), pa.decimal128(38, 2))
+
+
+def test_a_negative_sum_among_others_that_take_more_digits():
+    schema = pa.schema({"k": pa.int64(), "f": pa.float64()})
+    view = jn.view(None, "SELECT k, count(*) AS n, sum(f) AS total FROM a GROUP BY k", sources={"a": schema})
+    for row in ((1, -1.5), (2, 1e300), (1, None)):
+        view.apply(a=pa.table({"k": [row[0]], "f": [row[1]]}, schema=schema))
+    assert {tuple(row.values()) for row in view.result().to_pylist()} == {(1, 2, -1.5), (2, 1, 1e300)}

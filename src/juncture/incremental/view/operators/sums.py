@@ -67,10 +67,12 @@ class Sums:
             self.base = first
         above = max(0, last + 2 - (self.base + count)) if count else last + 2 - first
         if below or above:
-            # The line that had the sign is brought into its range when digits are carried.
             zeros = [np.zeros((more, groups), np.int64) for more in (below, above)]
             self.lines = np.concatenate([zeros[0], self.lines, zeros[1]])
             self.base -= below
+        if above and count:
+            # The last line has the sign, of sums too to which nothing is added now.
+            self.carry()
 
     def put(self, groups: Codes, other: Sums) -> None:
         """Take the sums of some groups."""
